@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, share_of
+from policyfactory.analyses.estimates import marks_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import cell_of, count_cell, policy_table, share_cell
@@ -85,7 +85,7 @@ class _BackfilledJobs(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether there are more or fewer than under the baseline."""
-        return mark_of(self.changes[place], lower_is_better=None)
+        return marks_of(self.changes, lower_is_better=None)[place]
 
 
 def _table(logs: Sequence[_BackfilledJobs]) -> Table:
@@ -124,7 +124,7 @@ def _words(own: _BackfilledJobs) -> str:
         {"lower": f"Fewer than under {base}", "higher": f"More than under {base}"},
         lambda policy: f"{policy} {value_text(changes[policy], '%', signed=True)}",
     )
-    text += marked_in_words(policies, own.mark, {"no difference": f"No difference from {base}"})
+    text += marked_in_words(policies, own.mark, {"no difference": f"No difference is shown from {base}"})
     text += listed("None at all", none)
     if len(policies) > 1 and share.interval is None:
         rest = [f"{policy} {changes[policy].value:+.0f} %" for policy in policies[1:] if policy not in none]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis, whole_number
-from policyfactory.analyses.estimates import mark_of, median_difference, median_of, policies_by_mark
+from policyfactory.analyses.estimates import marks_of, median_differences, median_of, policies_by_mark
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, key_below, name_rows, panels_down
 from policyfactory.analyses.tables import median_cell, policy_table
@@ -126,7 +126,7 @@ class _DelayedOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether larger or smaller jobs are delayed than under the baseline."""
-        return mark_of(median_difference(self.middles, place), lower_is_better=None) if place else ""
+        return marks_of(median_differences(self.middles), lower_is_better=None)[place]
 
 
 def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:

@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.statistics.compare import verdict_of
+from policyfactory.statistics.compare import judged_together, verdict_of
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
 __all__ = [
     "count_of",
-    "mark_of",
-    "mean_difference",
+    "marks_of",
+    "mean_differences",
     "mean_of",
-    "median_difference",
+    "median_differences",
     "median_of",
     "policies_by_mark",
     "share_of",
@@ -45,9 +45,9 @@ def share_of(values: FloatArray) -> Estimate:
     return mean_of(values).within(0.0, 100.0)
 
 
-def mean_difference(values: FloatArray, place: int) -> Estimate:
-    """Return the mean over cases of (value minus the baseline's), paired by case; as `median_difference`."""
-    return mean_of(values[:, place] - values[:, 0])
+def mean_differences(values: FloatArray) -> list[Estimate]:
+    """Return the mean over cases of (value minus the baseline's), paired by case; as `median_differences`."""
+    return [mean_of(column) for column in (values - values[:, :1]).T]
 
 
 def median_of(values: FloatArray) -> Estimate:
@@ -55,27 +55,38 @@ def median_of(values: FloatArray) -> Estimate:
     return estimate_median(values[np.isfinite(values)])
 
 
-def median_difference(values: FloatArray, place: int) -> Estimate:
-    """Return the median over cases of (value of the policy at ``place`` minus that of the baseline), paired by case.
+def median_differences(values: FloatArray) -> list[Estimate]:
+    """Return the median over cases of (value minus the baseline's), paired by case, of each policy.
 
     Parameters
     ----------
     values : float64 array (cases, policies)
-        NaN where a case has none.
-    place : int
-        Which policy; the baseline is 0.
+        NaN where a case has none; the baseline is the first column.
     """
-    return median_of(values[:, place] - values[:, 0])
+    return [median_of(column) for column in (values - values[:, :1]).T]
 
 
-def mark_of(difference: Estimate, *, lower_is_better: bool | None = True) -> str:
-    """Return the verdict on a difference; empty without an interval, ``higher`` or ``lower`` without a direction."""
-    if difference.interval is None:
-        return ""
-    verdict = verdict_of(difference.interval, lower_is_better=lower_is_better)
-    if verdict == "differs":
-        return "lower" if difference.interval.high < 0 else "higher"
-    return verdict
+def marks_of(differences: Sequence[Estimate], *, lower_is_better: bool | None = True) -> list[str]:
+    """Return the verdicts on the policies' differences in one number, judged together (`judged_together`).
+
+    Parameters
+    ----------
+    differences : sequence of Estimate
+        Of each policy; the first, the baseline's own, has no verdict, and nothing without an interval has one.
+    lower_is_better : bool or None
+        Which way is good; None: what differs is ``higher`` or ``lower``.
+    """
+    own = differences[1:]
+    alone = [verdict_of(one.interval, lower_is_better=lower_is_better) for one in own]
+    called = judged_together(alone, [one.p for one in own])
+    marks = {"differs": "higher", "too few cases": ""}
+    return [
+        "",
+        *(
+            "lower" if verdict == "differs" and one.value < 0 else marks.get(verdict, verdict)
+            for one, (verdict, _) in zip(own, called, strict=True)
+        ),
+    ]
 
 
 def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dict[str, list[str]]:

@@ -215,7 +215,7 @@ def _moved_table(logs: Sequence[_ChartOfLog]) -> Table:
 
     def change(own: _ChartOfLog, at: int) -> Cell:
         value = float(own.excerpt.change[at])
-        return Cell(value, mark="worse" if value > 0 else "better")
+        return Cell(value, mark="longer" if value > 0 else "shorter")
 
     minus = "wait under the second policy minus wait under the first"
     columns = {

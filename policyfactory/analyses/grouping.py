@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.analyses.estimates import median_of
+from policyfactory.analyses.estimates import marks_of, median_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.text import counted
@@ -219,12 +219,15 @@ class Measure:
         The group's mean, over cases.
     differences : list of list of Estimate [policy][group]
         That minus the baseline's in the same case, over cases.
+    marks : list of list of str [policy][group]
+        What the differences are called, those of a group judged together.
     """
 
     title: str
     unit: str
     values: list[list[Estimate]]
     differences: list[list[Estimate]]
+    marks: list[list[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -316,7 +319,8 @@ def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTab
             means = (_aligned(keys, cases, field) / count[:, None, :])[:, :, order]
         own_values, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
         values, differences = ([_estimates(one, enough) for one in each] for each in (own_values, minus))
-        measures.append(Measure(title, unit, values, differences))
+        marks = zip(*(marks_of(each) for each in zip(*differences, strict=True)), strict=True)
+        measures.append(Measure(title, unit, values, differences, list(map(list, marks))))
     labels, shorts = zip(*(grouping.names(int(key), own.machine) for key in keys[order]), strict=True)
     return GroupTable(
         own.evaluation,

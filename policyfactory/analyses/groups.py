@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 import numpy as np
 
 from policyfactory.analyses.analysis import LogAnalysis, texts, whole_number
-from policyfactory.analyses.estimates import mark_of
 from policyfactory.analyses.grouping import GROUPINGS, GroupingName, GroupSums, GroupTable, gather
 from policyfactory.analyses.groups_front import front_table
 from policyfactory.analyses.groups_words import groups_in_words, summary_table
@@ -142,8 +141,8 @@ def _compared(column: Column, title: str, field: str) -> Columns:
         return cell_of(getattr(own, field).values[place][group])
 
     def difference(own: GroupTable, group: int, place: int) -> Cell | None:
-        estimate = getattr(own, field).differences[place][group]
-        return cell_of(estimate, mark_of(estimate)) if place else None
+        measure = getattr(own, field)
+        return cell_of(measure.differences[place][group], measure.marks[place][group]) if place else None
 
     minus = Column(title, column.unit, "median over cases of that minus the baseline's", column.shown)
     return {column: value, minus: difference}
@@ -154,7 +153,7 @@ def _picture(tables: list[GroupTable], stem: str) -> Picture:
         stem,
         f"{tables[0].log}: mean wait of each group minus its mean wait under {tables[0].baseline}",
         functools.partial(draw_groups, tables),
-        "Blue waits less, orange waits more; bold where the 95 % interval over cases leaves out zero. Below each group "
+        "Blue waits less, orange waits more; bold where that is shown. Below each group "
         "its share of the jobs. Of the users, those with most work.",
     )
 
@@ -202,7 +201,8 @@ def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None
     for k, row in enumerate(rows):
         for g, each in enumerate(row[:columns]):
             colours[k, g] = _colour(each.value / strongest)
-            _number(axes, (g, k), each, scale)
+            sure = table.wait.marks[k + 1][g] in {"better", "worse"}
+            _number(axes, (g, k), each, scale, sure=sure)
     axes.imshow(colours, aspect="auto")
     shares = [f"{share:.2g} %" if share < 99.5 else "100 %" for share in table.job_share[:columns]]
     ticks = [f"{name}\n{share}" for name, share in zip(table.shorts[:columns], shares, strict=True)]
@@ -228,10 +228,9 @@ def _colour(strength: float) -> FloatArray:
     return mixed
 
 
-def _number(axes: Any, place: tuple[int, int], each: Estimate, scale: Scale) -> None:
+def _number(axes: Any, place: tuple[int, int], each: Estimate, scale: Scale, *, sure: bool) -> None:
     if not np.isfinite(each.value):
         return
-    sure = mark_of(each) in {"better", "worse"}
     axes.text(
         *place,
         _number_text(each.value / scale.divisor),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from policyfactory.analyses.estimates import mark_of
 from policyfactory.analyses.grouping import GroupTable
 from policyfactory.analyses.tables import cell_of, log_column
 from policyfactory.analyses.wording import shared_unit
@@ -55,9 +54,8 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
     unit = shared_unit(value for value in shown if np.isfinite(value))
 
     def difference(place: int, own: GroupTable, group: int) -> Cell:
-        estimate = own.wait.differences[place][group]
-        mark = mark_of(estimate)
-        return Cell(None) if mark == "no difference" else cell_of(estimate, mark)
+        mark = own.wait.marks[place][group]
+        return Cell(None) if mark == "no difference" else cell_of(own.wait.differences[place][group], mark)
 
     minus = f"mean wait minus that under {first.baseline}"
     columns = {
@@ -86,10 +84,9 @@ def _named(table: GroupTable) -> tuple[str, str]:
 
 def _moves(table: GroupTable, group: int) -> bool:
     """Return whether a group differs under any policy: by its intervals, or, where none has any, at all."""
-    own = [row[group] for row in table.wait.differences[1:]]
     if _tested(table):
-        return any(mark_of(each) in {"better", "worse"} for each in own)
-    return bool(table.enough[group]) and any(_size(each) > 0 for each in own)
+        return any(row[group] in {"better", "worse"} for row in table.wait.marks)
+    return bool(table.enough[group]) and any(_size(row[group]) > 0 for row in table.wait.differences[1:])
 
 
 def _tested(table: GroupTable) -> bool:

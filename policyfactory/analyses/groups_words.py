@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from policyfactory.analyses.estimates import mark_of
 from policyfactory.analyses.grouping import GroupTable, Measure
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.tables import cell_of, log_column
@@ -35,8 +34,7 @@ class _Score:
     compared : int
         Those that have an interval, or, where none has, enough jobs.
     tested : bool
-        Whether any has an interval. Then a group differs if its interval leaves out zero; else if its value is not
-        zero.
+        Whether any has an interval. Then a group differs if that is shown; else if its value is not zero.
     less, more : int
         Groups that have less, and more, than under the baseline.
     worst, best : int or None
@@ -62,7 +60,7 @@ class _Score:
 
 def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
     own = measure.differences[k]
-    verdicts = {int(g): mark_of(own[g]) for g in np.flatnonzero(table.enough)}
+    verdicts = {int(g): measure.marks[k][g] for g in np.flatnonzero(table.enough)}
     tested = any(verdicts.values())
     less = [g for g, word in verdicts.items() if (word == "better" if tested else own[g].value < 0)]
     more = [g for g, word in verdicts.items() if (word == "worse" if tested else own[g].value > 0)]
@@ -107,8 +105,8 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
             at = getattr(score, group)
             if at is None:
                 return None
-            estimate = getattr(own, of).differences[k][at]
-            return cell_of(estimate, mark_of(estimate))
+            measure = getattr(own, of)
+            return cell_of(measure.differences[k][at], measure.marks[k][at])
 
         return cell
 
@@ -121,7 +119,7 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
         Column("by"): lambda own, *_: own.grouping.title,
         Column("lower", "groups", f"{shown} lower than under {base}"): lambda _, __, score: score.tested * score.less,
         Column("higher", "groups", f"{shown} higher than under {base}"): lambda _, __, score: score.tested * score.more,
-        Column("same", "groups", "groups whose interval covers zero: no difference is shown"): (
+        Column("same", "groups", "groups for which no difference is shown"): (
             lambda _, __, score: score.tested * (score.compared - score.less - score.more)
         ),
         Column("not known", "groups", few): lambda _, __, score: score.groups - score.tested * score.compared,
@@ -211,8 +209,9 @@ def _how(logs: Sequence[LogView], least: int) -> str:
         text += f"differences are medians over {most} {what}s, too few for an interval ({MIN_CASES} are needed)."
     else:
         text += (
-            f"differences are medians over {most} {what}s. A group waits less or more only if the 95 % interval leaves "
-            "out zero; of 100 groups that nothing happens to, up to 5 are called different by chance."
+            f"differences are medians over {most} {what}s. A group is said to wait less or more only where that stands "
+            "with all policies judged together (Holm); of 100 groups that nothing happens to, up to 5 are called "
+            "different by chance."
         )
     return f"{text} Of groups with fewer than {least} jobs only a class that loses most is named."
 

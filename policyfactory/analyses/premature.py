@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, median_difference, median_of, share_of
+from policyfactory.analyses.estimates import marks_of, median_differences, median_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.tables import median_cell, policy_table, share_cell
 from policyfactory.analyses.wording import against, marked_in_words, value_text
@@ -170,7 +170,7 @@ class _PrematureOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether the ratio is higher or lower than under the baseline."""
-        return mark_of(median_difference(self.ratio, place), lower_is_better=None) if place else ""
+        return marks_of(median_differences(self.ratio), lower_is_better=None)[place]
 
 
 def _words(own: _PrematureOfLog) -> str:
@@ -188,7 +188,7 @@ def _words(own: _PrematureOfLog) -> str:
         return f"{text} It is {enumerated(rest)}. {own.few_cases}"
     apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
     text += marked_in_words(own.policies, own.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
-    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference from {base}"})
+    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference is shown from {base}"})
 
 
 def _is_published(values: object) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis
-from policyfactory.analyses.estimates import mark_of, mean_difference, policies_by_mark, share_of
+from policyfactory.analyses.estimates import marks_of, mean_differences, policies_by_mark, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import name_rows, panels_down
 from policyfactory.analyses.tables import policy_table, share_cell
@@ -115,7 +115,7 @@ class SlowdownClasses(Analysis):
             "Shares of the jobs by bounded slowdown",
             logs,
             {
-                column: lambda own, place, at=at: share_cell(own.shares[:, place, at], own.mark(at, place))
+                column: lambda own, place, at=at: share_cell(own.shares[:, place, at], own.marks[at][place])
                 for at, column in enumerate(columns)
             },
             f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
@@ -131,14 +131,16 @@ class _SharesOfLog(LogView):
         counts = np.array(self.kept, dtype=np.float64)
         return np.asarray(100 * counts / counts.sum(axis=2, keepdims=True))
 
-    def mark(self, at: int, place: int) -> str:
-        """Return the verdict on the share of class ``at``."""
-        if place == 0:
-            return ""
-        shares = self.shares
+    @functools.cached_property
+    def marks(self) -> list[list[str]]:
+        """The verdicts on the share of each class under each policy."""
         # More jobs at once are better, fewer of the worst; what lies between depends on where they come from.
-        direction = {0: False, shares.shape[2] - 1: True}.get(at)
-        return mark_of(mean_difference(shares[:, :, at], place), lower_is_better=direction)
+        classes = self.shares.shape[2]
+        direction = {0: False, classes - 1: True}
+        return [
+            marks_of(mean_differences(self.shares[:, :, at]), lower_is_better=direction.get(at))
+            for at in range(classes)
+        ]
 
 
 def _words(own: _SharesOfLog, worst: str) -> str:
@@ -165,7 +167,7 @@ def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
 
 def _against(own: _SharesOfLog, at: int, what: str, words: tuple[str, str]) -> str:
     """Say which policies have better or worse shares of class ``at`` than the baseline, in these words."""
-    marked = policies_by_mark(own.policies, lambda place: own.mark(at, place))
+    marked = policies_by_mark(own.policies, own.marks[at].__getitem__)
     means = dict(zip(own.policies, own.shares[:, :, at].mean(axis=0).tolist(), strict=True))
     parts = [
         f"{more} jobs are {what} under {_factors(means, own.baseline, marked[word])}"

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from policyfactory.analyses.estimates import count_of, mark_of, median_difference, median_of, share_of
+from policyfactory.analyses.estimates import count_of, marks_of, median_differences, median_of, share_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import anchors
@@ -158,8 +158,8 @@ def cell_of(estimate: Estimate, mark: str = "") -> Cell:
 
 
 def difference_cell(values: FloatArray, place: int, *, lower_is_better: bool = True) -> Cell:
-    """Return the cell of `median_difference` with its verdict; empty for the baseline."""
+    """Return the cell of a policy's median difference with its verdict; empty for the baseline."""
     if not place:
         return Cell(None)
-    difference = median_difference(values, place)
-    return cell_of(difference, mark_of(difference, lower_is_better=lower_is_better))
+    differences = median_differences(values)
+    return cell_of(differences[place], marks_of(differences, lower_is_better=lower_is_better)[place])

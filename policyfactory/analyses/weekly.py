@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from policyfactory.analyses.analysis import Analysis, texts
-from policyfactory.analyses.estimates import mark_of, median_difference, median_of
+from policyfactory.analyses.estimates import marks_of, median_differences, median_of
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import colour_of, dash_of, name_panel, panels_down
 from policyfactory.analyses.tables import log_column, median_cell, policy_table
@@ -151,7 +151,7 @@ class WeeklyCourse(LogView):
 
     def mark(self, place: int) -> str:
         """Return the verdict on a policy's value of the last week."""
-        return mark_of(median_difference(self.ends, place)) if place else ""
+        return marks_of(median_differences(self.ends))[place]
 
     def column(self, place: int) -> FloatArray:
         """Return the finite numbers of a policy that the table sums up: those of the last week, or of all weeks."""
@@ -293,7 +293,7 @@ def _where_it_settles(course: WeeklyCourse) -> str:
     phrases = {
         "better": f"Lower than under {base}",
         "worse": f"Higher than under {base}",
-        "no difference": f"No difference from {base}",
+        "no difference": f"No difference is shown from {base}",
     }
     return text + marked_in_words(course.policies, course.mark, phrases)
 

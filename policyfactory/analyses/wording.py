@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.analyses.estimates import mark_of, median_difference, policies_by_mark
+from policyfactory.analyses.estimates import marks_of, median_differences, policies_by_mark
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.text import enumerated, number_text
 from policyfactory.core.units import DAY
@@ -146,9 +146,10 @@ def differences_in_words(
     """
     name, unit = what
     differs, same = [], []
-    for place, policy in enumerate(policies[1:], 1):
-        difference = median_difference(values, place)
-        if mark_of(difference, lower_is_better=lower_is_better) == "no difference" or difference.value == 0:
+    differences = median_differences(values)
+    marks = marks_of(differences, lower_is_better=lower_is_better)
+    for policy, difference, mark in list(zip(policies, differences, marks, strict=True))[1:]:
+        if mark == "no difference" or difference.value == 0:
             same.append(policy)
         elif np.isfinite(difference.value):
             differs.append(f"{policy} {difference_text(difference, unit, words)}")

@@ -1,10 +1,7 @@
 """Sentences of a paper, made testable: which policies shall be better than which, judged pair by pair.
 
-A claim **holds** on a log of an experiment if every pair is better with an interval that does not cover zero; it **does
-not hold** if some pair is worse with such an interval; otherwise it is **not shown**. Each interval has its 95 % for
-itself. That all pairs come out better by chance is less likely than that one does, so ``holds`` needs no adjustment;
-that at least one of many comes out worse is more likely, so ``does not hold`` is judged after Holm over the claim's
-pairs of the log, and a pair that is worse only before it leaves the claim not shown.
+A claim **holds** on a log of an experiment if every pair is better; it **does not hold** if some pair is worse;
+otherwise it is **not shown**. All pairs of the claim on the log are judged together (Holm).
 """
 
 from __future__ import annotations
@@ -17,8 +14,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Paired, compare_values, holm
-from policyfactory.statistics.intervals import LEVEL, Statistic
+from policyfactory.statistics.compare import Paired, compare_values, judged_together
+from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.means import difference_unit
 
 if TYPE_CHECKING:
@@ -86,7 +83,7 @@ class Judgement:
     verdict : str
         ``holds``, ``does not hold``, ``not shown``, or ``too few cases`` if no pair has an interval.
     pairs : dict of (str, str) to Paired
-        The comparison of each pair of the claim.
+        The comparison of each pair of the claim, judged together.
     """
 
     experiment: str
@@ -127,8 +124,8 @@ def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experi
     values = evaluation.matrix(log, claim.metric)
     direction = METRICS[claim.metric].lower_is_better
     places = {policy: column for column, policy in enumerate(evaluation.policies)}
-    return {
-        (one, other): compare_values(
+    pairs = [
+        compare_values(
             values[:, places[one]],
             values[:, places[other]],
             lower_is_better=direction,
@@ -136,18 +133,19 @@ def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experi
             seed=experiment.seed,
         )
         for one, other in claim.pairs
-    }
+    ]
+    called = judged_together([pair.verdict for pair in pairs], [pair.estimate.p for pair in pairs])
+    judged = [dataclasses.replace(pair, verdict=verdict) for pair, (verdict, _) in zip(pairs, called, strict=True)]
+    return dict(zip(claim.pairs, judged, strict=True))
 
 
 def _verdict(pairs: Mapping[tuple[str, str], Paired]) -> Holds:
-    verdicts = [pair.verdict for pair in pairs.values()]
-    if all(verdict == "too few cases" for verdict in verdicts):
+    verdicts = {pair.verdict for pair in pairs.values()}
+    if verdicts == {"too few cases"}:
         return "too few cases"
-    if all(verdict == "better" for verdict in verdicts):
+    if verdicts == {"better"}:
         return "holds"
-    adjusted = holm(1.0 if pair.estimate.p is None else pair.estimate.p for pair in pairs.values())
-    worse = any(verdict == "worse" and p < 1 - LEVEL for verdict, p in zip(verdicts, adjusted, strict=True))
-    return "does not hold" if worse else "not shown"
+    return "does not hold" if "worse" in verdicts else "not shown"
 
 
 # In words and tables. ------------------------------------------------------------------------------------------------
@@ -182,9 +180,8 @@ def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
         own = {(row.experiment, row.log): row for row in judgements}
         columns[Column(f"claim {number}", "", claim.text)] = lambda *place, own=own: _short(own.get(place))
     how = (
-        "A claim holds where each of its pairs is better with a 95 % interval of the paired difference that does not "
-        "cover zero; it does not hold where some pair is worse with such an interval, also after Holm's adjustment for "
-        "the claim's pairs; elsewhere it is not shown, which is not the same as false."
+        "A claim holds where each of its pairs is better, and does not hold where some pair is worse, all its pairs "
+        "judged together (Holm); elsewhere it is not shown, which is not the same as false."
     )
     texts = [
         f"Claim {number}: {claim.text}. {_totals(judgements)}" for number, (claim, judgements) in enumerate(judged, 1)

@@ -20,7 +20,7 @@ from policyfactory.simulate.metrics import METRICS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.statistics.compare import Comparison, Paired
+    from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Interval
     from policyfactory.statistics.ranks import Rank
@@ -39,6 +39,7 @@ _LOOK_OF = {
     "differs": (COLOURS[0], "^", True),
     "no difference": (_NEUTRAL, "o", False),
     "baseline": ("#000000", "D", True),
+    "policy": (_POLICY, "o", True),
 }
 _STATISTIC = {
     "median": "median over the cases",
@@ -300,32 +301,31 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str, chosen: str = "
     figure, panels = _panels([len(rows) for rows in ranks.values()], titles)
     for axes, rows in zip(panels, ranks.values(), strict=True):
         ordered = sorted(rows, key=lambda row: (np.isnan(row.mean.value), row.mean.value))
-        _estimates(axes, [(row.mean.value, row.mean.interval, _rank_word(row)) for row in ordered], Scale(1, ""))
+        words = ["baseline" if row is rows[0] else "policy" for row in ordered]
+        drawn = [(row.mean.value, row.mean.interval, word) for row, word in zip(ordered, words, strict=True)]
+        _estimates(axes, drawn, Scale(1, ""))
         _names_down(axes, [row.policy for row in ordered], chosen)
         _numbers_right(axes, "mean rank", [f"{row.mean.value:.2f}" for row in ordered])
         axes.set_xlim(0.7, len(rows) + 0.3)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(f"mean rank by {METRICS[metric].title} (1 is the best of {len(rows)})")
     every = [row for rows in ranks.values() for row in rows]
-    _verdict_legend(figure, [_rank_word(row) for row in every])
-    key = f"marker: mean over the cases{_bars(row.mean.interval for row in every)}"
-    _key_below(figure, f"{key}; its look: the rank's difference from {shortened(every[0].policy, 20)}'s")
+    _verdict_legend(figure, ["baseline", "policy"])
+    _key_below(figure, f"marker: mean over the cases{_bars(row.mean.interval for row in every)}")
     return figure
 
 
-def _rank_word(row: Rank) -> str:
-    return "baseline" if row.difference is None else row.verdict
-
-
 def draw_wins(
-    wins: Mapping[str, Sequence[Sequence[Paired | None]]], policies: Sequence[str], chosen: str = ""
+    wins: Mapping[str, Int64Array], cases: Mapping[str, int], policies: Sequence[str], chosen: str = ""
 ) -> Figure:
     """Draw in how many cases each policy beats each other, a panel a log.
 
     Parameters
     ----------
-    wins : mapping of str to sequence of sequence of Paired
-        Log -> `wins.wins`.
+    wins : mapping of str to int64 array (policies, policies)
+        Log -> `ranks.wins`.
+    cases : mapping of str to int
+        Log -> in how many cases.
     policies : sequence of str
         Their names.
     chosen : str
@@ -335,14 +335,10 @@ def draw_wins(
     -------
     Figure
     """
-    counts = {log: np.array([[pair.wins if pair else 0 for pair in row] for row in own]) for log, own in wins.items()}
-    cases = {
-        log: max([pair.estimate.cases for row in own for pair in row if pair], default=0) for log, own in wins.items()
-    }
     titles = [f"{log}, {_cases(cases[log])}" for log in wins]
     figure, panels = _panels([len(policies) + 3] * len(wins), titles, row_height=0.36)
     for axes, log in zip(panels, wins, strict=True):
-        _win_cells(axes, counts[log], max(cases[log], 1))
+        _win_cells(axes, wins[log], cases[log])
         if len(policies) < 8:
             axes.set_aspect("equal", anchor="W")
         places = range(len(policies))

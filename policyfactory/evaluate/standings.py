@@ -10,6 +10,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from policyfactory.core.arrays import Int64Array
 from policyfactory.core.text import anchors, counted
 from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
 from policyfactory.evaluate.recorded_sections import RECORDED_NOTE, recorded_section
@@ -20,7 +23,7 @@ from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_cell, difference_column
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.compare import Comparison, Paired
+from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.ranks import Rank, mean_ranks, wins
 from policyfactory.statistics.summary import Summary
@@ -189,8 +192,9 @@ def _differences(outcome: Outcome, units: dict[str, str]) -> Section:
         return Section("differences", title, (), single, tuple(pictures))
     chances = chances_in_words(pairs)
     how = (
-        "Each interval has its 95 % for itself, and 'no difference' is said where it covers zero. A verdict with a "
-        "Holm p below 0.05 stands also when all comparisons of the metric are judged together."
+        "Each interval has its 95 % for itself, so it is drawn and not called: of many, some leave out zero by chance. "
+        "Better, worse or differs is said only where the Holm p, which judges all comparisons of the metric together, "
+        "is below 0.05; elsewhere no difference is shown."
     )
     return Section("differences", title, (how, chances) if chances else (), tuple(tables), tuple(pictures))
 
@@ -252,9 +256,8 @@ def _ranks(outcome: Outcome, logs: Sequence[str], metrics: Sequence[str]) -> Sec
         title = f"{log}: mean place in {counted(len(evaluation.rows(log)), noun(evaluation, log))}, 1 is the best"
         tables.append(_rank_table(evaluation, by_log[log], (stem, title)))
     how = (
-        "In each case the policies are placed from 1, the best; equal values share the mean place. A policy is called "
-        f"better or worse than {evaluation.baseline} if the interval of the difference of their mean places does not "
-        "cover zero."
+        "In each case the policies are placed from 1, the best; equal values share the mean place. What is shown to "
+        "differ, the differences say; here it is only drawn how often a policy is ahead."
     )
     paragraphs = [how]
     if len(logs) > 1:
@@ -284,57 +287,42 @@ def _rank_table(evaluation: Evaluation, ranks: Mapping[str, Sequence[Rank]], nam
 
 
 def _rank(rank: Rank | None) -> Cell:
-    if rank is None:
-        return Cell(None)
-    certain = rank.difference is not None and rank.difference.interval is not None
-    return Cell(rank.mean.value, rank.mean.interval, rank.verdict if certain else "")
+    return Cell(None) if rank is None else Cell(rank.mean.value, rank.mean.interval)
 
 
 # Wins. ---------------------------------------------------------------------------------------------------------------
 
 
 def _wins(outcome: Outcome, logs: Sequence[str]) -> Section:
-    evaluation, experiment = outcome.evaluation, outcome.experiment
+    evaluation = outcome.evaluation
     metric, names = evaluation.metrics[0], evaluation.policies
-    how: dict[str, Any] = {"statistic": experiment.statistic, "seed": experiment.seed}
-    results = {log: wins(evaluation, log, metric, **how) for log in logs}
+    results = {log: wins(evaluation, log, metric) for log in logs}
 
-    def table(stem: str, title: str, cell: Callable[[int, int], Cell | int | None]) -> Table:
+    def table(stem: str, title: str, counts: Int64Array) -> Table:
         columns = {Column("policy"): names.__getitem__} | {
-            Column(name, "", f"cases in which the policy is better than {name}"): lambda a, b=b: cell(a, b)
+            Column(name, "", f"cases in which the policy has the better value than {name}"): lambda a, b=b: (
+                None if a == b else int(counts[a, b])
+            )
             for b, name in enumerate(names)
         }
         return Table.of(stem, title, columns, zip(range(len(names))))
 
-    def total(a: int, b: int) -> int | None:
-        pairs = [pair for own in results.values() if (pair := own[a][b])]
-        return sum(pair.wins for pair in pairs) if pairs else None
-
     *stems, together = anchors([*logs, "all logs"])
-    counts = {log: counted(len(evaluation.rows(log)), noun(evaluation, log)) for log in logs}
+    cases = {log: len(evaluation.rows(log)) for log in logs}
     tables = [
         table(
-            stem,
-            f"{log}: in how many of {counts[log]} the row is better",
-            lambda a, b, own=results[log]: _win(own[a][b]),  # type: ignore[misc]
+            stem, f"{log}: in how many of {counted(cases[log], noun(evaluation, log))} the row is better", results[log]
         )
         for log, stem in zip(logs, stems, strict=True)
     ]
     if len(logs) > 1:
-        cases = sum(len(evaluation.rows(log)) for log in logs)
-        tables.append(table(together, f"all {len(logs)} logs: of {cases} cases", total))
-    pairs = len(names) * (len(names) - 1) // 2
+        title = f"all {len(logs)} logs: of {sum(cases.values())} cases"
+        tables.append(table(together, title, sum(results.values(), np.zeros_like(results[logs[0]]))))
     note = (
-        f"By {metric}. Equal values count for neither. The verdict is that of the paired interval of row minus column, "
-        f"each with its 95 % for itself: of {pairs} pairs that do not differ, {0.05 * pairs:.2g} would be called "
-        "different by chance, on average."
+        f"By {metric}. Equal values count for neither. These are counts: what is shown to differ, the differences say."
     )
     pictures = []
     if len(names) <= _MANY_PLAYERS:
         title = f"In how many cases each policy is better than each other by {metric}"
-        pictures.append(Picture("wins", title, functools.partial(draw_wins, results, names, outcome.chosen)))
+        pictures.append(Picture("wins", title, functools.partial(draw_wins, results, cases, names, outcome.chosen)))
     return Section("wins", "Wins", (note,), tuple(tables), tuple(pictures))
-
-
-def _win(pair: Paired | None) -> Cell:
-    return Cell(None) if pair is None else Cell(pair.wins, mark=pair.verdict if pair.estimate.interval else "")

@@ -100,15 +100,8 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
     if light == "unsound":
         return light, by_record
     if row.verdict != "better":
-        return "cannot tell", (f"{name} has the best value, but is not shown to be better than {against}.",)
-    if not row.stands:
-        others = len(evaluation.policies) - 1
-        return "cannot tell", (
-            (
-                f"{name} has the best value of {others} policies, and is not shown to be better than {against}: among "
-                "so many, one looks as good by chance (Holm's adjustment)."
-            ),
-        )
+        why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
+        return "cannot tell", (f"{name} has the best value, but is not shown to be better than {against}{why}.",)
     simulated = f"{name} is better than simulated {against}."
     words = (simulated, *by_record) if light is None else (*by_record, simulated)
     return light or "better", (*words, *_price(outcome, log.name, name))
@@ -117,7 +110,7 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[st
 def _baseline_leads(outcome: Outcome, log: str, metric: str) -> tuple[Light, tuple[str, ...]]:
     rows = [row for row in outcome.comparisons if row.log == log and row.metric == metric]
     baseline = outcome.evaluation.baseline
-    if all(row.verdict == "worse" and row.stands for row in rows):
+    if all(row.verdict == "worse" for row in rows):
         names = enumerated(row.policy for row in rows)
         return "worse", (f"{names}: shown to be worse than {baseline} in {metric}; leave the queue as it is.",)
     return "cannot tell", (f"No policy has a better {metric} than {baseline}: nothing is recommended.",)

@@ -1,7 +1,7 @@
 """The closing words: who wins, by how much, how certain it is, and who is worst off.
 
 Every sentence follows from the numbers and stays true when there is no effect: a policy is said to be better only
-if its interval does not cover zero.
+if it is so with all policies judged together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from policyfactory.core.units import format_duration
 from policyfactory.report.caveats import noun, too_few_weeks
 from policyfactory.report.numbers import Scale, scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Comparison, compare_policies
+from policyfactory.statistics.compare import Comparison, compare_policies, judged_together
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 
@@ -190,8 +190,7 @@ class _Log:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
         own = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
-        also = any(row.verdict == "better" for row in own)
-        parts = (*map(self.against_baseline, own), self.by_test(others, also=also), self.not_shown_to_beat(winners))
+        parts = (*map(self.against_baseline, own), self.by_test(others), self.not_shown_to_beat(winners))
         return " ".join(part for part in parts if part)
 
     def no_interval(self, cases: int) -> str:
@@ -210,23 +209,25 @@ class _Log:
         """Say which others may be as good: the lowest value alone is no proof."""
         first = winners[0]
         statistic = "mean" if first.statistic == "weeks" else first.statistic
-        names = [
-            name
-            for name in self.evaluation.policies
-            if name not in {row.policy for row in winners} | {self.baseline}
-            and compare_policies(
-                self.evaluation, self.log, self.metric, first.policy, name, statistic=statistic, seed=self.seed
-            ).verdict
-            != "better"
+        others = [
+            name for name in self.evaluation.policies if name not in {*(row.policy for row in winners), self.baseline}
         ]
+        pairs = [
+            compare_policies(
+                self.evaluation, self.log, self.metric, first.policy, name, statistic=statistic, seed=self.seed
+            )
+            for name in others
+        ]
+        called = judged_together([pair.verdict for pair in pairs], [pair.estimate.p for pair in pairs])
+        names = [name for name, (verdict, _) in zip(others, called, strict=True) if verdict != "better"]
         return f"{first.policy} is not shown to be better than {enumerated(names)}." if names else ""
 
-    def by_test(self, pairs: Sequence[Comparison], *, also: bool = False) -> str:
+    def by_test(self, pairs: Sequence[Comparison]) -> str:
         sentences = []
         for verdict, phrase in (
-            ("better", f"{'Also shown' if also else 'Shown'} to be better than"),
+            ("better", "Shown to be better than"),
             ("worse", "Shown to be worse than"),
-            ("no difference", "No difference from"),
+            ("no difference", "No difference is shown from"),
             ("too few cases", f"Too few {self.cases} for a comparison with"),
         ):
             names = [row.policy for row in pairs if row.verdict == verdict]
@@ -252,7 +253,10 @@ class _Log:
             f"better in {row.wins} of {counted(row.cases, self.unit)})"
         )
         if row.verdict == "no difference":
-            return f"But {parts}: the interval covers zero, so no difference from {row.baseline} is shown."
+            why = (
+                "among so many comparisons chance does as much (Holm)" if row.by_chance else "the interval covers zero"
+            )
+            return f"But {parts}: {why}, so no difference from {row.baseline} is shown."
         return f"{parts[0].upper()}{parts[1:]}."
 
     def what_it_costs(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the numbers do not say: what an interval is about, and how many verdicts chance alone would make."""
+"""What the numbers do not say: what an interval is about, and what stands of many comparisons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated
 from policyfactory.core.units import format_duration
-from policyfactory.statistics.compare import Comparison, by_chance
+from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def too_few_weeks(weeks: WeeklyValues, baseline: str) -> str:
 
 
 def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
-    """Return how many verdicts on a metric chance alone would make, and how many stand after Holm's adjustment.
+    """Return how many of the comparisons in a metric are shown to differ, judged together.
 
     Parameters
     ----------
@@ -89,17 +89,15 @@ def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
     own = [row for row in comparisons if row.metric == metric and row.interval is not None]
     if not own:
         return ""
-    differing = [row for row in own if row.verdict != "no difference"]
-    standing = sum(row.stands for row in own)
-    total = counted(len(own), "comparison")
-    text = f"{metric}: by the intervals {len(differing)} of {total} with {own[0].baseline} {_differ(len(differing))}."
+    shown = sum(row.verdict != "no difference" for row in own)
+    differ = "differs" if shown == 1 else "differ"
+    text = f"{metric}: {shown} of {counted(len(own), 'comparison')} with {own[0].baseline} {differ}"
     if len(own) == 1:
-        return text
-    return (
-        f"{text} If none did, {by_chance(own):.2g} would be called different by chance, on average. After Holm's "
-        f"adjustment for all {len(own)} of them, {standing} {_differ(standing)}; that is the number to quote for all "
-        "of them together."
-    )
+        return f"{text}."
+    text = f"{text}, all {len(own)} judged together (Holm)."
+    if chance := sum(row.by_chance for row in own):
+        text += f" {chance} more {'leaves' if chance == 1 else 'leave'} out zero: among so many that may be chance."
+    return text
 
 
 def chances_in_words(comparisons: Sequence[Comparison]) -> str:
@@ -110,15 +108,5 @@ def chances_in_words(comparisons: Sequence[Comparison]) -> str:
     parts = []
     for metric in dict.fromkeys(row.metric for row in rows):
         own = [row for row in rows if row.metric == metric]
-        differing = sum(row.verdict != "no difference" for row in own)
-        parts.append(f"{metric} {differing} of {len(own)} ({sum(row.stands for row in own)})")
-    metrics = len(parts)
-    each = by_chance(rows) / metrics
-    return (
-        f"Called different from {rows[0].baseline} (in brackets: also after Holm's adjustment for all comparisons of "
-        f"the metric): {'; '.join(parts)}. If nothing differed, about {each:.2g} a metric would be, by chance."
-    )
-
-
-def _differ(number: int) -> str:
-    return "differs" if number == 1 else "differ"
+        parts.append(f"{metric} {sum(row.verdict != 'no difference' for row in own)} of {len(own)}")
+    return f"Shown to differ from {rows[0].baseline}: {'; '.join(parts)}."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sections_of"]
 
-_MARKS = {-1: "better", 0: "no difference", 1: "worse"}
+_MARKS = {-1: "lower", 0: "no difference", 1: "higher"}  # better or worse is for the verdict
 
 
 def sections_of(review: Review) -> tuple[Section, ...]:

@@ -2,12 +2,12 @@
 
 Every policy runs the same cases, so cases are compared in pairs: the difference of a case is the policy's value minus
 the baseline's in that case. The difference over all cases is a median, a mean or a ratio of sums (`estimates`), with
-a 95 % interval; a policy is called better or worse only if the interval does not cover zero.
+a 95 % interval.
 
-Of many such verdicts some are wrong: where nothing differs, each is wrong in 5 % of the evaluations. So beside the
-plain verdict there is the p-value after Holm ("A simple sequentially rejective multiple test procedure", Scandinavian
-Journal of Statistics 6, 1979): of all verdicts on one metric (every policy on every log of an evaluation) that stand
-with it below 5 %, the probability that any is wrong is at most 5 %.
+Each interval has its 95 % for itself: where nothing differs, one of twenty leaves out zero. So intervals are drawn and
+not called. A policy is called better or worse only if its p-value is below 5 % also after Holm ("A simple sequentially
+rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979), judged together with all others of the
+metric (every policy on every log of an evaluation): the probability that any of these words is wrong is at most 5 %.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = [
     "Comparison",
     "Paired",
     "Verdict",
-    "by_chance",
     "compare",
     "compare_policies",
     "compare_recorded",
     "compare_values",
     "holm",
+    "judged_together",
     "verdict_of",
 ]
 
@@ -60,8 +60,8 @@ class Paired:
         Cases in which the policy is better than, worse than, equal to the baseline.
         A metric in which neither direction is better counts lower as a win.
     verdict : str
-        ``better``, ``worse`` (``differs`` if the metric has no better direction), ``no difference`` if the
-        interval covers zero, ``too few cases`` without an interval.
+        Judged alone: ``better``, ``worse`` (``differs`` if the metric has no better direction), ``no difference`` if
+        the interval covers zero, ``too few cases`` without an interval. Of several see `judged_together`.
     """
 
     estimate: Estimate
@@ -94,8 +94,11 @@ class Comparison:
         The smallest error probability at which the interval would not cover 0.
     p_holm : float or None
         ``p`` adjusted for all comparisons of this metric in the evaluation.
-    relative, wins, losses, draws, verdict
+    relative, wins, losses, draws
         As in `Paired`.
+    verdict : str
+        As in `Paired`, but judged together with all others of this metric: ``no difference`` also where the interval
+        leaves out zero and ``p_holm`` is 5 % or more.
     """
 
     log: str
@@ -116,9 +119,9 @@ class Comparison:
     verdict: Verdict
 
     @property
-    def stands(self) -> bool:
-        """Whether it differs also after Holm's adjustment."""
-        return self.verdict in {"better", "worse", "differs"} and (self.p_holm or 0.0) < 1 - LEVEL
+    def by_chance(self) -> bool:
+        """Whether the interval leaves out zero, and among so many comparisons one does so by chance."""
+        return self.verdict == "no difference" and self.interval is not None and not self.interval.covers(0.0)
 
 
 def compare_values(
@@ -329,9 +332,31 @@ def _comparison(evaluation: Evaluation, key: tuple[str, str, str, str], statisti
 def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
     results = list(rows)
     for metric in dict.fromkeys(row.metric for row in rows):
-        places = [at for at, row in enumerate(rows) if row.metric == metric and row.p is not None]
-        for at, p in zip(places, holm(rows[at].p or 0.0 for at in places), strict=True):
-            results[at] = dataclasses.replace(rows[at], p_holm=p)
+        places = [at for at, row in enumerate(rows) if row.metric == metric]
+        together = judged_together([rows[at].verdict for at in places], [rows[at].p for at in places])
+        for at, (verdict, p) in zip(places, together, strict=True):
+            results[at] = dataclasses.replace(rows[at], verdict=verdict, p_holm=p)
+    return results
+
+
+def judged_together(
+    verdicts: Sequence[Verdict], p_values: Sequence[float | None]
+) -> list[tuple[Verdict, float | None]]:
+    """Return what differences are called when they are judged together, and their p-values after Holm.
+
+    Parameters
+    ----------
+    verdicts : sequence of str
+        What each is called alone (`verdict_of`).
+    p_values : sequence of float or None
+        The p-value of each; one without an interval has none, and does not count.
+    """
+    adjusted = iter(holm(p for p in p_values if p is not None))
+    results: list[tuple[Verdict, float | None]] = []
+    for verdict, p in zip(verdicts, p_values, strict=True):
+        own = None if p is None else next(adjusted)
+        stands = verdict == "too few cases" or (own is not None and own < 1 - LEVEL)
+        results.append((verdict if stands else "no difference", own))
     return results
 
 
@@ -343,8 +368,3 @@ def holm(p_values: Iterable[float]) -> list[float]:
     adjusted = np.empty_like(given)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
     return [float(p) for p in adjusted]
-
-
-def by_chance(comparisons: Iterable[Comparison]) -> float:
-    """Return how many of the comparisons with an interval would be called different, on average, if none differed."""
-    return (1 - LEVEL) * sum(row.interval is not None for row in comparisons)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
+from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Paired, Verdict, compare_values, verdict_of
-from policyfactory.statistics.intervals import Estimate, Statistic
+from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 
 if TYPE_CHECKING:
@@ -30,16 +29,10 @@ class Rank:
         The policy.
     mean : Estimate
         Its mean place, with interval.
-    difference : Estimate or None
-        Its mean place minus the baseline's; None for the baseline itself.
-    verdict : str
-        Of the difference's interval.
     """
 
     policy: str
     mean: Estimate
-    difference: Estimate | None
-    verdict: Verdict
 
 
 def ranks(values: FloatArray, *, lower_is_better: bool = True) -> FloatArray:
@@ -99,49 +92,32 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
             strata.append(ranks(complete, lower_is_better=direction))
     if not strata:
         return []
-    results = []
-    for column, policy in enumerate(evaluation.policies):
-        own = [places[:, column] for places in strata]
-        mean = estimate_mean(own, seed=seed, places=True).within(1.0, float(len(evaluation.policies)))
-        difference = None
-        if column:
-            pairs = [places[:, column] - places[:, 0] for places in strata]
-            difference = estimate_mean(pairs, seed=seed, places=True)
-        verdict = verdict_of(difference.interval if difference else None)
-        results.append(Rank(policy, mean, difference, verdict))
-    return results
+    last = float(len(evaluation.policies))
+    return [
+        Rank(policy, estimate_mean([places[:, at] for places in strata], seed=seed, places=True).within(1.0, last))
+        for at, policy in enumerate(evaluation.policies)
+    ]
 
 
-def wins(
-    evaluation: Evaluation, log: str, metric: str, *, statistic: Statistic = "median", seed: int = 0
-) -> list[list[Paired | None]]:
-    """Return each policy compared with each other one on one log.
+def wins(evaluation: Evaluation, log: str, metric: str) -> Int64Array:
+    """Return in how many cases of a log each policy is better than each other; equal values count for neither.
 
     Parameters
     ----------
     evaluation : Evaluation
         The values.
     log, metric : str
-        What to compare.
-    statistic : {"median", "mean", "ratio"}
-        What is said over all cases.
-    seed : int
-        Seed of the bootstrap.
+        What to compare; of a metric without a better direction the lower value wins.
 
     Returns
     -------
-    list of list of Paired
-        ``results[a][b]`` compares policy a with policy b as its baseline; None on the diagonal.
+    int64 array (policies, policies)
+        Of the row's policy against the column's.
     """
     values = evaluation.matrix(log, metric)
-    direction = METRICS[metric].lower_is_better
-    count = len(evaluation.policies)
-    return [
-        [
-            None
-            if a == b
-            else compare_values(values[:, a], values[:, b], lower_is_better=direction, statistic=statistic, seed=seed)
-            for b in range(count)
-        ]
-        for a in range(count)
-    ]
+    if METRICS[metric].lower_is_better is False:
+        values = -values
+    finite = np.isfinite(values)
+    lower = (values[:, :, None] < values[:, None, :]) & finite[:, :, None] & finite[:, None, :]
+    counts: Int64Array = lower.sum(axis=0)
+    return counts

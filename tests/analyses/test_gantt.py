@@ -109,7 +109,7 @@ def test_the_words_and_the_table() -> None:
         ["2", "2", 4, HOUR, "STRICT", 6600, "FILLED", 7800, 1200],
         ["3", "3", 1, 2 * HOUR, "STRICT", 9600, "FILLED", 0, -9600],
     ]
-    assert cells(table(section, "moved"), job="2")["change"].mark == "worse"
+    assert cells(table(section, "moved"), job="2")["change"].mark == "longer"
 
 
 def test_the_default_is_the_baseline_and_the_one_that_gains_most() -> None:

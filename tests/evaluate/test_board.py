@@ -23,11 +23,11 @@ from policyfactory.statistics.summary import summarise, summarise_recorded
 
 Make = Callable[..., Evaluation]
 COST = {
-    "A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0],
-    "B": [5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0],
-    "C": [6.0, 7.0, 6.0, 7.0, 6.0, 7.0, 6.0],
-    "D": [9.0, 12.0, 11.0, 14.0, 13.0, 16.0, 15.0],
-    "E": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0],
+    "A": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0],
+    "B": [5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0, 6.0, 5.0],
+    "C": [6.0, 7.0, 6.0, 7.0, 6.0, 7.0, 6.0, 7.0, 6.0],
+    "D": [9.0, 12.0, 11.0, 14.0, 13.0, 16.0, 15.0, 18.0, 17.0],
+    "E": [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0],
 }
 
 
@@ -52,7 +52,7 @@ def roles(table: Table) -> list[tuple[object, str]]:
 
 
 def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
-    found = outcome(by_hand({"log": {"cost": COST}}), "C", [20.0] * 7)
+    found = outcome(by_hand({"log": {"cost": COST}}), "C", [20.0] * 9)
     assert roles(forests_of(found)[0].table) == [
         ("C", "chosen"),
         ("A", "baseline"),
@@ -104,7 +104,7 @@ def test_a_metric_without_a_direction_names_nobody(by_hand: Make) -> None:
 
 
 def test_the_record_is_as_far_from_the_baseline_as_that_is_from_it(by_hand: Make) -> None:
-    found = outcome(by_hand({"log": {"cost": COST}}), record=[20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 27.0])
+    found = outcome(by_hand({"log": {"cost": COST}}), record=[20.0, 21.0, 22.0, 23.0, 24.0, 25.0, 27.0, 28.0, 29.0])
     table = boards_of(found)[0].table
     row = next(row for row in table.rows if row[0].value == "recorded")
     against = next(row for row in found.recorded_comparisons if row.policy == "A")
@@ -132,7 +132,7 @@ def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
     assert shown.axis.ends.endswith(" to +1.00")
     assert {key: bar.kind for key, bar in places.items()} == {"B": "better", "C": "better", "D": "same", "E": "same"}
     assert places["B"].label.endswith("better")
-    wide = {**COST, "F": [9e6] * 7}
+    wide = {**COST, "F": [9e6] * 9}
     bent = view(boards_of(outcome(by_hand({"log": {"cost": wide}})))[0].table, "", "").axis
     assert bent is not None
     assert bent.bent

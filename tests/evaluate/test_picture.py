@@ -124,7 +124,7 @@ def test_ranks_begin_with_the_best(by_hand: Make) -> None:
 def test_wins_are_counted_in_their_cells_and_the_colour_says_who_wins(by_hand: Make) -> None:
     table = {"A": [1.0, 1.0, 1.0, 5.0], "B": [2.0, 2.0, 1.0, 4.0], "C": [9.0, 9.0, 9.0, 9.0]}
     evaluation = by_hand({"log": {"cost": table}})
-    axes = draw_wins({"log": wins(evaluation, "log", "cost")}, evaluation.policies).axes[0]
+    axes = draw_wins({"log": wins(evaluation, "log", "cost")}, {"log": 4}, evaluation.policies).axes[0]
     assert np.array(texts_of(axes)).reshape(3, 3).tolist() == [["–", "2", "4"], ["1", "–", "4"], ["0", "0", "–"]]
     mesh = axes.collections[0]
     mesh.update_scalarmappable()
@@ -145,7 +145,8 @@ def test_every_picture_can_be_drawn(cases: int, policies: int, by_hand: Make) ->
     drawn.append(draw_ranks({log: mean_ranks(evaluation, "cost", [log]) for log in evaluation.logs}, "cost"))
     if policies > 1:
         drawn.append(draw_differences(compare(evaluation), "cost"))
-        drawn.append(draw_wins({log: wins(evaluation, log, "cost") for log in evaluation.logs}, evaluation.policies))
+        won = {log: wins(evaluation, log, "cost") for log in evaluation.logs}
+        drawn.append(draw_wins(won, dict.fromkeys(won, cases), evaluation.policies))
     labels = names_of(drawn[0].axes[0])
     assert len(labels) == policies
     assert all(len(label) <= 30 and "\n" not in label for label in labels)
@@ -167,7 +168,7 @@ def test_the_chosen_policy_has_a_word_and_a_colour_in_every_picture(by_hand: Mak
         draw_boxes(evaluation, "cost", chosen="B"),
         draw_differences(compare(evaluation), "cost", chosen="B"),
         draw_ranks({"log": mean_ranks(evaluation, "cost", ["log"])}, "cost", "B"),
-        draw_wins({"log": wins(evaluation, "log", "cost")}, evaluation.policies, "B"),
+        draw_wins({"log": wins(evaluation, "log", "cost")}, {"log": 6}, evaluation.policies, "B"),
     ]
     for figure in figures:
         labels = {label.get_text(): label for label in figure.axes[0].get_yticklabels()}

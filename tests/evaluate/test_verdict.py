@@ -165,7 +165,7 @@ def test_one_of_many_that_looks_as_good_by_chance_is_not_shown() -> None:
     from policyfactory.evaluate import verdict as module
 
     outcome = evaluated(recorded(daily(), "FCFS")).outcome
-    row = dataclasses.replace(outcome.comparisons[0], p_holm=0.2)
+    row = dataclasses.replace(outcome.comparisons[0], verdict="no difference", p_holm=0.2)
     chance = dataclasses.replace(outcome, comparisons=(row, *outcome.comparisons[1:]))
     study = evaluated(recorded(daily(), "FCFS"))
     actual = module.verdict_of(chance, study.protocol.experiments[0], study.logs)

@@ -234,7 +234,7 @@ def test_marks_are_words() -> None:
     assert result == [
         (kind, mark) for kind, mark in zip(["best", "better", "worse", "same", "other"], marks, strict=True)
     ]
-    assert "where the interval of a difference leaves out zero" in html
+    assert "with all policies judged together (Holm)" in html
     assert "leaves out zero" not in render(page_of(table(Cell(1.0, None, "best"))))
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.report.caveats import intervals_in_words
 from policyfactory.statistics import means
-from policyfactory.statistics.compare import by_chance, compare, compare_values, holm
+from policyfactory.statistics.compare import compare, compare_values, holm
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.half_widths import half_widths
 from policyfactory.statistics.intervals import MIN_CASES, STATISTICS, Interval, Statistic, check_statistic
@@ -266,20 +266,21 @@ def test_a_whole_evaluation_is_compared_with_its_first_policy(by_hand: Make) -> 
     gain = {"A": [50.0] * 6, "B": [60.0, 61.0, 62.0, 63.0, 64.0, 65.0], "C": [40.0, 41.0, 42.0, 43.0, 44.0, 45.0]}
     rows = compare(by_hand({"log": {"cost": cost, "yield": gain}}))
     assert [(row.metric, row.policy, row.baseline, row.verdict, row.unit) for row in rows] == [
-        ("cost", "B", "A", "better", "1"),
+        ("cost", "B", "A", "no difference", "1"),
         ("cost", "C", "A", "no difference", "1"),
-        ("yield", "B", "A", "better", "pp"),
-        ("yield", "C", "A", "worse", "pp"),
+        ("yield", "B", "A", "no difference", "pp"),
+        ("yield", "C", "A", "no difference", "pp"),
     ]
     assert (rows[0].difference, rows[0].wins, rows[0].losses, rows[0].draws) == (-1.0, 6, 0, 0)
     assert (rows[1].wins, rows[1].losses, rows[1].draws) == (1, 1, 4)
     assert rows[2].relative is None
     # Two comparisons a metric: 2 * 0.03125 is not below 5 %, so what six windows show does not stand.
     assert [row.p_holm for row in rows] == [0.0625, 1.0, 0.0625, 0.0625]
-    assert [row.stands for row in rows] == [False] * 4
-    assert by_chance(rows) == pytest.approx(0.2)
-    other = compare(by_hand({"log": {"cost": cost}}), baseline="B")
-    assert [(row.policy, row.verdict) for row in other] == [("A", "worse"), ("C", "no difference")]
+    assert [row.by_chance for row in rows] == [True, False, True, True]
+    alone = compare(by_hand({"log": {"cost": {name: cost[name] for name in "AB"}}}))
+    assert [(row.verdict, row.by_chance) for row in alone] == [("better", False)]
+    other = compare(by_hand({"log": {"cost": {name: cost[name] for name in "AB"}}}), baseline="B")
+    assert [(row.policy, row.verdict) for row in other] == [("A", "worse")]
     with pytest.raises(EvaluationError, match="one of A, B, C"):
         compare(by_hand({"log": {"cost": cost}}), baseline="D")
 
@@ -290,7 +291,7 @@ def test_all_logs_are_one_family_for_holm(by_hand: Make) -> None:
     both = compare(by_hand({"one": {"cost": cost}, "two": {"cost": cost}}))
     assert one[0].p_holm == one[0].p
     assert both[0].p_holm == pytest.approx(2 * (one[0].p or 0))
-    assert both[0].stands
+    assert both[0].verdict == "better"
 
 
 def test_half_widths_are_relative_to_the_baseline(by_hand: Make) -> None:
