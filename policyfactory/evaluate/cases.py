@@ -23,7 +23,9 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.recorded import RECORDED, lacking_starts
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.unscored import unscored
 from policyfactory.site.default import site_of
+from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import DrawFrom, History, parse_length
 from policyfactory.workload.windows import cut, parse_windows
@@ -71,7 +73,16 @@ def from_plan(plan: Plan, logs: Mapping[str, ReadLog]) -> Experiment:
         recorded=recorded,
         unrecorded=unrecorded,
         left_out=tuple(log.left_out for log in chosen if log.left_out),
+        unscored={log.name: found for log in chosen if (found := _unscored(plan, log))},
     )
+
+
+def _unscored(plan: Plan, log: ReadLog) -> tuple[str, ...]:
+    """Return which policies have no score for some jobs of a log."""
+    ordering = (*plan.experiment.contenders, plan.experiment.rules.backfill_policy)
+    policies = [policy for one in ordering for policy in (one.arms if isinstance(one, Tuner) else (one,))]
+    own = dict.fromkeys(policy for policy in policies if policy is not None)
+    return tuple(filter(None, (unscored(log.workload, policy) for policy in own)))
 
 
 def cases_of(

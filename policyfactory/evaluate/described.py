@@ -126,7 +126,7 @@ def setting(experiment: Experiment, evaluation: Evaluation, axes: Mapping[str, A
         },
     }
     # Only where they are: what is evaluated without them is described as ever.
-    more = {"recorded": experiment.recorded, "left_out": experiment.left_out}
+    more = {"recorded": experiment.recorded, "left_out": experiment.left_out, "unscored": experiment.unscored}
     as_json: dict[str, Any] = plain(content | {name: value for name, value in more.items() if value})
     return as_json
 

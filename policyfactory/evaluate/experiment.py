@@ -56,6 +56,8 @@ class Experiment:
         Why it is not shown where it was asked for if it is known; empty where nobody will miss it.
     left_out : tuple of str
         Which jobs of a log are not simulated, since their partition is not one of the site: a sentence a log.
+    unscored : mapping of str to tuple of str
+        Log -> which policies give some of its jobs no score (NaN).
     """
 
     name: str
@@ -72,6 +74,12 @@ class Experiment:
     recorded: bool = False
     unrecorded: str = ""
     left_out: tuple[str, ...] = ()
+    unscored: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was left out, and which jobs have no score."""
+        return (*self.left_out, *(text for own in self.unscored.values() for text in own))
 
     @property
     def policies(self) -> tuple[str, ...]:

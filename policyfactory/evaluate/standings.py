@@ -117,7 +117,7 @@ def _values(outcome: Outcome, units: dict[str, str]) -> Section:
         )
         for metric, stem in zip(evaluation.metrics, anchors(evaluation.metrics), strict=True)
     )
-    words = tuple(text for text in (experiment.unrecorded, *experiment.left_out) if text)
+    words = tuple(text for text in (experiment.unrecorded, *experiment.warnings) if text)
     return Section("values", "Values", words, value_tables(outcome, units), pictures)
 
 

@@ -189,7 +189,7 @@ def run_protocol(
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
     # All are prepared first: what cannot be run is refused before hours of work.
     experiments = [from_plan(plan, known) for plan in protocol.experiments]
-    for sentence in dict.fromkeys(sentence for experiment in experiments for sentence in experiment.left_out):
+    for sentence in dict.fromkeys(sentence for experiment in experiments for sentence in experiment.warnings):
         how.notify(sentence)
     # A site that is far from its record spoils all: it is said before the hours of work too.
     gates = [

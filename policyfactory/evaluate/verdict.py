@@ -142,6 +142,7 @@ def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
         *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
         *_site(outcome, log),
         *filter(None, [log.left_out]),
+        *outcome.experiment.unscored.get(log.name, ()),
     )
 
 

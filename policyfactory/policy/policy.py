@@ -263,6 +263,7 @@ class Policy:
         f: float | None = None,
         predictions: ArrayLike | None = None,
         asked: ArrayLike | None = None,
+        undefined: float = math.inf,
     ) -> NDArray[np.float64]:
         """Return the value of every job; lower runs first.
 
@@ -280,12 +281,14 @@ class Policy:
             e, s, e90, user_waiting and user_running of each job; needed by a formula that reads one of them.
         asked : array (3, n), optional
             Nodes, memory (MB) and GPUs of each job; needed by a formula that reads n, mem or g.
+        undefined : float
+            What a job gets that has no value (NaN: a negative time under a logarithm, 0/0).
 
         Returns
         -------
         float64 array (n,)
-            What has no value (NaN: a negative time under a logarithm, 0/0) is +inf and runs last;
-            log10(0) is -inf and runs first.
+            What has no value is +inf and runs last, unless ``undefined`` is another number; log10(0) is -inf and runs
+            first.
 
         Raises
         ------
@@ -308,7 +311,7 @@ class Policy:
             values = stack[0]
         else:
             values = self._computed(JobColumns(columns[0], columns[1], columns[2], float(m)))
-        return np.where(np.isnan(values), np.inf, values)
+        return np.where(np.isnan(values), undefined, values)
 
     def _more_rows(
         self, predictions: ArrayLike | None, asked: ArrayLike | None, n: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from pathlib import Path
 from typing import Unpack
 
@@ -28,9 +29,10 @@ from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.resources import run_on
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.unscored import unscored
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Rules", "Schedule", "run_prepared", "simulate"]
+__all__ = ["Rules", "Schedule", "run_prepared", "simulate", "simulated"]
 
 
 def simulate(
@@ -79,13 +81,33 @@ def simulate(
     EvaluationError
         If a job asks for more than the ``machine`` has or does not say for how much, a prediction or rank is missing or
         malformed, the policy needs a date that the workload does not have, the rules of ocst are asked for and a job
-        runs longer than it was believed to, or a job never starts on the site.
+        runs longer than it was believed to, a job never starts on the site, or the policy gives no job a score.
+
+    Warns
+    -----
+    UserWarning
+        If a function of Python gives some of the jobs no score (NaN).
     """
     policy, rules = resolve(policy), rules_with(rules, options)
     if not isinstance(workload, Workload):
         from policyfactory.workload.clean import read
 
         workload = read(workload)
+    if policy.function is not None and (words := unscored(workload, policy)):
+        warnings.warn(words, stacklevel=2)
+    return simulated(workload, policy, rules, prediction, tie_rank, predictor, machine)
+
+
+def simulated(
+    workload: Workload,
+    policy: Policy,
+    rules: Rules,
+    prediction: NDArray[np.int64] | None = None,
+    tie_rank: NDArray[np.int64] | None = None,
+    predictor: Predictor | None = None,
+    machine: Machine | None = None,
+) -> Schedule:
+    """Return what `simulate` does, for who has looked at the scores before; its parameters and errors."""
     if rules.backfill == "slurm" and machine is None and tie_rank is None:
         from policyfactory.simulate.on_site import simulate_slurm
 

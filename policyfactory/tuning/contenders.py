@@ -10,7 +10,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulate.simulate import simulated
 from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload
 
@@ -59,5 +59,5 @@ def run_contender(
     """
     own = case.rules or rules
     if isinstance(contender, Policy):
-        return simulate(workload, contender, own, case.prediction)
+        return simulated(workload, contender, own, case.prediction)
     return contender.run(workload, own, seed=case.seed, number=case.number, scratch=scratch)
