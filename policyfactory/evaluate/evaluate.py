@@ -24,7 +24,6 @@ from policyfactory.evaluate.results_folder import protocol_dict, room, write_rep
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.catalogue import PolicyLike, resolve
-from policyfactory.report.verdict import LIGHTS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import log_name
@@ -72,8 +71,9 @@ class Evaluated(Study):
     def summary(self) -> str:
         """Return the conclusion, a paragraph for each log, and the verdict."""
         verdict = self.outcome.verdict
-        light = () if verdict is None else (f"{LIGHTS[verdict.light]}.", *verdict.sentences, *verdict.caveats)
-        return "\n".join((*self.outcome.words, *light))
+        parts = () if verdict is None else verdict.parts
+        said = [text for part in parts for text in (f"{part.title}.", *part.sentences)]
+        return "\n".join((*self.outcome.words, *said, *(verdict.caveats if verdict else ())))
 
     @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:

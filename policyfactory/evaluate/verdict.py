@@ -1,15 +1,17 @@
 """What an evaluation says to who has to decide about a queue: better than what there is, worse, or nobody can tell.
 
-The comparison that counts for a site is with what it has now, the recorded schedule. Where nobody waits, where the
-policies tie, where requested times are invented, or where the replay is far from the record, no order of the queue is
-shown to be better, whatever the means are.
+It has two parts. *In simulation*: who compares orders does not ask about a record. Where nobody waits, the policies tie
+or requested times are invented, none is shown to be better, whatever the means are. *For the site*, with a record: the
+comparison that counts there is with what it has now, and says nothing where the replay is far from the record. The
+second part never takes back the first.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,10 +38,14 @@ _EASY = (
     "it: --backfill slurm simulates its own rules, --site those of your cluster."
 )
 _BUSY = 0.95  # offered load that is proposed instead
+_SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"}
+_NOTHING = "Nothing is recommended: no policy is shown to be better in simulation."
+_NO_RECORD = "The recorded schedule is not shown beside the policies."
+_Part: TypeAlias = tuple[Light, tuple[str, ...]]
 
 
 def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Verdict | None:
-    """Return the verdict on the policy that leads in the deciding metric.
+    """Return the verdict on the policy that leads in the deciding metric: in simulation, and for the site.
 
     Parameters
     ----------
@@ -61,53 +67,90 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
     nothing = len(evaluation.policies) < 2 or METRICS[evaluation.metrics[0]].lower_is_better is None
     if nothing or outcome.experiment.references:
         return None
-    lights: list[Light] = []
-    sentences: list[str] = []
+    simulated: dict[str, _Part] = {}
+    at_site: dict[str, _Part] = {}
     caveats: list[str] = []
     for log in evaluation.logs:
-        simulated = on_site(logs[log], plan.experiment.rules)
-        light, own = gated(*_on_log(outcome, plan, simulated), outcome.fidelity.get(log))
-        basis = _basis(outcome, plan, simulated)
-        if len(evaluation.logs) > 1:
-            own, basis = (f"{log}: {LIGHTS[light]}. {' '.join(own)}",), tuple(f"{log}: {text}" for text in basis)
-        lights.append(light)
-        sentences += own
-        caveats += basis
-    verdict = Verdict(lights[0] if len(set(lights)) == 1 else "cannot tell", tuple(sentences), tuple(caveats))
-    return headed(verdict, outcome.fidelity.values())
+        known = on_site(logs[log], plan.experiment.rules)
+        found = outcome.fidelity.get(log)
+        simulated[log], record = _on_log(outcome, plan, known)
+        if record is not None or found is not None:
+            at_site[log] = gated(*(record or ("cannot tell", (_NO_RECORD,))), found)
+        several = f"{log}: " if len(evaluation.logs) > 1 else ""
+        caveats += [f"{several}{text}" for text in _basis(outcome, plan, known)]
+    site = headed(_part(at_site), outcome.fidelity.values()) if at_site else None
+    site = site and _about("For the site", site)
+    return dataclasses.replace(_about("In simulation", _part(simulated)), caveats=tuple(caveats), site=site)
 
 
-def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[Light, tuple[str, ...]]:
+def _about(what: str, part: Verdict) -> Verdict:
+    return dataclasses.replace(part, heading=f"{what}: {part.title[0].lower()}{part.title[1:]}")
+
+
+def _part(of_logs: Mapping[str, _Part]) -> Verdict:
+    """Return one part of the verdict from what is said of each log; lights that differ are "cannot tell"."""
+    lights = {light for light, _ in of_logs.values()}
+    light: Light = lights.pop() if len(lights) == 1 else "cannot tell"
+    sentences = [
+        text
+        for log, (own, words) in of_logs.items()
+        for text in (words if len(of_logs) == 1 else (f"{log}: {LIGHTS[own]}. {' '.join(words)}",))
+    ]
+    return Verdict(light, tuple(sentences), heading=_SAID.get(light, ""))
+
+
+def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[_Part, _Part | None]:
+    """Return what is said of the policies in simulation, and, where there is a record, for the site."""
     evaluation, jobs = outcome.evaluation, _measured(plan, log)
-    if quiet := nobody_waits(evaluation, log.name, jobs, plan.table.load):
-        return "cannot tell", quiet
-    if unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
-        return "unsound", (*unsound, "No policy is recommended.")
     metric, baseline = evaluation.metrics[0], evaluation.baseline
     rows = [row for row in outcome.summaries if row.log == log.name and row.metric == metric]
     leaders = [row for row in rows if row.best]
-    if not leaders:
-        return "cannot tell", (f"{metric} has no value in any case.",)
-    if len(leaders) == len(rows):
-        return "cannot tell", (f"All policies have the same {metric}: a tie has no winner.",)
-    if baseline in {row.policy for row in leaders}:
-        return _baseline_leads(outcome, log.name, metric)
-    name = leaders[0].policy
-    row = next(row for row in outcome.comparisons if (row.log, row.metric, row.policy) == (log.name, metric, name))
-    against = f"{baseline} in {metric}: {value_in_words(leaders[0])} against "
+    light: Light = "cannot tell"
+    words: tuple[str, ...]
+    if quiet := nobody_waits(evaluation, log.name, jobs, plan.table.load):
+        words = quiet
+    elif unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
+        light, words = "unsound", (*unsound, "No policy is recommended.")
+    elif not leaders:
+        words = (f"{metric} has no value in any case.",)
+    elif len(leaders) == len(rows):
+        words = (f"All policies have the same {metric}: a tie has no winner.",)
+    elif baseline in {row.policy for row in leaders}:
+        light, words = _baseline_leads(outcome, log.name, metric)
+    else:
+        return _leader(outcome, log.name, rows)
+    by_record, why = against_record(outcome, log.name, baseline)
+    if by_record is None:
+        return (light, words), None
+    if by_record == "unsound":
+        return (light, words), (by_record, why)
+    return (light, words), (light if light == "unsound" else "cannot tell", (_NOTHING,))
+
+
+def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part, _Part | None]:
+    """Return both parts on the policy that has the best value."""
+    metric, baseline = outcome.evaluation.metrics[0], outcome.evaluation.baseline
+    best = next(row for row in rows if row.best)
+    name = best.policy
+    row = next(row for row in outcome.comparisons if (row.log, row.metric, row.policy) == (log, metric, name))
+    against = f"{baseline} in {metric}: {value_in_words(best)} against "
     against += f"{value_in_words(next(row for row in rows if row.policy == baseline))}{difference_in_words(row)}"
-    light, by_record = against_record(outcome, log.name, name)
-    if light == "unsound":
-        return light, by_record
-    if row.verdict != "better":
+    shown = row.verdict == "better"
+    if shown:
+        words: tuple[str, ...] = (f"{name} is better than simulated {against}.", *_price(outcome, log, name))
+    else:
         why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
-        return "cannot tell", (f"{name} has the best value, but is not shown to be better than {against}{why}.",)
-    simulated = f"{name} is better than simulated {against}."
-    words = (simulated, *by_record) if light is None else (*by_record, simulated)
-    return light or "better", (*words, *_price(outcome, log.name, name))
+        words = (f"{name} has the best value, but is not shown to be better than {against}{why}.",)
+    simulated: _Part = ("better" if shown else "cannot tell", words)
+    light, by_record = against_record(outcome, log, name)
+    if light is None:
+        return (simulated[0], (*words, *by_record)), None
+    if light == "better" and not shown:
+        light, by_record = "cannot tell", (*by_record, _NOTHING)
+    return simulated, (light, by_record)
 
 
-def _baseline_leads(outcome: Outcome, log: str, metric: str) -> tuple[Light, tuple[str, ...]]:
+def _baseline_leads(outcome: Outcome, log: str, metric: str) -> _Part:
     rows = [row for row in outcome.comparisons if row.log == log and row.metric == metric]
     baseline = outcome.evaluation.baseline
     if all(row.verdict == "worse" for row in rows):

@@ -28,7 +28,7 @@ from policyfactory.fidelity.stated import (
     UTILISATION,
 )
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table
-from policyfactory.report.verdict import Verdict
+from policyfactory.report.verdict import UNTRUSTED, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ __all__ = ["HEADINGS", "STATED", "in_short", "sections_of", "verdict_of"]
 
 HEADINGS: dict[Light, str] = {
     "near": "Near enough to the record to be trusted",
-    "far": "Not to be trusted here",
+    "far": UNTRUSTED,
     "cannot tell": "Cannot tell whether to trust it",
 }
 STATED = (

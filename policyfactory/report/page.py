@@ -36,7 +36,17 @@ _CELLS = (
 )
 _FEW_ROWS = 12
 
-_OWN_ANCHORS = ("content", "verdict", "forest", "in-short", "metric", "log", "policies", "how-it-was-made")
+_OWN_ANCHORS = (
+    "content",
+    "verdict",
+    "verdict-site",
+    "forest",
+    "in-short",
+    "metric",
+    "log",
+    "policies",
+    "how-it-was-made",
+)
 
 # What differs between two runs of the same thing stays in manifest.json: equal results are equal pages.
 _NOT_SHOWN = frozenset({"measured", "outputs"})
@@ -199,17 +209,19 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
     tables = [table for group in groups for section in group.sections for table in (*section.front, *section.tables)]
     tables += [board.table for group in groups for board in group.boards]
     boards = [board for group in page.groups for board in Group(*group).boards]
+    named = [*page.forests, *boards]
     text: str = (
         _environment()
         .from_string(_source("page.html"))
         .render(
             page=page,
-            light=None if page.verdict is None else (page.verdict.title, _SIGNS[page.verdict.light]),
+            untrusted=page.verdict is not None and not page.verdict.trusted,
+            verdicts=[(part, _SIGNS[part.light]) for part in page.verdict.parts] if page.verdict else [],
             groups=groups,
             forests=_boards("forest", page.forests, page.chosen),
             metrics={board.metric: f"{board.label} ({board.metric})" for board in boards},
             logs=list(dict.fromkeys(board.log for board in boards)),
-            policies=list(dict.fromkeys(str(row[0].value) for board in boards for row in board.table.rows)),
+            policies=list(dict.fromkeys(str(row[0].value) for board in named for row in board.table.rows)),
             policy=_content_policy(style, script),
             style=Markup(style),  # noqa: S704 - our own file, nothing of a reader's data in it
             script=Markup(script),  # noqa: S704 - our own file, nothing of a reader's data in it

@@ -232,10 +232,15 @@ def show_standings(sections: Sequence[Section]) -> None:
 
 
 def show_verdict(verdict: Verdict) -> None:
-    """Print a verdict under its light."""
+    """Print a verdict, each part under its light."""
     screen = console()
-    screen.rule(f"[bold]{verdict.title}[/bold]", align="left")
-    for text in (*verdict.sentences, *verdict.caveats):
+    for part in verdict.parts:
+        screen.rule(f"[bold]{part.title}[/bold]", align="left")
+        for text in part.sentences:
+            screen.print(visible(text), markup=False, soft_wrap=True)
+    if verdict.site is not None:
+        screen.rule("What this rests on", align="left")
+    for text in verdict.caveats:
         screen.print(visible(text), markup=False, soft_wrap=True)
 
 

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.summary import Summary
 
-__all__ = ["LIGHTS", "NOBODY", "TOO_FAR", "Light", "Verdict", "difference_in_words", "value_in_words"]
+__all__ = ["LIGHTS", "NOBODY", "TOO_FAR", "UNTRUSTED", "Light", "Verdict", "difference_in_words", "value_in_words"]
 
 Light = Literal["better", "cannot tell", "worse", "unsound"]
 
 NOBODY = 0.01  # share of the jobs: fewer that wait cannot show which order is better
 TOO_FAR = 2.0  # times as bad as the replay of the baseline: the record waits for what is not simulated
+
+UNTRUSTED = "Not to be trusted here"  # the heading where the site's simulation is far from its record
 
 # What each light is called where it stands alone.
 LIGHTS: dict[Light, str] = {
@@ -42,17 +44,30 @@ class Verdict:
         What the numbers rest on: dropped jobs, invented requests, load, time.
     heading : str
         What it is called, where the name of its light (`LIGHTS`) would not say it.
+    site : Verdict or None
+        Where this one is about the policies in simulation: what that says about the site, by its record.
     """
 
     light: Light
     sentences: tuple[str, ...]
     caveats: tuple[str, ...] = ()
     heading: str = ""
+    site: Verdict | None = None
 
     @property
     def title(self) -> str:
         """The heading, or else the name of the light."""
         return self.heading or LIGHTS[self.light]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no part says that what is simulated is not to be trusted: such numbers have no colours."""
+        return not any(part.title.lower().endswith(UNTRUSTED.lower()) for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[Verdict, ...]:
+        """It, and what is said about the site."""
+        return (self,) if self.site is None else (self, self.site)
 
 
 def difference_in_words(row: Comparison) -> str:

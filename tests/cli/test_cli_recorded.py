@@ -71,6 +71,9 @@ def test_it_can_be_left_out_and_changes_nothing_else(here: Callable[..., Any], t
         for flag in ("--recorded", "--no-recorded")
     )
     assert shown.pop("recorded")["replay"]["tables"]["distances"][-1]["policy"] == "recorded"
+    # What it is worth for the site is the one thing that only a record tells.
+    assert shown["verdict"].pop("site")["light"] == "unsound"
+    assert left["verdict"].pop("site") is None
     assert shown == left
 
 

@@ -88,22 +88,24 @@ def test_what_is_evaluated_on_a_site_that_is_far_is_not_to_be_trusted(tmp_path: 
     found = evaluate(recorded_on("down"), "FCFS,SPF", site=path, **OPTIONS)
     verdict = found.outcome.verdict
     assert verdict is not None
-    assert (verdict.light, verdict.title) == ("unsound", "Not to be trusted here")
-    assert "No policy is recommended." in verdict.sentences
+    assert verdict.site is not None
+    assert (verdict.site.light, verdict.site.title) == ("unsound", "For the site: not to be trusted here")
+    assert "No policy is recommended." in verdict.site.sentences
     assert "the log's own jobs, replayed on site small: not to be trusted here" in verdict.caveats[0]
     page = found.report(tmp_path / "out")
-    assert "Not to be trusted here" in page.read_text()
+    assert "For the site: not to be trusted here" in page.read_text()
     assert {file.name for file in (tmp_path / "out").rglob("*.svg")} >= {"waits.svg", "utilisation.svg"}
     content = json.loads((tmp_path / "out" / "evaluation.json").read_text())["experiments"]["evaluation"]
     assert content["fidelity"]["log"]["light"] == "far"
-    assert content["verdict"]["heading"] == "Not to be trusted here"
+    assert content["verdict"]["site"]["heading"] == "For the site: not to be trusted here"
 
 
 def test_on_a_site_that_is_near_the_policies_decide(tmp_path: Path) -> None:
     found = evaluate(recorded(), "FCFS,SPF", site=site_file(tmp_path), **OPTIONS)
     verdict = found.outcome.verdict
     assert verdict is not None
-    assert verdict.title != "Not to be trusted here"
+    assert verdict.site is not None
+    assert "not to be trusted" not in verdict.site.title
     assert "replayed on site small: near enough to the record to be trusted" in verdict.caveats[0]
     names = [section.name for section in found.outcome.sections]
     assert names[:3] == ["in-short", "fidelity", "cores-in-use"]
