@@ -55,7 +55,7 @@ def boards_of(outcome: Outcome) -> tuple[Board, ...]:
 
 
 def forests_of(outcome: Outcome) -> tuple[Board, ...]:
-    """Return the few rows that decide, of each log by the first metric: the choice, the baseline, the record, the next.
+    """Return what decides, of each log by the first metric: of many rows the choice, baseline, record and next best.
 
     Parameters
     ----------
@@ -65,11 +65,13 @@ def forests_of(outcome: Outcome) -> tuple[Board, ...]:
     if not outcome.comparisons:
         return ()
     metric = outcome.evaluation.metrics[0]
-    few = {log: [row for row in _standings(outcome, log, metric) if row.role] for log in outcome.evaluation.logs}
-    return tuple(
-        Board(log, metric, METRICS[metric].title, _table(outcome, log, metric, rows, short=True))
-        for log, rows in few.items()
-    )
+    made = []
+    for log in outcome.evaluation.logs:
+        rows = _standings(outcome, log, metric)
+        whole = len(rows) <= _WHOLE
+        table = _table(outcome, log, metric, rows if whole else [row for row in rows if row.role], short=not whole)
+        made.append(Board(log, metric, METRICS[metric].title, table))
+    return tuple(made)
 
 
 def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
@@ -107,6 +109,7 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     return rows
 
 
+_WHOLE = 6  # rows that are shown at once, so that they need not be shown again
 _BEST = "best value"
 _PLACES = {"chosen": 0, _BEST: 0, "baseline": 1, "next best": 2, "": 3}
 

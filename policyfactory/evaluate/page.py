@@ -51,6 +51,8 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
     answers = list(study.claims[0].paragraphs[1:]) if study.claims else []
     groups = [Group("What the paper concludes", study.claims, _CLAIMS)] if study.claims else []
     plans = {plan.name: plan for plan in protocol.experiments}
+    forests = () if several or not outcomes else forests_of(outcomes[0])
+    whole = {(one.log, one.metric, len(one.table.rows)) for one in forests}
     for outcome in outcomes:
         experiment = outcome.experiment
         if not several:
@@ -58,7 +60,9 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         elif not study.claims:
             answers += [f"{experiment.title}. {words}" for words in outcome.words]
         about = (_rules(plans[experiment.name]),) if several else ()
-        heading, boards = experiment.title or experiment.name, boards_of(outcome)
+        heading = experiment.title or experiment.name
+        # A table that stands in full at the head of the page is not shown again.
+        boards = tuple(one for one in boards_of(outcome) if (one.log, one.metric, len(one.table.rows)) not in whole)
         groups.append(Group(heading, outcome.sections, experiment.name, about, boards))
     about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
     if not several:
@@ -77,7 +81,7 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         choice="" if several or not outcomes else _choice(outcomes[0]),
         score=_score(outcomes),
         cards=tuple(_card(log, study) for log in study.logs),
-        forests=() if several or not outcomes else forests_of(outcomes[0]),
+        forests=forests,
     )
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
+from daily_log import daily
 
 from policyfactory.core.artefact import Manifest
+from policyfactory.evaluate import board
 from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.page import page_of
 from policyfactory.evaluate.standings import restated, sections_of
 from policyfactory.report.html_tables import view
+from policyfactory.report.page import Page, render
 from policyfactory.report.sections import Column, Section, Table
+from policyfactory.report.verdict import UNTRUSTED, Verdict
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.evaluation import Evaluation
@@ -51,6 +57,19 @@ def roles(table: Table) -> list[tuple[object, str]]:
     return [(row[0].value, row[0].mark) for row in table.rows]
 
 
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let five policies be so many that the head of the page shows a few."""
+    monkeypatch.setattr(board, "_WHOLE", 0)
+
+
+def test_a_table_that_is_short_stands_in_full_at_the_head(by_hand: Make) -> None:
+    found = outcome(by_hand({"log": {"cost": COST}}))
+    assert roles(forests_of(found)[0].table) == roles(boards_of(found)[0].table)
+    assert len(forests_of(found)[0].table.columns) == len(boards_of(found)[0].table.columns)
+
+
+@pytest.mark.usefixtures("many")
 def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
     found = outcome(by_hand({"log": {"cost": COST}}), "C", [20.0] * 9)
     assert roles(forests_of(found)[0].table) == [
@@ -59,12 +78,13 @@ def test_the_chosen_policy_comes_first_whoever_is_best(by_hand: Make) -> None:
         ("recorded", "record"),
         ("B", "best value"),
     ]
-    (board,) = boards_of(found)
-    assert roles(board.table) == [
+    (one,) = boards_of(found)
+    assert roles(one.table) == [
         ("C", "chosen"), ("A", "baseline"), ("recorded", "record"), ("B", "best value"), ("D", ""), ("E", ""),
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("many")
 def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_baseline(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": COST}})
     assert roles(forests_of(outcome(evaluation))[0].table) == [
@@ -76,6 +96,7 @@ def test_without_a_choice_the_best_comes_first_and_a_chosen_baseline_is_the_base
     assert forests_of(outcome(by_hand({"log": {"cost": {"A": COST["A"]}}}))) == ()
 
 
+@pytest.mark.usefixtures("many")
 def test_a_tie_has_no_winner(by_hand: Make) -> None:
     tied = outcome(by_hand({"log": {"cost": {"A": COST["A"], "E": COST["E"]}}}))
     assert roles(forests_of(tied)[0].table) == [("A", "baseline")]
@@ -99,8 +120,8 @@ def test_the_choice_is_the_first_policy_of_the_front_tables(by_hand: Make) -> No
 
 
 def test_a_metric_without_a_direction_names_nobody(by_hand: Make) -> None:
-    (board,) = boards_of(outcome(by_hand({"log": {"hue": COST}}), "C"))
-    assert {mark for _, mark in roles(board.table)} == {"", "baseline"}
+    (one,) = boards_of(outcome(by_hand({"log": {"hue": COST}}), "C"))
+    assert {mark for _, mark in roles(one.table)} == {"", "baseline"}
 
 
 def test_the_record_is_as_far_from_the_baseline_as_that_is_from_it(by_hand: Make) -> None:
@@ -155,3 +176,27 @@ def test_the_card_says_of_which_jobs_the_load_is_and_claims_no_users_for_request
     facts = dict(card.facts)
     assert facts["requests"] == "as in the log"
     assert facts["offered load"].endswith(", of the whole log")
+
+
+def test_no_table_stands_twice_on_a_page() -> None:
+    study = evaluate(daily(), "FCFS,SPF,SAF", metrics=["mean_bsld", "mean_wait"], analyses=[])
+    page = page_of(study, Manifest("evaluation", "", 0), "")
+    html = render(page)
+    titles = re.findall(r"<h4 id=[^>]*>([^<]+)</h4>", html)
+    boards = [title for title in titles if title.startswith("daily: mean ")]
+    assert [title.partition(" (")[0] for title in boards] == ["daily: mean bounded slowdown", "daily: mean wait"]
+    # On a phone the heading of a cell is before it, with its unit.
+    assert 'data-label="change (%)"' in html
+
+
+def test_on_a_page_that_is_not_to_be_trusted_nothing_has_the_colour_of_what_is() -> None:
+    plain = Page("A title", verdict=Verdict("better", ("Why.",), heading="In simulation: shown to be better"))
+    assert '<body class="untrusted">' not in render(plain)
+    far = Verdict("unsound", ("Far.",), heading="For the site: not to be trusted here")
+    both = dataclasses.replace(plain, verdict=dataclasses.replace(plain.verdict or far, site=far))
+    html = render(both)
+    assert '<body class="untrusted">' in html
+    assert html.index("In simulation: shown to be better") < html.index("For the site: not to be trusted here")
+    assert html.count('class="sign" aria-hidden="true"') == 2
+    assert ".untrusted .mark:is(.best, .better, .worse) { color: var(--soft);" in html
+    assert '<body class="untrusted">' in render(Page("A", verdict=Verdict("unsound", ("Far.",), heading=UNTRUSTED)))

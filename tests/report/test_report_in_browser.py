@@ -67,7 +67,9 @@ def test_one_screen_decides_and_three_hold_it_all(opened: Callable[..., Watched]
     for selector in (".verdict", ".forest", "aside"):
         box = page.locator(selector).bounding_box()
         assert box["y"] + box["height"] < 800, selector
-    assert page.locator(".forest tbody tr").count() == 3
+    # Four policies are few: all are there, and not again below.
+    assert page.locator(".forest tbody tr").count() == len(POLICIES)
+    assert page.locator(".group .board").count() == 3
     assert page.locator(".verdict h2").inner_text().strip()
     assert page.evaluate("document.documentElement.scrollHeight") <= 2450
     # What is not at the front is there, folded.
