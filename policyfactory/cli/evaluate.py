@@ -35,6 +35,7 @@ def evaluate(
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
+    verbose: option.Verbose = False,
     json: option.Json = False,
     **options: Any,
 ) -> None:
@@ -54,6 +55,7 @@ def evaluate(
         options={name: options.pop(name) for name in RUN_OPTIONS},
         as_json=json,
         folders=(traces or Path("traces"),) if protocols else (),
+        in_brief=bool(protocols) and not verbose,
     )
     if not protocols:
         if only or log or traces is not None:

@@ -13,7 +13,19 @@ import typer
 from policyfactory.cli.completion import COMPLETERS
 from policyfactory.evaluate.plain import Declared
 
-__all__ = ["Json", "Log", "Only", "Output", "Overwrite", "Sources", "Starts", "StartsIn", "Traces", "with_options"]
+__all__ = [
+    "Json",
+    "Log",
+    "Only",
+    "Output",
+    "Overwrite",
+    "Sources",
+    "Starts",
+    "StartsIn",
+    "Traces",
+    "Verbose",
+    "with_options",
+]
 
 Starts = Literal["none", "csv", "batsim", "trace"]
 
@@ -47,6 +59,7 @@ StartsIn = Annotated[
         help="Write the start of each job: our columns (csv), Batsim's jobs.csv (batsim), for Perfetto (trace).",
     ),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 

@@ -17,6 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.brief import in_brief
 from policyfactory.evaluate.described import section_dict
 from policyfactory.evaluate.plain import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
@@ -51,6 +52,7 @@ class Request:
     """The options that are about the run, not about what is run.
 
     ``options`` are those of `RUN_OPTIONS`, ``shown`` the analyses that are printed too, ``folders`` those of the logs.
+    ``in_brief``: print one screen, and leave the tables to the report.
     """
 
     output: Path | None
@@ -61,6 +63,7 @@ class Request:
     as_json: bool
     shown: Sequence[str] = ()
     folders: Sequence[Path] = ()
+    in_brief: bool = False
 
 
 def run_options(paths: Sequence[Path], options: dict[str, Any], request: Request) -> None:
@@ -99,7 +102,14 @@ def run_protocols(
         if len(paths) > 1:
             output = (request.output or Path(_RESULTS)) / protocol.name
             _heading(f"{path}: {protocol.title}")
-        _run(protocol, text, dataclasses.replace(request, output=output))
+        own = request.in_brief and _is_study(protocol)
+        _run(protocol, text, dataclasses.replace(request, output=output, in_brief=own))
+
+
+def _is_study(protocol: Protocol) -> bool:
+    """Return whether a protocol asks more than which policy is better in one experiment."""
+    plans = protocol.experiments
+    return len(plans) > 1 or bool(protocol.claims) or any(plan.experiment.references for plan in plans)
 
 
 def _of_protocol(
@@ -161,6 +171,9 @@ def _run(protocol: Protocol, text: str, request: Request) -> None:
     _show(study, manifest, request)
     if caution := caution_of(output / "report.html"):
         warn(caution)
+    if request.in_brief:
+        note(f"all tables, pictures and intervals: {output}/report.html (--verbose prints the tables too)")
+        return
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
     note("written: " + ", ".join(f"{output}/{name}" for name in [*written, *folders]))
@@ -190,7 +203,7 @@ def _study(
     tally = RunTally(request.workers)
     try:
         logs = read_logs(protocol, request.folders, note)
-        for plan in protocol.experiments:
+        for plan in () if request.in_brief else protocol.experiments:
             named = f"{plan.name}: " if len(protocol.experiments) > 1 else ""
             note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
         with progress(TextColumn("{task.fields[speed]}")) as bar:
@@ -229,6 +242,10 @@ def _show(study: Study, manifest: Manifest, request: Request) -> None:
             if section.name in request.shown
         }
         typer.echo(dump_json({**as_dict(study), **printed, "manifest": manifest.as_dict()}), nl=False)
+        return
+    if request.in_brief:
+        for line in in_brief(study):
+            console().print(visible(line), markup=False)
         return
     several = len(study.outcomes) > 1
     for outcome in study.outcomes:

@@ -14,7 +14,7 @@ from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.evaluate.basis import invented_share
 from policyfactory.evaluate.board import boards_of, forests_of
-from policyfactory.evaluate.reference import reference_values
+from policyfactory.evaluate.brief import score_of
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.simplify import round_coefficients
@@ -79,7 +79,7 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
         verdict=None if several or not outcomes else outcomes[0].verdict,
         chosen="" if several or not outcomes else outcomes[0].chosen,
         choice="" if several or not outcomes else _choice(outcomes[0]),
-        score=_score(outcomes),
+        score=score_of(outcomes),
         cards=tuple(_card(log, study) for log in study.logs),
         forests=forests,
     )
@@ -107,20 +107,6 @@ def _choice(outcome: Outcome) -> str:
 def _rules(plan: Plan) -> str:
     words = rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)
     return f"{words[0].upper()}{words[1:]}."
-
-
-def _score(outcomes: Sequence[Outcome]) -> str:
-    """Return how many published values are met; nothing if there are none."""
-    values = [
-        value
-        for outcome in outcomes
-        for reference in outcome.experiment.references
-        for value in reference_values(outcome.evaluation, reference, seed=outcome.experiment.seed)
-    ]
-    if not values:
-        return ""
-    met = sum(value.met for value in values)
-    return f"{met:,} of {counted(len(values), 'published value')} met to the printed digit"
 
 
 # The card of a log. ---------------------------------------------------------------------------------------------------

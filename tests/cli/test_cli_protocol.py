@@ -71,7 +71,7 @@ def protocol(tmp_path: Path) -> Path:
 
 
 def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_path: Path) -> None:
-    done = run("evaluate", "tiny.toml", "--traces", "logs")
+    done = run("evaluate", "tiny.toml", "--traces", "logs", "--verbose")
     assert "written: results/tiny/report.html" in done.stderr
     assert "14/14" in done.stderr
     assert "drawn: rules: EASY backfilling" in done.stderr
@@ -95,6 +95,29 @@ def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_
         assert output in page
     # A second run does not replace the first by mistake.
     assert "--overwrite" in run("evaluate", "tiny.toml", "--traces", "logs", code=1).stderr
+
+
+def test_a_protocol_is_one_screen(run: Run, protocol: Path, tmp_path: Path) -> None:
+    more = [
+        "[[claims]]", 'text = "Short jobs first is worse"', 'better = ["FCFS"]', 'than = ["SPF"]',
+        'metric = "mean_bsld"', 'experiments = ["drawn"]',
+    ]  # fmt: skip
+    protocol.write_text(PROTOCOL + "\n".join(more) + "\n")
+    done = run("evaluate", "tiny.toml", "--traces", "logs")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "0 of 1 published value met to the printed digit."
+    assert lines[1].startswith("  table 1: 0 of 1; not met are 1 of small, up to ")
+    assert lines[2] == "Claim 1: Short jobs first is better. Holds in 1 of 1."
+    assert lines[3] == "Claim 2: Short jobs first is worse. Does not hold in 1 of 1."
+    assert len(lines) == 4
+    assert "all tables, pictures and intervals: results/tiny/report.html (--verbose" in done.stderr
+    assert "rules:" not in done.stderr
+    # Without either, what is said of each experiment.
+    bare = PROTOCOL.partition("[experiments.reference]")[0]
+    (tmp_path / "bare.toml").write_text(bare)
+    lines = " ".join(run("evaluate", "bare.toml", "--traces", "logs", "-o", "bare").stdout.split())
+    assert "Resampled logs [/x]. In simulation: " in lines
+    assert "minus that of" not in lines
 
 
 def test_parts_and_numbers_from_the_command_line_are_in_the_protocol_as_run(
