@@ -211,7 +211,14 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
     )
     if row.verdict == "better":
         return (said,), None
-    return (said, f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use."), "cannot tell"
+    alike = f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use"
+    if math.isfinite(evidence.choice.rules.threshold):
+        # The route that export takes by default has no threshold: who takes it gets the peer.
+        alike += (
+            f" by any route into a scheduler; the threshold of {evidence.chosen} is kept by the plugin in C "
+            "(policyfactory export --to slurm-site-factor-c) and left out by Lua"
+        )
+    return (said, f"{alike}."), "cannot tell"
 
 
 def _ratio(row: Ranked) -> str:

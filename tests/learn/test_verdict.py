@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -200,3 +201,16 @@ def test_windows_shorter_than_several_requests_are_warned_of(windows: str, short
     if short:
         assert f"({cut}) begin on an empty machine" in sentences[0]
         assert "% of the work) request more than a quarter of that" in sentences[0]
+
+
+@pytest.mark.parametrize("threshold", [65.0 * HOUR, math.inf])
+def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(threshold: float) -> None:
+    log = recorded(daily(), "FCFS")
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules(threshold=threshold)) for name in ("FCFS", "SPF"))
+    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
+    ranking: Any = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _: alike)
+    tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+    said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, None, tested)).sentences)
+    assert "SPF is not shown to be better than SAF, which anybody can use" in said
+    assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)
