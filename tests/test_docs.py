@@ -63,13 +63,23 @@ def test_code_and_commands_of_a_page_run(
         extra_module(OF_EXTRAS[page.stem], "rl")
     run = runner(reader, monkeypatch, capfd)
     namespace: dict[str, object] = {"__name__": page.stem}
+    printed = ""
     for language, code in blocks(page):
         if language == "python":
             exec(compile(code, str(page), "exec"), namespace)
+            printed += capfd.readouterr().out
         elif language == "console":
             for line in code.replace("\\\n", " ").splitlines():
                 if line.startswith("$ policyfactory"):
-                    run(*shlex.split(line[2:], comments=True)[1:])
+                    printed += run(*shlex.split(line[2:], comments=True)[1:]).stdout
+        elif code.startswith("In simulation: "):
+            # A verdict is what really comes out, of what stands above it; "..." is left out.
+            parts = [_flat(part) for line in code.splitlines() for part in line.split("...")]
+            assert [part for part in parts if part not in _flat(printed)] == []
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.replace("─", " ").split())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
