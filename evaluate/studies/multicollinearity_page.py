@@ -46,13 +46,11 @@ def take_over(results: Path, data: Path) -> None:
     """Write the claims of a run, and the mean bounded slowdowns with their intervals, into ``data``."""
     claims = (results / "claims" / "claims" / "claims.csv").read_text(encoding="utf-8")
     atomic_write(data / "polynomials-claims.csv", claims)
-    lines, wins = ["experiment,log,policy,mean_bsld,low,high"], ["experiment,log,policy,than,wins,verdict"]
+    lines, wins = ["experiment,log,policy,mean_bsld,low,high"], ["experiment,log,policy,than,wins"]
     for experiment, log in dict.fromkeys((row["experiment"], row["log"]) for row in _rows(claims)):
         for row in _read(results / experiment / "wins" / f"{log}.csv"):
             rivals = [name for name in RIVALS if name in row and name != row["policy"]]
-            wins += [
-                ",".join([experiment, log, row["policy"], name, row[name], row[f"{name} mark"]]) for name in rivals
-            ]
+            wins += [",".join([experiment, log, row["policy"], name, row[name]]) for name in rivals]
         for row in _read(results / experiment / "values" / f"{log}.csv"):
             numbers = [f"{float(row[key]):.6g}" for key in ("mean_bsld", "mean_bsld low", "mean_bsld high")]
             lines.append(",".join([experiment, log, row["policy"], *numbers]))

@@ -26,7 +26,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.sc17 import TICKS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
-from policyfactory.statistics.compare import compare_values
+from policyfactory.statistics.compare import compare_values, judged_together
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_value
 
@@ -163,15 +163,19 @@ def _with_interval(estimate: Estimate) -> tuple[float, float, float]:
 
 
 def _pairs(result: list[Found]) -> Iterator[str]:
-    """Say of how many of the 16 pairs F1 to F4 against the others the first is better or worse, by the interval."""
+    """Say of how many of the 16 pairs F1 to F4 against the others the first is better or worse, judged together."""
     yield "mode,log,way,better,no_difference,worse,worse_pairs"
     for one in result:
         for way, values in zip(WAYS, one.values, strict=True):
-            verdicts = {}
+            pairs = {}
             for fitted in FITTED:
                 for other in OTHERS:
                     columns = (values[:, one.policies.index(name)] for name in (fitted, other))
-                    verdicts[f"{fitted}>{other}"] = compare_values(*columns, lower_is_better=True).verdict
+                    pairs[f"{fitted}>{other}"] = compare_values(*columns, lower_is_better=True)
+            called = judged_together(
+                [pair.verdict for pair in pairs.values()], [pair.estimate.p for pair in pairs.values()]
+            )
+            verdicts = {name: verdict for name, (verdict, _) in zip(pairs, called, strict=True)}
             counts = [
                 sum(value == word for value in verdicts.values()) for word in ("better", "no difference", "worse")
             ]
