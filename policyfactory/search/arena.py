@@ -241,7 +241,9 @@ class Arena:
         policies = {at: one.policy for at, one in enumerate(read) if one.policy is not None}
         tried = len(policies)
         identity = self.workload.sha256(), self.workload.name
-        counted = count(self.ledger, identity, self.options.settings, tried=tried, held_out=tried if held_out else 0)
+        counted = count(
+            self.ledger, self.workload, self.options.settings, tried=tried, held_out=tried if held_out else 0
+        )
         baseline = self.baseline
         # No candidate pays for the models. A log that teaches nothing is an error of those that need them only.
         with contextlib.suppress(PolicyfactoryError):

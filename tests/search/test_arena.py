@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -166,18 +167,51 @@ def test_the_adjustment_is_that_of_sidak_by_students_quantiles() -> None:
     assert math.isfinite(adjusted(0.5, plain, 5, 10**15).high)
 
 
-LOG = ("0" * 64, "log")
+def jobs_of(seed: int) -> Workload:
+    random = np.random.default_rng(seed)
+    columns = (np.sort(random.integers(0, 10**6, 500)), random.integers(1, 9_999, 500), np.full(500, 10_000))
+    return Workload(f"log {seed}", 64, np.arange(500), *columns, np.full(500, 2), np.full(500, 1), np.full(500, -1))
+
+
+LOG = jobs_of(1)
 
 
 def test_a_ledger_counts_a_log_over_all_settings(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     count(path, LOG, {"seed": 1}, tried=3)
-    count(path, ("1" * 64, "other"), {"seed": 1}, tried=7, held_out=1)
+    count(path, jobs_of(2), {"seed": 1}, tried=7, held_out=1)
     counted = count(path, LOG, {"seed": 2}, tried=4, held_out=4)
     assert (counted.tried, counted.held_out) == (7, 4)
     content = json.loads(path.read_text())
-    assert sorted(one["tried"] for one in content["logs"][LOG[0]]["settings"].values()) == [3, 4]
+    assert sorted(one["tried"] for one in content["logs"][LOG.sha256()]["settings"].values()) == [3, 4]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ledger.json"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        dataclasses.replace(LOG, processors=LOG.processors // 2),
+        dataclasses.replace(LOG, machine=512, requested_time=LOG.requested_time + 7, name="called otherwise"),
+        LOG.select(np.flatnonzero(np.arange(500) != 250)),
+        LOG.select(slice(100, None), rebase=True),
+        LOG.select(np.flatnonzero(np.arange(500) % 5 > 0)),
+    ],
+    ids=["half the processors", "another machine", "without one job", "without its first fifth", "without every fifth"],
+)
+def test_a_log_that_is_read_otherwise_is_no_new_one_to_the_ledger(tmp_path: Path, other: Workload) -> None:
+    path = tmp_path / "ledger.json"
+    count(path, LOG, {}, tried=1_000)
+    count(path, jobs_of(2), {}, tried=50)
+    assert count(path, other, {}, tried=1).tried == 1_001
+    assert count(path, jobs_of(3), {}, tried=1).tried == 1, "another log is"
+
+
+def test_a_ledger_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    log = {"name": "log", "tried": 9, "held_out": 2, "settings": {}}
+    path.write_text(json.dumps({"kind": "judge-ledger", "schema_version": 1, "logs": {LOG.sha256(): log}}))
+    assert count(path, LOG, {}, tried=1).tried == 10
+    assert count(path, LOG.select(slice(5, None)), {}, tried=1).tried == 11
 
 
 def ledger_of(log: object, version: object = 1) -> str:
@@ -194,11 +228,12 @@ def ledger_of(log: object, version: object = 1) -> str:
         ('{"kind": "trained-policy"}', "it is not of that kind"),
         ('{"kind": "judge-ledger", "schema_version": 1}', "schema or logs are missing"),
         (ledger_of({}, "1"), "schema or logs are missing"),
-        (ledger_of({}, 2), "a ledger of schema 2, this version knows 1"),
+        (ledger_of({}, 3), "a ledger of schema 3, this version knows 2"),
         (ledger_of({"tried": -1, "held_out": 0, "settings": {}}), "no counts"),
         (ledger_of({"tried": 1, "held_out": 0}), "no counts"),
         (ledger_of({"tried": 1, "held_out": True, "settings": {}}), "no counts"),
         (ledger_of({"tried": 1, "held_out": 0, "settings": {"y": 1}}), "a setting of log"),
+        (ledger_of({"tried": 1, "held_out": 0, "settings": {}, "jobs": [1]}), "is known by"),
     ],
 )
 def test_a_ledger_that_cannot_be_believed_is_refused_and_stays(tmp_path: Path, content: str, said: str) -> None:
