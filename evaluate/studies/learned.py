@@ -4,9 +4,10 @@
 
 Of each log the first half is the past. The honest published policy is the published one that had the lowest mean
 bounded slowdown on it. The choice is that of `policyfactory learn`: the best on 8 replicas of the second quarter, if it
-is shown to be better there than the best published policy, at a price of at most 1.1 times its ninety-ninth percentile
-of waits. Both then run on 20 replicas of the second half, whose predictors learn anew in each; the last 30,000 jobs of
-the first half go ahead of them. Oracles are the choice with perfect knowledge in the place of a prediction: s, e, both,
+is clearly ahead of the best published policy there, at a price of at most 1.1 times its ninety-ninth percentile of
+waits. Both then run on 20 replicas of the second half, whose predictors learn anew in each, and on 20 half replicas,
+which give the intervals; the last 30,000 jobs of the first half go ahead of them. What stands beside runs on the whole
+replicas and has no intervals. Oracles are the choice with perfect knowledge in the place of a prediction: s, e, both,
 or both for jobs under a minute only. Rolling origin: the log as it was, in eighths; before each of the last four the
 published policy is chosen by all that was before.
 
@@ -37,7 +38,7 @@ from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
-from policyfactory.statistics.compare import compare_values
+from policyfactory.statistics.compare import compare_replicas
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
@@ -72,17 +73,19 @@ def study(name: str, path: Path, *, judged_by: int = JUDGED_BY) -> dict[str, Any
     ranking = rank(values_of(past, list(policies.values())), list(policies), PUBLISHED, AIMS)
     found["chosen"], found["choosing"] = ranking.chosen, ranking.as_dict()
     note(f"{name}: {ranking.chosen} chosen, {honest} published, {time.process_time() - began:.0f} s")
-    arena = replicated(workload, Part(half, len(workload)), rules, count=judged_by, seed=3)
+    arena = replicated(workload, Part(half, len(workload)), rules, count=judged_by, seed=3, halves=True)
     chosen = policies[ranking.chosen]
     own = arena.teaching_values(chosen) if chosen.needs_predictions else arena.values(chosen)
     base = arena.values(CATALOGUE[honest])
-    found["judged"] = _against(own, base)
-    found["replicas"] = {"own": own.tolist(), "published": base.tolist()}
+    whole = arena.whole
+    found["judged"] = _against(own, base, whole)
+    found["replicas"] = {"whole": whole, "own": own.tolist(), "published": base.tolist()}
     note(f"{name}: {json.dumps(found['judged'])}, {time.process_time() - began:.0f} s")
     beside = [name for name in BESIDE if name in policies]
-    found["others"] = {one: _against(arena.values(policies[one]), base) for one in beside}
+    found["others"] = {one: _against(_whole(arena, policies[one]), base[:whole]) for one in beside}
     if chosen.needs_predictions:
-        found["oracles"] = {kind: _against(_oracle(arena, chosen, kind), base) for kind in ("as predicted", *ORACLES)}
+        kinds = ("as predicted", *ORACLES)
+        found["oracles"] = {kind: _against(_oracle(arena, chosen, kind), base[:whole]) for kind in kinds}
     found["rolling"] = _rolling(workload, rules, policies, chosen)
     found["cpu_s"] = round(time.process_time() - began)
     return found
@@ -93,24 +96,30 @@ def _best_published(workload: Workload, rules: Rules) -> str:
     return min(values, key=lambda name: values[name])
 
 
-def _against(own: FloatArray, base: FloatArray) -> dict[str, Any]:
-    """Return the geometric mean of the ratios of each aim over the replicas, and intervals."""
+def _whole(arena: Replicated, policy: Policy) -> FloatArray:
+    """Return the aims on the whole replicas alone."""
+    return np.array([arena.aims(at, policy) for at in range(arena.whole)])
+
+
+def _against(own: FloatArray, base: FloatArray, whole: int | None = None) -> dict[str, Any]:
+    """Return the geometric mean of the ratios of each aim over the replicas, and intervals where halves follow them."""
+    count = len(own) if whole is None else whole
     with np.errstate(all="ignore"):
-        logs = np.log(own + 1e-9) - np.log(base + 1e-9)
-    result: dict[str, Any] = {"replicas": len(own)}
+        logs = np.log(own + 1e-9), np.log(base + 1e-9)
+    result: dict[str, Any] = {"replicas": count}
     for column, aim in enumerate(AIMS):
-        pair = compare_values(logs[:, column], np.zeros(len(own)), statistic="mean")
+        pair = compare_replicas(logs[0][:, column], logs[1][:, column], count)
         interval = pair.estimate.interval
         ends = None if interval is None else [float(np.exp(interval.low)), float(np.exp(interval.high))]
-        result[aim] = {"ratio": float(np.exp(logs[:, column].mean())), "interval": ends, "verdict": pair.verdict}
-    result["mean_of_ratios"] = float((own[:, 0] / base[:, 0]).mean())
+        result[aim] = {"ratio": float(np.exp(pair.estimate.value)), "interval": ends, "verdict": pair.verdict}
+    result["mean_of_ratios"] = float((own[:count, 0] / base[:count, 0]).mean())
     return result
 
 
 def _oracle(arena: Replicated, policy: Policy, kind: str) -> FloatArray:
     """Return the aims under the policy with the truth in the place of some predictions, which do not change."""
     rows = []
-    for at in range(len(arena)):
+    for at in range(arena.whole):
         prepared, foreseen = arena.foreseen(at, policy)
         predictions, run = foreseen.predictions.copy(), np.maximum(prepared.run_time / prepared.workload.ticks, 1.0)
         shortness, is_short = _TAU_S / np.maximum(run, _TAU_S), run < _SHORT_S

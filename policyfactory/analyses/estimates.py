@@ -7,6 +7,7 @@ baseline are paired by case. 95 % intervals where there are enough cases.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.statistics.compare import judged_together, verdict_of
-from policyfactory.statistics.intervals import Estimate
+from policyfactory.statistics.intervals import LEVEL, Estimate, Interval
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
@@ -66,17 +67,19 @@ def median_differences(values: FloatArray) -> list[Estimate]:
     return [median_of(column) for column in (values - values[:, :1]).T]
 
 
-def marks_of(differences: Sequence[Estimate], *, lower_is_better: bool | None = True) -> list[str]:
+def marks_of(differences: Sequence[Estimate], *, drawn: float | None, lower_is_better: bool | None = True) -> list[str]:
     """Return the verdicts on the policies' differences in one number, judged together (`judged_together`).
 
     Parameters
     ----------
     differences : sequence of Estimate
         Of each policy; the first, the baseline's own, has no verdict, and nothing without an interval has one.
+    drawn : float or None
+        The widening of cases that were drawn from one log (`LogView.drawn`): their mean is no evidence.
     lower_is_better : bool or None
         Which way is good; None: what differs is ``higher`` or ``lower``.
     """
-    own = differences[1:]
+    own = [one if drawn is None else _of_one_draw(one, drawn) for one in differences[1:]]
     alone = [verdict_of(one.interval, lower_is_better=lower_is_better) for one in own]
     called = judged_together(alone, [one.p for one in own])
     marks = {"differs": "higher", "too few cases": ""}
@@ -87,6 +90,21 @@ def marks_of(differences: Sequence[Estimate], *, lower_is_better: bool | None = 
             for one, (verdict, _) in zip(own, called, strict=True)
         ),
     ]
+
+
+def _of_one_draw(estimate: Estimate, widening: float) -> Estimate:
+    """Return the estimate over draws of a log with the interval of one more draw (`estimate_drawn`)."""
+    from scipy import stats
+
+    if estimate.interval is None:
+        return estimate
+    value, freedom = estimate.value, estimate.cases - 1
+    factor = widening * math.sqrt(estimate.cases + 1)
+    low, high = (value + factor * (end - value) for end in (estimate.interval.low, estimate.interval.high))
+    towards = value - low if value > 0 else high - value
+    quantile = float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+    p = 2 * float(stats.t.sf(quantile * abs(value) / towards, freedom)) if towards else estimate.p
+    return dataclasses.replace(estimate, interval=Interval(low, high), p=p)
 
 
 def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dict[str, list[str]]:

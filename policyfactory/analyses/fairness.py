@@ -238,10 +238,8 @@ def _log_in_words(own: UsersOfLog) -> str:
     text = " ".join(parts)
     if len(own.policies) > 1:
         name = "the wait of the worst-off user"
-        text += differences_in_words(own.policies, worst, (name, "s"), ("longer", "shorter"))
-        text += differences_in_words(
-            own.policies, jain, ("Jain's index", "1"), ("higher", "lower"), lower_is_better=False
-        )
+        text += differences_in_words(own, worst, (name, "s"), ("longer", "shorter"))
+        text += differences_in_words(own, jain, ("Jain's index", "1"), ("higher", "lower"), lower_is_better=False)
         text += own.no_intervals
     return text
 

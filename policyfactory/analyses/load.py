@@ -166,7 +166,7 @@ def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
         Column("policy"): lambda *row: policies[row[-1]],
         Column("utilisation", "%", "median over cases"): (lambda _, __, values, place: median_cell(values[:, place])),
         Column("difference", "%", f"from {base}; median over cases, paired"): (
-            lambda _, __, values, place: difference_cell(values, place, lower_is_better=False)
+            lambda own, __, values, place: difference_cell(values, place, drawn=own.drawn, lower_is_better=False)
         ),
     }
     rows = [
@@ -254,9 +254,9 @@ def _words(own: LoadOfLog) -> str:
         points, machines = ("points higher", "points lower"), ("machines more", "machines less")
         done = own.load("utilisation")
         text += differences_in_words(
-            own.policies, done, ("utilisation until the last submission", "1"), points, lower_is_better=False
+            own, done, ("utilisation until the last submission", "1"), points, lower_is_better=False
         )
-        text += differences_in_words(own.policies, own.load("backlog"), ("the backlog", "1"), machines)
+        text += differences_in_words(own, own.load("backlog"), ("the backlog", "1"), machines)
         text += own.no_intervals
     if not own.weeks:
         text += f" No {own.noun} is a whole week long, so there is no utilisation by week."

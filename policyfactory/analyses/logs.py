@@ -76,6 +76,11 @@ class LogView:
         return "" if enough else f" No intervals: {counted(len(self.kept), self.noun)}, {MIN_CASES} are needed."
 
     @property
+    def drawn(self) -> float | None:
+        """The widening of cases that were drawn from the log; None of others (`Evaluation.drawn`)."""
+        return self.evaluation.drawn(self.log)
+
+    @property
     def machine(self) -> int:
         """Processors of the machine."""
         return max(case.machine for case in self.evaluation.cases if case.log == self.log)

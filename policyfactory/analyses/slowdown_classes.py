@@ -138,7 +138,7 @@ class _SharesOfLog(LogView):
         classes = self.shares.shape[2]
         direction = {0: False, classes - 1: True}
         return [
-            marks_of(mean_differences(self.shares[:, :, at]), lower_is_better=direction.get(at))
+            marks_of(mean_differences(self.shares[:, :, at]), drawn=self.drawn, lower_is_better=direction.get(at))
             for at in range(classes)
         ]
 

@@ -81,7 +81,7 @@ def compared_columns(
         dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda own, place: median_cell(
             values(own)[:, place]
         ),
-        minus: lambda own, place: difference_cell(values(own), place, lower_is_better=lower_is_better),
+        minus: lambda own, place: difference_cell(values(own), place, drawn=own.drawn, lower_is_better=lower_is_better),
     }
 
 
@@ -157,9 +157,9 @@ def cell_of(estimate: Estimate, mark: str = "") -> Cell:
     return Cell(estimate.value if estimate.cases else None, estimate.interval, mark)
 
 
-def difference_cell(values: FloatArray, place: int, *, lower_is_better: bool = True) -> Cell:
+def difference_cell(values: FloatArray, place: int, *, drawn: float | None, lower_is_better: bool = True) -> Cell:
     """Return the cell of a policy's median difference with its verdict; empty for the baseline."""
     if not place:
         return Cell(None)
     differences = median_differences(values)
-    return cell_of(differences[place], marks_of(differences, lower_is_better=lower_is_better)[place])
+    return cell_of(differences[place], marks_of(differences, drawn=drawn, lower_is_better=lower_is_better)[place])

@@ -16,6 +16,7 @@ from policyfactory.report.numbers import scale_for
 from policyfactory.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
+    from policyfactory.analyses.logs import LogView
     from policyfactory.statistics.evaluation import Evaluation
 
 
@@ -122,7 +123,7 @@ def marked_in_words(
 
 
 def differences_in_words(
-    policies: Sequence[str],
+    own: LogView,
     values: FloatArray,
     what: tuple[str, str],
     words: tuple[str, str],
@@ -133,8 +134,8 @@ def differences_in_words(
 
     Parameters
     ----------
-    policies : sequence of str
-        The first is the baseline.
+    own : LogView
+        The log.
     values : float64 array (cases, policies)
         The number.
     what : tuple of str
@@ -145,9 +146,9 @@ def differences_in_words(
         Which way is good.
     """
     name, unit = what
-    differs, same = [], []
+    differs, same, policies = [], [], own.policies
     differences = median_differences(values)
-    marks = marks_of(differences, lower_is_better=lower_is_better)
+    marks = marks_of(differences, drawn=own.drawn, lower_is_better=lower_is_better)
     for policy, difference, mark in list(zip(policies, differences, marks, strict=True))[1:]:
         if mark == "no difference" or difference.value == 0:
             same.append(policy)

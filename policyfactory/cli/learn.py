@@ -28,7 +28,7 @@ _BACKFILL = dataclasses.replace(
     OPTIONS["backfill"],
     option=dataclasses.replace(
         OPTIONS["backfill"].option,
-        stated="easy where the policy is chosen, slurm on the last quarter; with a site slurm",
+        stated="easy where the policy is chosen, slurm on the second half; with a site slurm",
     ),
 )
 
@@ -69,8 +69,8 @@ def learn(
     replicas: Annotated[
         int,
         typer.Option(
-            help="Replicas of the third quarter to choose by, and of the last one to test on (users' weeks moved, "
-            "loads of 0.8 to 1.2); 0: choose by the third quarter itself."
+            help="Replicas of the second quarter to choose by, and of the second half to test on (users' weeks moved, "
+            "loads of 0.8 to 1.2); 0: choose by the second quarter itself."
         ),
     ] = LearnOptions.replicas,
     max_p99: MaxP99 = LearnOptions.max_p99,
@@ -96,9 +96,9 @@ def learn(
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
-    Formulas are learned from the first half of the jobs; on replicas of the third quarter they, and formulas that read
-    predictions, compete with the published policies, and the best is chosen; the last quarter, which nothing has seen,
-    says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
+    Formulas are learned from the first quarter of the jobs; on replicas of the second quarter they, and formulas that
+    read predictions, compete with the published policies, and the best is chosen; the second half, which nothing has
+    seen, says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
     otherwise. An interrupted run goes on with the same command. With --site the log's own jobs are first replayed
     on it, under the site's priorities; where that is far from the record nothing is recommended, and the exit code is
     1.

@@ -254,7 +254,11 @@ def _drawing(plan: Plan, log: ReadLog, table: ResampleTable) -> Callable[[int], 
     history, seed = History(log.workload), plan.experiment.seed
     sample = functools.partial(history.sample, weeks=table.length or history.weeks, seed=seed, draw=table.draw)
     rules, make = _rules_of(plan, log), functools.partial(_drawn, sample, _axes_of(plan, log))
-    return lambda number: Case(log.name, number, "resample", functools.partial(make, number), rules, None, seed)
+    # From n weeks one draws with a spread that is smaller by n - 1 to n; longer logs, and no shorter, have less of it.
+    widening = math.sqrt(max(table.length or 0, history.weeks) / (history.weeks - 1))
+    return lambda number: Case(
+        log.name, number, "resample", functools.partial(make, number), rules, None, seed, widening=widening
+    )
 
 
 def _drawn(sample: Callable[..., Workload], axes: Callable[..., Workload], number: int) -> Workload:

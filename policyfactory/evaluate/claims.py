@@ -7,6 +7,7 @@ otherwise it is **not shown**. All pairs of the claim on the log are judged toge
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -14,7 +15,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Paired, compare_values, judged_together
+from policyfactory.statistics.compare import Paired, compare_policies, judged_together
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.means import difference_unit
 
@@ -121,19 +122,10 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
 
 
 def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experiment) -> dict[tuple[str, str], Paired]:
-    values = evaluation.matrix(log, claim.metric)
-    direction = METRICS[claim.metric].lower_is_better
-    places = {policy: column for column, policy in enumerate(evaluation.policies)}
-    pairs = [
-        compare_values(
-            values[:, places[one]],
-            values[:, places[other]],
-            lower_is_better=direction,
-            statistic=experiment.statistic,
-            seed=experiment.seed,
-        )
-        for one, other in claim.pairs
-    ]
+    compared = functools.partial(
+        compare_policies, evaluation, log, claim.metric, statistic=experiment.statistic, seed=experiment.seed
+    )
+    pairs = [compared(one, other) for one, other in claim.pairs]
     called = judged_together([pair.verdict for pair in pairs], [pair.estimate.p for pair in pairs])
     judged = [dataclasses.replace(pair, verdict=verdict) for pair, (verdict, _) in zip(pairs, called, strict=True)]
     return dict(zip(claim.pairs, judged, strict=True))

@@ -1,9 +1,9 @@
 """Adding resampled logs until the intervals are as narrow as was asked for, and saying where that cannot be.
 
 What is looked at: on each log, for each policy but the baseline, half the width of the 95 % interval of its difference
-from the baseline in the first metric, relative to the size of the baseline's value (`half_widths`; for the
-statistic ratio the half-width itself). The target is reached on a log when the largest of these is no larger than
-it. Then nothing is added to that log; the others go on.
+from the baseline in the first metric, of drawn logs that of their mean, relative to the size of the baseline's value
+(`half_widths`; for the statistic ratio the half-width itself). The target is reached on a log when the largest of these
+is no larger than it. Then nothing is added to that log; the others go on.
 
 Widths shrink like 1 / sqrt(n), so n (width / target)^2 resampled logs are needed; a batch goes there, but to no more
 than twice what there is: from few cases the width itself is only roughly known.
@@ -79,7 +79,7 @@ def widest(experiment: Experiment, evaluation: Evaluation) -> dict[str, tuple[fl
     return widths
 
 
-def needed(cases: int, width: float, target: float) -> int | None:
+def needed(cases: float, width: float, target: float) -> int | None:
     """Return about how many cases give half-widths of ``target``, if ``cases`` give ``width``; None if unknown."""
     return math.ceil(cases * (width / target) ** 2) if math.isfinite(width) else None
 
@@ -126,14 +126,16 @@ def _sentence(
 ) -> str:
     target = f"{100 * precision.target:g} %"
     if width <= precision.target:
-        return f"{log}: {cases} cases give all intervals a half-width of at most {target} (the widest: {policy})."
+        what = "all intervals" if more is None else "the mean over them"
+        return f"{log}: {cases} cases give {what} a half-width of at most {target} (the widest: {policy})."
     if math.isinf(width):
         return (
             f"{log}: {cases} {'case has' if cases == 1 else 'cases have'} no interval relative to the baseline, so "
             f"{target} cannot be reached{'' if more else _CURE}."
         )
     want = needed(cases, width, precision.target)
-    reached = f"{log}: the interval of {policy} has a half-width of {100 * width:.2g} %, not {target}"
+    what = "interval" if more is None else "mean over the draws"
+    reached = f"{log}: the {what} of {policy} has a half-width of {100 * width:.2g} %, not {target}"
     if more is None:
         return f"{reached}; about {want:,} cases like these {cases} would be needed, and the log has no more{_CURE}."
     allowed = f"with the {cases:,} resampled logs that were allowed"

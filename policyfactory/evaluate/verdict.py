@@ -15,18 +15,22 @@ from typing import TypeAlias
 
 import numpy as np
 
-from policyfactory.core.text import enumerated, percent_change
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import counted, enumerated, percent_change
+from policyfactory.core.units import WEEK, format_duration
 from policyfactory.evaluate.basis import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.gate import gate_in_words, gated, headed
 from policyfactory.evaluate.logs import ReadLog, on_site
 from policyfactory.evaluate.plan import Plan
+from policyfactory.evaluate.precision import needed
 from policyfactory.policy.policy import Policy
+from policyfactory.report.caveats import noun
 from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
 from policyfactory.simulate.metrics import METRICS, TAU
 from policyfactory.simulate.recorded import RECORDED
+from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 from policyfactory.workload.jobs import Workload, load_in_words
 
@@ -37,6 +41,7 @@ _EASY = (
     "This is textbook EASY, the literature's scheduler. Slurm by default plans otherwise, and who leads can depend on "
     "it: --backfill slurm simulates its own rules, --site those of your cluster."
 )
+_MOST = 10  # times what was compared: a difference that takes more is none to a site
 _BUSY = 0.95  # offered load that is proposed instead
 _SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"}
 _NOTHING = "Nothing is recommended: no policy is shown to be better in simulation."
@@ -140,7 +145,10 @@ def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part,
         words: tuple[str, ...] = (f"{name} is better than simulated {against}.", *_price(outcome, log, name))
     else:
         why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
-        words = (f"{name} has the best value, but is not shown to be better than {against}{why}.",)
+        words = (
+            f"{name} has the best value, but is not shown to be better than {against}{why}.",
+            f"Next step: {_next_step(outcome.evaluation, row)}.",
+        )
     simulated: _Part = ("better" if shown else "cannot tell", words)
     light, by_record = against_record(outcome, log, name)
     if light is None:
@@ -148,6 +156,27 @@ def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part,
     if light == "better" and not shown:
         light, by_record = "cannot tell", (*by_record, _NOTHING)
     return simulated, (light, by_record)
+
+
+def _next_step(evaluation: Evaluation, row: Comparison) -> str:
+    """Return what would tell the policy of a comparison from its baseline."""
+    kind, weeks = noun(evaluation, row.log), evaluation.weekly.get(row.log)
+    span = evaluation.cases[int(evaluation.rows(row.log)[0])].span_s / WEEK
+    if row.interval is None:
+        if kind != "log":
+            return f"{row.cases} cases give no interval; compare at least {MIN_CASES} {kind}s"
+        if weeks is None or weeks.block is None:
+            return "import a longer time"
+        short = MIN_CASES * weeks.block - len(weeks.jobs)
+        more = f"import {counted(short, 'more week')}" if short > 0 else f"draw logs (--resamples 10) for {row.metric}"
+        return f"{more}: {len(weeks.jobs)} are there, and {MIN_CASES * weeks.block} are needed" if short > 0 else more
+    # Intervals shrink as 1 / sqrt(cases), or weeks; one more of twenty would be by chance.
+    there = row.cases if kind == "window" else span if weeks is None else len(weeks.jobs)
+    want = needed(there, row.interval.half_width, abs(row.difference)) if row.difference else None
+    if want is None or want > _MOST * there:
+        return "so small a difference would not show in ten times as much of this log; take either"
+    more = counted(max(want - math.floor(there), 1), "more window" if kind == "window" else "more week")
+    return f"{'compare' if kind == 'window' else 'import'} {more}; so large a difference would show then"
 
 
 def _baseline_leads(outcome: Outcome, log: str, metric: str) -> _Part:

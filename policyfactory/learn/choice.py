@@ -1,4 +1,4 @@
-"""The choice by replicas of the third quarter, and what replicas of the last one say of it."""
+"""The choice by replicas of the second quarter, and what replicas of the second half say of it."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["KEPT_GAIN", "QUANTILES", "ByReplicas", "Choice", "Tested"]
 QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 _MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
-_SEEDS = {"choosing": 0, "test": 1}  # replicas of the two quarters have random numbers of their own
+_SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tested:
-    """The choice on replicas of the last quarter.
+    """The choice on replicas of the second half.
 
     Parameters
     ----------
     to_peer, to_baseline : Ranking
-        The same values, as ratios to the policy that was the best published one by the third quarter, and to the
+        The same values, as ratios to the policy that was the best published one by the second quarter, and to the
         baseline.
     """
 
@@ -59,7 +59,7 @@ class Choice:
     options : LearnOptions
         The metric, how many replicas, what a gain may cost.
     edges : tuple of int
-        The rows at which its third and its last quarter begin.
+        The rows at which its second quarter and its second half begin.
     workers : Workers
         Who works.
     progress : Progress
@@ -82,13 +82,13 @@ class Choice:
         return tuple(dict.fromkeys((self.options.metric, *AIMS[1:])))
 
     def replicas(self, part: str) -> Replicated | None:
-        """Return the replicas of a quarter; None, and a sentence, if it is too short for any."""
+        """Return the replicas of a part; None, and a sentence, if it is too short for any."""
         options, (first, last) = self.options, self.edges
         rows = Part(first, last) if part == "choosing" else Part(last, len(self.workload))
         seed = 2 * options.seed + _SEEDS[part]
         try:
             rules = self.rules if part == "choosing" else self.judging
-            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed)
+            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed, halves=part == "test")
         except WorkloadError as error:
             self.progress.message(f"no replicas: {error}")
             return None
@@ -110,10 +110,13 @@ class Choice:
         )
 
     def tested(self, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
-        """Return the policies, the baseline first, on replicas of the last quarter."""
+        """Return the policies, the baseline first, on replicas of the second half."""
         values = self._values(replicas, policies, learns=True)
         names = [policy.name for policy in policies]
-        to = (rank(values, names, [name], self.aims, limits=self.options.limits) for name in (peer, names[0]))
+        to = (
+            rank(values, names, [name], self.aims, limits=self.options.limits, whole=replicas.whole)
+            for name in (peer, names[0])
+        )
         return Tested(*to)
 
     def thresholds(self, replicas: Replicated, policy: Policy, baseline: Policy) -> tuple[Policy, tuple[str, ...]]:
@@ -122,7 +125,7 @@ class Choice:
         Parameters
         ----------
         replicas : Replicated
-            Of the third quarter.
+            Of the second quarter.
         policy, baseline : Policy
             The choice, and what it gains against.
         """
@@ -152,7 +155,7 @@ def _loss(ranking: Ranking, name: str) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ByReplicas:
-    """What replicas of the third quarter say.
+    """What replicas of the second quarter say.
 
     Parameters
     ----------

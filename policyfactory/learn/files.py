@@ -33,7 +33,7 @@ SCORES = "scores.csv"
 RANKING = "replicas.json"
 PREDICTOR = "model.json"
 _PARTS = ("training", "choosing", "test")  # of the log
-_EVALUATIONS = ("choosing", "thresholds", "test", "resampled")
+_EVALUATIONS = ("choosing", "thresholds", "test", "resampled")  # the last one of earlier versions
 # What a run that replaces another one begins with: scores of the same options are used again.
 KEPT = (SCORES, "scores.manifest.json")
 PREDICTED = "predicted"

@@ -63,15 +63,13 @@ class Learned:
     rivals : tuple of Rival
         All policies that competed.
     choosing : Compared
-        How the rivals did on the third quarter.
+        How the rivals did on the second quarter.
     thresholds : Compared or None
         How the choice did there with thresholds, if one was to be chosen.
     test : Compared
-        How the choice did on the last quarter.
+        How the choice did on the second half.
     verdict : Verdict
-        What the last quarter says of the choice: shown better, cannot tell, worse, or unsound, and why.
-    resampled : Compared or None
-        The choice on logs drawn from the last quarter, where its weeks are too few.
+        What the second half says of the choice: shown better, cannot tell, worse, or unsound, and why.
     epoch : int or None
         Unix time from which r counts; None if the log has no date.
     last : int or None
@@ -79,9 +77,9 @@ class Learned:
     source : SwfLog
         The whole log.
     replicas : ByReplicas or None
-        The choice by replicas of the third quarter; None if it was by the quarter itself.
+        The choice by replicas of the second quarter; None if it was by the quarter itself.
     tested : Tested or None
-        The choice on replicas of the last quarter.
+        The choice on replicas of the second half.
     predictor : Forests or None
         What predicts for a choice that reads predictions, trained on the jobs of the whole log that ended last.
     fidelity : Fidelity or None
@@ -98,7 +96,6 @@ class Learned:
     thresholds: Compared | None
     test: Compared
     verdict: Verdict
-    resampled: Compared | None
     epoch: int | None
     last: int | None
     source: SwfLog
@@ -114,7 +111,7 @@ class Learned:
 
     @property
     def evaluation(self) -> Evaluation:
-        """The values on the last quarter, which had no part in the choice."""
+        """The values on the second half, which had no part in the choice."""
         return self.test.outcome.evaluation
 
     @property
@@ -145,12 +142,12 @@ class Learned:
         return "\n".join(self.words)
 
     def frame(self) -> pd.DataFrame:
-        """Return the values on the last quarter: log, case, policy, metric, value."""
+        """Return the values on the second half: log, case, policy, metric, value."""
         return self.evaluation.frame()
 
     @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:
-        """Return the picture of a metric on the last quarter: a box of the windows for each policy.
+        """Return the picture of a metric on the second half: a box of the windows for each policy.
 
         Parameters
         ----------
@@ -225,7 +222,6 @@ class Learned:
                 "choosing": self.choosing,
                 "thresholds": self.thresholds,
                 "test": self.test,
-                "resampled": self.resampled,
             }
             moved = {self.parts[part].path: log for part, log in parts.items()}
             for part, compared in compared_parts.items():

@@ -69,7 +69,7 @@ class LearnOptions:
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     backfill : {"easy", "slurm", "conservative", "none"} or None
         Which jobs may overtake. None: with a site as under Slurm's own rules; without one the choice is made as under
-        EASY, and judged on the last quarter under Slurm's rules, on a site that is assumed of the log, with EASY's
+        EASY, and judged on the second half under Slurm's rules, on a site that is assumed of the log, with EASY's
         values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is given: no
         export carries both.
     site : str or None
@@ -79,7 +79,7 @@ class LearnOptions:
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
     replicas : int
-        Replicas of the third quarter to choose by, and as many of the last one to test on; 0: choose by the third
+        Replicas of the second quarter to choose by, and as many of the second half to test on; 0: choose by the second
         quarter itself. They are made of two weeks or more, and not of windows.
     max_p99, max_longest : str or None
         The most that the ninety-ninth percentile of the waits and the longest wait may be, on the replicas: times the
@@ -159,7 +159,7 @@ class LearnOptions:
 
     @property
     def judged_under_slurm(self) -> bool:
-        """Whether they hold on the last quarter, which judges the choice."""
+        """Whether they hold on the second half, which judges the choice."""
         return self.under_slurm or self.backfill is None
 
     @property
@@ -169,7 +169,7 @@ class LearnOptions:
 
     @property
     def judging(self) -> Rules:
-        """The scheduler's rules on the last quarter."""
+        """The scheduler's rules on the second half."""
         return self._rules("slurm" if self.judged_under_slurm else self.backfill or "easy")
 
     def _rules(self, backfill: Backfill) -> Rules:

@@ -1,4 +1,4 @@
-"""The parts of a log, first half, third and last quarter, and how rivals do on each."""
+"""The parts of a log, first and second quarter and second half, and how rivals do on each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
-from policyfactory.core.units import DAY
+from policyfactory.core.units import DAY, WEEK
 from policyfactory.evaluate.basis import windows_too_short
 from policyfactory.export.expressible import prepare
 from policyfactory.fidelity.found import Fidelity
@@ -29,6 +29,7 @@ from policyfactory.site.default import site_of
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.replicas import too_few_weeks
 from policyfactory.workload.swf.files import format_swf, log_name, write_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import parse_windows
@@ -37,13 +38,10 @@ __all__ = ["Quarters"]
 
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
-_RESAMPLES = 40
-# The parts that judge the choice.
-_JUDGING = ("test", "resampled")
 _TITLES = {
-    "training": "The first half of the jobs, to learn from",
-    "choosing": "What comes before the last quarter, to choose by its third quarter",
-    "test": "The last quarter, to test the choice on",
+    "training": "The first quarter of the jobs, to learn from",
+    "choosing": "What comes before the second half, to choose by its second quarter",
+    "test": "The second half, to test the choice on",
 }
 
 
@@ -102,7 +100,7 @@ class Quarters(Stages):
         lead_in = 0 if self.windows else self._lead_in[part]
         log = self._measured(part, parts)
         jobs = self.workload if log is self.log else self.workload_of(log)
-        rules = self.judging if part in _JUDGING else self.rules
+        rules = self.judging if part == "test" else self.rules
         return simulate(jobs, rival.model.policy, rules).after(lead_in)
 
     def workload_of(self, log: SwfLog) -> Workload:
@@ -122,10 +120,9 @@ class Quarters(Stages):
         if dropped:
             self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
         half, quarter = len(log) // 2, len(log) // 4
-        # Unless the quarters are cut into windows, all that came before is simulated with them.
-        before = half if self.windows else 0
-        choosing = (before, half + quarter - before)
-        bounds = {"training": (0, half), "choosing": choosing, "test": (half + quarter, None)}
+        # Unless the parts are cut into windows, all that came before is simulated with them.
+        before = quarter if self.windows else 0
+        bounds = {"training": (0, quarter), "choosing": (before, half - before), "test": (half, None)}
         parts = {}
         for name, (skip, jobs) in bounds.items():
             path = self.place(f"{self.log.name}-{name}.swf")
@@ -138,10 +135,10 @@ class Quarters(Stages):
                 write_swf(parts[name], self.folder / Path(path).name)
             self.progress.cut(parts[name])
         if not self.windows:
-            # Of what is left after cleaning, the rows at which the third and the last quarter begin.
+            # Of what is left after cleaning, the rows at which the second quarter and the second half begin.
             kept = [len(self.workload_of(parts[name])) for name in ("training", "choosing")]
             self.edges = kept[0], kept[1]
-            self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1], "resampled": 0}
+            self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1]}
         return parts
 
     def dated(self, rivals: list[Rival]) -> list[Rival]:
@@ -169,19 +166,16 @@ class Quarters(Stages):
             "choosing": parts["choosing"],
             "thresholds": parts["choosing"],
             "test": self._measured("test", parts),
-            "resampled": parts["test"],
         }[part]
         # How the log is cut, and what of it is measured.
         cases: dict[str, Any] = {"windows": self.windows} if self.windows else {}
-        if part == "resampled":
-            cases = {"resamples": _RESAMPLES}
-        elif lead_in := self._lead_in.get(part):
+        if lead_in := self._lead_in.get(part):
             cases = {"lead_in": f"{lead_in}jobs"}
         threshold = options.threshold_s
         own = threshold is None or math.isinf(threshold)
         words = self.reading_in_full()
         words += [] if own else ["--threshold", options.threshold_text]
-        judged = part in _JUDGING and options.judged_under_slurm and not options.under_slurm
+        judged = part == "test" and options.judged_under_slurm and not options.under_slurm
         words += ("--backfill", "slurm") if judged else options.rule_words
         words += ["--metric", ",".join(options.metrics)]
         words += [text for key, value in cases.items() for text in (f"--{key.replace('_', '-')}", str(value))]
@@ -212,6 +206,12 @@ class Quarters(Stages):
         if self.windows is None:
             return ()
         return windows_too_short(self.workload, parse_windows(self.windows), unsound=unsound)
+
+    def too_short(self) -> str:
+        """Return what to import so that the second half can tell anything; empty if it can."""
+        submit, week = self.workload.submit, WEEK * self.workload.ticks
+        whole = int(submit[-1] - submit[self.edges[1]]) // week
+        return "" if self.windows else too_few_weeks(whole, "the second half", 2)
 
     def warn(self) -> None:
         """Say beforehand what weakens the result."""

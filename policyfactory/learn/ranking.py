@@ -22,7 +22,7 @@ from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Paired, compare_values
+from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
 
 __all__ = ["LIMITS", "Ranked", "Ranking", "rank", "values_of"]
 
@@ -48,9 +48,11 @@ class Ranked:
     ratios : tuple of float
         Of each aim to that of the best published policy: the geometric mean over the replicas.
     interval : tuple of float or None
-        The 95 % interval of the first.
+        Of the first at 95 %: where halves stand beside the replicas, what other jobs of such users would give;
+        else what more replicas of the same jobs would.
     verdict : str
-        Against the best published policy: ``better``, ``worse``, or that it cannot be told.
+        With halves, against the best published policy: ``better``, ``worse``, or that it cannot be told. Without them
+        empty: a choice among many on the same jobs is no evidence.
     out : str
         What it costs too much of, in words; empty if nothing.
     """
@@ -75,13 +77,13 @@ class Ranking:
     rows : tuple of Ranked
         The best first.
     chosen : str
-        The best of those that are shown to be better than the peer and cost no more than is allowed; else the peer.
+        The best of those whose interval lies below the peer's value, at a price that is allowed; else the peer.
     margin : Paired or None
         Logarithms of the choice against those of the next that may be taken; None if there is none.
     runner_up : str
         Its name, or empty.
     replicas : int
-        How many there were.
+        How many whole ones there were.
     """
 
     aims: tuple[str, ...]
@@ -171,6 +173,7 @@ def rank(
     aims: Sequence[str],
     *,
     limits: Sequence[Limit] = LIMITS,
+    whole: int | None = None,
 ) -> Ranking:
     """Return the ranking of policies.
 
@@ -184,34 +187,42 @@ def rank(
         Metrics.
     limits : sequence of Limit
         What a policy may cost: the geometric mean of the ratios to the best published policy, or the mean in seconds.
+    whole : int, optional
+        How many of the replicas are whole; halves follow them, which give the intervals. All, if not given.
     """
+    judging = whole is not None
+    count = len(values) if whole is None else whole
     better = [METRICS[name].lower_is_better is not False for name in aims]
     with np.errstate(all="ignore"):
         # Less is better in all of them; of what is 0 the logarithm is that of a second, or of a unit.
         logs = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])
         logs *= np.where(better, 1.0, -1.0)
-        means = dict(zip(names, logs[:, :, 0].mean(axis=0).tolist(), strict=True))
+        means = dict(zip(names, logs[:count, :, 0].mean(axis=0).tolist(), strict=True))
     peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
     base = logs[:, list(names).index(peer)]
-    rows = []
+    rows, below = [], {}
     for at, name in enumerate(names):
-        paired = compare_values(logs[:, at, 0], base[:, 0], statistic="mean")
-        ratios = tuple(np.exp((logs[:, at] - base).mean(axis=0)).tolist())
+        own = logs[:, at, 0]
+        paired = (
+            compare_replicas(own, base[:, 0], count) if judging else compare_values(own, base[:, 0], statistic="mean")
+        )
+        below[name] = paired.verdict == "better"
+        ratios = tuple(np.exp((logs[:count, at] - base[:count]).mean(axis=0)).tolist())
         interval = paired.estimate.interval
         ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
-        levels = values[:, at].mean(axis=0).tolist()
+        levels = values[:count, at].mean(axis=0).tolist()
         costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
         out = "" if name == peer else "; ".join(filter(None, (_beyond(one, costs, peer) for one in limits)))
-        rows.append(Ranked(name, ratios, ends, "" if name == peer else paired.verdict, out))
+        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else paired.verdict, out))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
-    taken = [row for row in rows if row.name == peer or (row.verdict == "better" and not row.out)]
+    taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
     chosen, others = taken[0], taken[1:]
     margin = None
     if others:
-        own, other = (logs[:, list(names).index(row.name), 0] for row in (chosen, others[0]))
+        own, other = (logs[:count, list(names).index(row.name), 0] for row in (chosen, others[0]))
         margin = compare_values(own, other, statistic="mean")
     second = others[0].name if others else ""
-    return Ranking(tuple(aims), peer, tuple(rows), chosen.name, margin, second, len(values))
+    return Ranking(tuple(aims), peer, tuple(rows), chosen.name, margin, second, count)
 
 
 def _beyond(limit: Limit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:

@@ -1,4 +1,4 @@
-"""Learn a policy from a log: the first half teaches, the third quarter chooses, the last quarter tests."""
+"""Learn a policy from a log: the first quarter teaches, the second quarter chooses, the second half tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import compare_policies
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import History
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
 
@@ -62,8 +61,8 @@ def learn(
 ) -> Learned:
     """Learn a policy from a log and test it on jobs that nothing has seen.
 
-    Formulas are fitted to the scores of the first half of the jobs; on the third quarter they compete with the
-    classical policies, and the best is chosen; the last quarter says what the choice is worth.
+    Formulas are fitted to the scores of the first quarter of the jobs; on the second quarter they compete with the
+    classical policies, and the best is chosen; the second half says what the choice is worth.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ class _Learning(Quarters):
             winner, thresholds = self._with_threshold(choosing, parts)
         else:
             rivals, winner, thresholds = list(replicas.rivals), replicas.winner, None
-            title = "The choice and the classical policies on the third quarter itself"
+            title = "The choice and the classical policies on the second quarter itself"
             choosing = self.compare_on(title, "choosing", parts, replicas.shown)
         # The baseline, what is hard to beat, and the best published one stand beside the choice.
         named = {rival.name: rival for rival in (*rivals, winner)}
@@ -148,9 +147,9 @@ class _Learning(Quarters):
         test = self.compare_on(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        resampled, undrawn = self._resampled(test, winner, parts, beside)
-        tested = None if replicas is None else self._tested(replicas, named)
-        verdict = self._verdict(test, winner, parts, (resampled, tested, undrawn))
+        short = self.too_short()
+        tested = None if short or replicas is None else self._tested(replicas, named)
+        verdict = self._verdict(test, winner, parts, (tested, short))
         # Written before, so that a run that is stopped leaves it; now with what follows from it.
         test = test.judged(verdict, winner.name)
         if self.folder is not None:
@@ -168,7 +167,6 @@ class _Learning(Quarters):
             thresholds,
             test,
             verdict,
-            resampled,
             self.epoch,
             self.last,
             self.log,
@@ -210,7 +208,7 @@ class _Learning(Quarters):
     # What is chosen, and what it is worth. ----------------------------------------------------------------------------
 
     def _with_threshold(self, choosing: Compared, parts: dict[str, SwfLog]) -> tuple[Rival, Compared | None]:
-        """Return the winner of the third quarter with the lowest threshold that is sure to keep its gain there."""
+        """Return the winner of the second quarter with the lowest threshold that is sure to keep its gain there."""
         winner = choosing.winner
         if not self.options.chooses_threshold or winner.name == CLASSICAL[0]:
             return winner, None
@@ -247,7 +245,7 @@ class _Learning(Quarters):
         return high if lower else -low
 
     def _replicas(self, rivals: list[Rival]) -> ByReplicas | None:
-        """Return the choice by replicas of the third quarter; None if it is chosen by the quarter itself."""
+        """Return the choice by replicas of the second quarter; None if it is chosen by the quarter itself."""
         options = self.options
         if self.windows or not options.replicas:
             return None
@@ -255,7 +253,7 @@ class _Learning(Quarters):
         made = choice.replicas("choosing")
         if made is None:
             return None
-        self.begin("The formulas on replicas of the third quarter: users' weeks moved, loads of 0.8 to 1.2")
+        self.begin("The formulas on replicas of the second quarter: users' weeks moved, loads of 0.8 to 1.2")
         why = why_not(self.workload) if options.predictions else "--no-predictions"
         if options.judged_under_slurm and math.isfinite(self.judging.threshold):
             why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
@@ -283,45 +281,22 @@ class _Learning(Quarters):
         return ByReplicas(choice, tuple(every), ranking, winner, tried)
 
     def _tested(self, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
-        """Return the choice on replicas of the last quarter, each predictor learning in its own run."""
+        """Return the choice on replicas of the second half, each predictor learning in its own run."""
         made = replicas.choice.replicas("test")
         if made is None or replicas.winner.name == CLASSICAL[0]:
             return None
         names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
-        self.begin("The choice on replicas of the last quarter, each predictor learning in its own run")
+        self.begin("The choice on replicas of the second half, each predictor learning in its own run")
         tested = replicas.choice.tested(made, [named[name].model.policy for name in names], replicas.ranking.peer)
         self.progress.ranked(tested.to_peer)
         return tested
-
-    def _resampled(
-        self, test: Compared, winner: Rival, parts: dict[str, SwfLog], beside: list[Rival]
-    ) -> tuple[Compared | None, str]:
-        """Return the comparison on logs drawn from the last quarter, if its own weeks give no interval.
-
-        Where no logs can be drawn there is none, and why not.
-        """
-        evaluation, metric = test.outcome.evaluation, self.options.metric
-        weeks = evaluation.weekly.get(evaluation.logs[0])
-        by_weeks = weeks is not None and weeks.enough
-        by_weeks = by_weeks and evaluation.weekly_column(evaluation.logs[0], metric, winner.name) is not None
-        # Drawn weeks have the same jobs again and again, which a predictor would know: it has replicas for that.
-        if self.windows or by_weeks or winner.name == CLASSICAL[0] or winner.model.policy.needs_predictions:
-            return None, ""
-        few = [rival for rival in beside if rival.name in {CLASSICAL[0], winner.name}]
-        try:
-            History(self.workload_of(parts["test"]))
-        except WorkloadError as error:
-            self.progress.warning(f"no logs can be drawn from the last quarter: {error}")
-            return None, str(error)
-        title = "The last quarter drawn anew, since its weeks are too few"
-        return self.compare_on(title, "resampled", parts, few), ""
 
     def _verdict(
         self,
         test: Compared,
         winner: Rival,
         parts: dict[str, SwfLog],
-        more_evidence: tuple[Compared | None, Tested | None, str],
+        more_evidence: tuple[Tested | None, str],
     ) -> Verdict:
         baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
         base, own = (self.schedule(rival, "test", parts) for rival in (baseline, winner))
@@ -361,11 +336,11 @@ def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
 
 
 def _is_long(log: SwfLog) -> bool:
-    """Say whether both quarters have two whole weeks, so that there are replicas of them."""
+    """Say whether the parts that choose and test have two whole weeks, so that there are replicas of them."""
     if not len(log):
         return False
-    half, quarter, last = (int(log.submit[row]) for row in (len(log) // 2, 3 * len(log) // 4, len(log) - 1))
-    return min(quarter - half, last - quarter) >= 2 * WEEK
+    quarter, half, last = (int(log.submit[row]) for row in (len(log) // 4, len(log) // 2, len(log) - 1))
+    return min(half - quarter, last - half) >= 2 * WEEK
 
 
 def _named(model: Model, name: str) -> Model:

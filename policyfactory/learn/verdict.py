@@ -1,4 +1,4 @@
-"""What the last quarter says about a chosen policy, for who has to decide about a queue.
+"""What the second half says about a chosen policy, for who has to decide about a queue.
 
 The comparison that counts for a site is with what it has now: the recorded schedule. A policy is recommended only if it
 is shown to be better than the record and than the simulated baseline, and if the replay of the baseline is near enough
@@ -13,23 +13,23 @@ import math
 import numpy as np
 
 from policyfactory.core.text import counted
-from policyfactory.core.units import format_duration
+from policyfactory.core.units import WEEK, format_duration
+from policyfactory.evaluate.precision import needed
 from policyfactory.evaluate.verdict import against_record, nobody_waits, requests_invented
 from policyfactory.learn.choice import Tested
 from policyfactory.learn.comparing import CLASSICAL, Compared
 from policyfactory.learn.ranking import Ranked
-from policyfactory.report.caveats import too_few_weeks
 from policyfactory.report.verdict import Light, Verdict, difference_in_words, value_in_words
-from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import Comparison
-from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary
 
 __all__ = ["Evidence", "judge"]
 
 _BASELINE = CLASSICAL[0]
-_AGREE = 0.975  # share of the resampled logs
+_TINY = 1e-300
+_CANNOT_TELL = "cannot tell"
+_LONGEST = 260  # weeks: who would have to import more has too small a difference
 _NO_RECORD = (
     (
         "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler did: "
@@ -45,19 +45,17 @@ class Evidence:
     Parameters
     ----------
     compared : Compared
-        The choice and others on the last quarter.
+        The choice and others on the second half.
     metric : str
         By what was chosen.
     chosen : str
         Name of the choice.
     baseline, choice : Schedule
-        The last quarter under the simulated baseline, and under the choice.
-    resampled : Compared or None
-        The same policies on logs drawn from the last quarter, where its own weeks are too few.
+        The second half under the simulated baseline, and under the choice.
     tested : Tested or None
-        The choice on replicas of the last quarter.
-    undrawn : str
-        Why no logs can be drawn from the last quarter; empty if they can, or need not be.
+        The choice on replicas of the second half.
+    short : str
+        What to import, where the second half is too short for a verdict; empty if it is not.
     """
 
     compared: Compared
@@ -65,9 +63,8 @@ class Evidence:
     chosen: str
     baseline: Schedule
     choice: Schedule
-    resampled: Compared | None = None
     tested: Tested | None = None
-    undrawn: str = ""
+    short: str = ""
 
     def row(self, compared: Compared) -> Comparison | None:
         """Return the comparison of the choice with the baseline."""
@@ -75,7 +72,7 @@ class Evidence:
         return next((row for row in rows if row.policy == self.chosen and row.metric == self.metric), None)
 
     def value(self, policy: str) -> Summary | None:
-        """Return the value of a policy on the last quarter."""
+        """Return the value of a policy on the second half."""
         rows = self.compared.outcome.summaries
         return next((row for row in rows if row.policy == policy and row.metric == self.metric), None)
 
@@ -119,79 +116,57 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _against_baseline(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
+    """Return what replicas of the second half say, unless its weeks say the contrary; without replicas, its weeks."""
     name, row = evidence.chosen, evidence.row(evidence.compared)
     if row is None:
         return "cannot tell", (f"{name} was not compared with {_BASELINE}.",)
-    where = "On the last quarter, which had no part in the choice,"
-    if evidence.resampled is not None:
-        return _by_resampled_logs(evidence, evidence.resampled, row)
-    against = f"simulated {_BASELINE} in {evidence.metric}: {_both(evidence)}{difference_in_words(row)}"
-    if row.verdict == "better":
+    where = "On the second half, which had no part in the choice,"
+    against = f"simulated {_BASELINE} in {evidence.metric}: {_both(evidence)}"
+    if evidence.short:
+        return "cannot tell", (f"{where} {name} cannot be told from {against}: {evidence.short}.",)
+    word: str = row.verdict
+    if evidence.tested is None:
+        against = f"{against}{difference_in_words(row)}"
+        ends = None if row.interval is None else (row.interval.low, row.interval.high)
+        more = _more_weeks(evidence, row.difference, ends)
+    else:
+        ranking = evidence.tested.to_baseline
+        tested = ranking.row(name)
+        word = _CANNOT_TELL if {tested.verdict, row.verdict} == {"better", "worse"} else tested.verdict
+        against = f"{against}. On {ranking.replicas} replicas of it the ratio is {_ratio(tested)}"
+        ends = tested.interval and (math.log(max(tested.interval[0], _TINY)), math.log(tested.interval[1]))
+        more = _more_weeks(evidence, math.log(max(tested.ratios[0], _TINY)), ends)
+        if word == _CANNOT_TELL:
+            more = f"its replicas say {tested.verdict}, its own weeks {row.verdict}; import a longer time"
+    if word == "better":
         return "better", (f"{where} {name} is better than {against}.",)
-    if row.verdict == "too few cases" and evidence.tested is not None:
-        return _by_replicas(evidence, evidence.tested, against)
-    if row.verdict == "worse":
+    if word == "worse":
         return "worse", (
             f"{where} {name} is WORSE than {against}: do not use it; what was learned does not hold for later jobs.",
         )
-    few = f" Its weeks give no interval, and no logs can be drawn from them: {evidence.undrawn}."
-    return "cannot tell", (
-        (
-            f"{where} {name} is not shown to be better than {against}: there is no evidence yet for a change of the "
-            f"queue; import a longer time.{few if evidence.undrawn else ''}"
-        ),
+    said = (
+        f"{where} {name} is not shown to be better than {against}. There is no evidence yet for a change of the queue"
     )
+    return "cannot tell", (f"{said}: {more}.",)
 
 
-def _by_resampled_logs(evidence: Evidence, resampled: Compared, row: Comparison) -> tuple[Light, tuple[str, ...]]:
-    """Return what logs drawn from the last quarter say: the choice must win in nearly all of them, and in it."""
-    name = evidence.chosen
-    drawn = evidence.row(resampled)
-    weeks = next(iter(evidence.compared.outcome.evaluation.weekly.values()), None)
-    no_mean = f"{evidence.metric} is no mean over the jobs, so that weeks give it no interval"
-    why = no_mean if weeks is None or weeks.enough else too_few_weeks(weeks, _BASELINE)
-    if drawn is None or not drawn.cases:
-        return "cannot tell", (f"The last quarter cannot say whether {name} is better than {_BASELINE}: {why}.",)
-    if drawn.cases < MIN_CASES:
-        # Logs that are drawn again and again are one piece of evidence.
-        alike = f"draws from its users' weeks make only {counted(drawn.cases, 'different log')}"
-        few = f"The last quarter cannot say whether {name} is better than {_BASELINE}: {why}, and {alike}"
-        return "cannot tell", (f"{few}; import a longer time.",)
-    better = METRICS[evidence.metric].lower_is_better
-    sign = -1 if better else 1
-    first = (
-        f"In the last quarter {evidence.metric} is {_both(evidence)} under {_BASELINE}; there is no interval, since "
-        f"{why}. So {drawn.cases} logs of the same length were drawn from its users' weeks:"
+def _more_weeks(evidence: Evidence, value: float, ends: tuple[float, float] | None) -> str:
+    """Return how much longer a log would show the difference if it stays: intervals shrink as 1 / sqrt(weeks)."""
+    jobs = evidence.baseline.workload
+    weeks = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
+    if ends is None or not value or not all(map(math.isfinite, (value, *ends))):
+        return "import a longer time"
+    want = needed(weeks, (ends[1] - ends[0]) / 2, abs(value))
+    if want is None or want > _LONGEST:
+        return "so small a difference would not show in five years of jobs; leave the queue as it is"
+    # Of a longer log, half are the second half.
+    return (
+        f"import {counted(max(math.ceil(2 * (want - weeks)), 2), 'more week')}; so large a difference would show then"
     )
-    if drawn.wins >= _AGREE * drawn.cases and sign * row.difference > 0:
-        return "better", (f"{first} {name} is better than simulated {_BASELINE} in {drawn.wins} of them.",)
-    if drawn.losses >= _AGREE * drawn.cases and sign * row.difference < 0:
-        return "worse", (f"{first} {name} is WORSE than simulated {_BASELINE} in {drawn.losses}: do not use it.",)
-    return "cannot tell", (
-        (
-            f"{first} {name} is better than simulated {_BASELINE} in {drawn.wins} of them and worse in {drawn.losses}. "
-            "That is no evidence for a change of the queue; import a longer time."
-        ),
-    )
-
-
-def _by_replicas(evidence: Evidence, tested: Tested, against: str) -> tuple[Light, tuple[str, ...]]:
-    """Return what replicas of the last quarter say, where its own weeks are too few for an interval."""
-    name, ranking = evidence.chosen, tested.to_baseline
-    row = ranking.row(name)
-    first = (
-        f"The weeks of the last quarter are too few for an interval ({name} against {against}). On "
-        f"{ranking.replicas} replicas of it {evidence.metric} is {_ratio(row)} times that of simulated {_BASELINE}"
-    )
-    if row.verdict == "better":
-        return "better", (f"{first}: {name} is better.",)
-    if row.verdict == "worse":
-        return "worse", (f"{first}: {name} is WORSE, do not use it.",)
-    return "cannot tell", (f"{first}: that is no evidence for a change of the queue; import a longer time.",)
 
 
 def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
-    """Return what replicas of the last quarter say of the choice and the best published policy; None if it is better.
+    """Return what replicas of the second half say of the choice and the best published policy; None if it is better.
 
     What is learned and needs a predictor has to be better than a published formula, which needs nothing.
     """
@@ -206,7 +181,7 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
         if math.isfinite(ratio)
     )
     said = (
-        f"On {ranking.replicas} replicas of the last quarter {evidence.metric} is {_ratio(row)} times that of {peer}, "
+        f"On {ranking.replicas} replicas of the second half {evidence.metric} is {_ratio(row)} times that of {peer}, "
         f"the best published policy before; its price, as ratios: {prices}."
     )
     if row.verdict == "better":
@@ -261,5 +236,5 @@ def _who_pays(evidence: Evidence) -> tuple[str, ...]:
     ]
     who = f"; who waits longer than under {_BASELINE}: {', '.join(losers)}" if losers else ""
     cut = evidence.compared.outcome.evaluation.cases[0].kind == "window"
-    where = "In one continuous simulation of the last quarter, the" if cut else "The"
+    where = "In one continuous simulation of the second half, the" if cut else "The"
     return (f"{where} longest wait: {waits}{who}.",)

@@ -66,7 +66,7 @@ def judging_in_words(rules: Rules, judging: Rules) -> tuple[str, ...]:
         return ()
     return (
         (
-            "the choice was made under EASY, the literature's scheduler, and judged on the last quarter under Slurm's "
+            "the choice was made under EASY, the literature's scheduler, and judged on the second half under Slurm's "
             "own rules, on a site that is assumed of the log; the report has the same under EASY (all under EASY: "
             "--backfill easy)"
         ),
@@ -81,7 +81,7 @@ def threshold_in_words(policy: Policy, tried: Sequence[str]) -> str:
     policy : Policy
         The choice.
     tried : sequence of str
-        Names of the choice with the thresholds that were tried on the third quarter.
+        Names of the choice with the thresholds that were tried on the second quarter.
     """
     if not tried or policy.threshold == float("inf"):
         return ""
@@ -107,16 +107,16 @@ def choice_in_words(policy: Policy, candidates: int, *, published: bool, tie: bo
     """
     if tie:
         return (
-            f"All {candidates} policies did the same on the third quarter of the jobs, so that none of them was "
+            f"All {candidates} policies did the same on the second quarter of the jobs, so that none of them was "
             f"chosen: {policy.name} stands for all."
         )
     origin = (
         "It is a published policy: no formula learned from this log was better there."
         if published
-        else "It was learned from the first half."
+        else "It was learned from the first quarter."
     )
     return (
-        f"{policy.name} was the best of {candidates} policies on the third quarter of the jobs. {origin} It sorts the "
+        f"{policy.name} was the best of {candidates} policies on the second quarter of the jobs. {origin} It sorts the "
         f"queue by {formula_in_words(policy)}, the lower value first."
     )
 
@@ -134,19 +134,18 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
         Whether it is one of the classical policies.
     """
     where = (
-        f"on {ranking.replicas} replicas of the third quarter (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
+        f"on {ranking.replicas} replicas of the second quarter (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
     )
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
     if published:
         return (
             f"{policy.name} was the best published policy {where}, and none of the other {len(ranking.rows) - 1} was "
-            f"shown to be better there at a bearable price. {key}"
+            f"clearly ahead of it there at a bearable price. {key}"
         )
     row = ranking.row(ranking.chosen)
-    low, high = row.interval or (row.ratios[0], row.ratios[0])
     said = (
         f"{policy.name} was the best of {len(ranking.rows)} policies {where}: {ranking.aims[0]} is "
-        f"{row.ratios[0]:.2f} [{low:.2f}, {high:.2f}] times that of {ranking.peer}, the best published one."
+        f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one."
     )
     if ranking.runner_up and ranking.margin is not None and ranking.margin.verdict != "better":
         said += f" {ranking.runner_up} cannot be told from it."

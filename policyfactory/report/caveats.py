@@ -35,9 +35,9 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
         )
     if "resampled log" in enough:
         sentences.append(
-            "A 95 % interval is over resamples of a log: it says what other draws of the same users' weeks would give. "
-            "A resampled log is not a new log: its interval shrinks with the number of resamples, however short the "
-            "log is, and says nothing about another machine or another year."
+            "A 95 % interval is over resamples of a log, each of which differs from the log as the log differs from "
+            "other weeks of its users: it says what those would give, however many resamples there are, and nothing "
+            "about other users, another machine or another year."
         )
     for log, count in counts.items():
         if again := evaluation.repeated(log):

@@ -35,7 +35,7 @@ from policyfactory.simulate.asked import asked_of
 from policyfactory.simulate.rules import Backfill, Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.weeks import weekly_sums
-from policyfactory.statistics.compare import compare_values
+from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly_ratio
 from policyfactory.workload.assume import parse_assumptions
@@ -199,10 +199,16 @@ class Arena:
         self._edge = len(workload) * self.options.part // 100
         self._training = self._replicas(Part(0, self._edge))
 
-    def _replicas(self, part: Part) -> Replicated:
+    def _replicas(self, part: Part, *, halves: bool = False) -> Replicated:
         options = self.options
         return replicated(
-            self.workload, part, options.rules, count=options.replicas, seed=options.seed, loads=options.loads
+            self.workload,
+            part,
+            options.rules,
+            count=options.replicas,
+            seed=options.seed,
+            loads=options.loads,
+            halves=halves,
         )
 
     @functools.cached_property
@@ -215,7 +221,7 @@ class Arena:
         """What is held out: made when it is first asked for."""
         part = Part(self._edge, len(self.workload))
         some, lead_in = part.cut(self.workload)
-        return _Last(self._replicas(part), Replicated([some], lead_in, self.options.rules))
+        return _Last(self._replicas(part, halves=True), Replicated([some], lead_in, self.options.rules))
 
     def judge(self, candidates: Iterable[Given], *, held_out: bool = False) -> Judgement:
         """Judge candidates.
@@ -307,15 +313,15 @@ class Arena:
         """Return the verdicts on what is held out, in the honest closed loop."""
         everyone = {**policies, -1: self.baseline.policy}
         made = self._play(last.replicas, everyone, "held out", learns=True)
-        base, verdicts = made[-1].values, {}
+        base, verdicts, whole = made[-1].values, {}, last.replicas.whole
         for at, policy in policies.items():
             own = made[at].values
             if own is None or base is None:
                 verdicts[at] = Verdict(counted.tried, made[at].error or made[-1].error)
                 continue
-            ratio = compare_values(np.log(own[:, 0]), np.log(base[:, 0]), statistic="mean", seed=self.options.seed)
+            ratio = compare_replicas(np.log(own[:, 0]), np.log(base[:, 0]), whole)
             weeks = last.by_weeks(policy, self.baseline.policy, self.options.seed)
-            verdicts[at] = Verdict(counted.tried, "", ratio.estimate, own, base, *weeks)
+            verdicts[at] = Verdict(counted.tried, "", ratio.estimate, own[:whole], base[:whole], *weeks)
         return verdicts
 
 

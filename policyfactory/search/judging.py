@@ -7,6 +7,7 @@ lucky on the windows that it was taken by is found out on the others.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ from policyfactory.search.learner import Candidate, Task
 from policyfactory.search.objective import breaches_of, gain, least_of
 from policyfactory.search.play import Played, measured
 from policyfactory.search.published import PUBLISHED
-from policyfactory.statistics.compare import Paired, compare_values
+from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
 
 __all__ = ["Chosen", "Ranked", "Standing", "baseline_of", "choose", "judge_choice"]
 
@@ -94,7 +95,7 @@ class Standing:
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
     margin : Paired or None
-        The choice against it over all windows, as a ratio of sums in %; None for the choice.
+        The choice against it over all windows, as a ratio of sums in %, or in a typical replica; None for the choice.
     typical : Paired or None
         The choice against it in a typical window: the mean of the logarithms of the ratios, which no single window
         decides; None for the choice.
@@ -156,14 +157,15 @@ def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
         named.append((chosen.runner_up.policy, "runner-up"))
     named += [(policy, "beside") for policy in _beside(task)]
     values = _values(task, windows, [policy for policy, _ in named])
+    whole = options.replicas or len(windows)
     # Behind the choice and the runner-up, who may be called like it.
     ours = len(named) - len(_beside(task))
     baseline = values[[policy.name for policy, _ in named].index(task.baseline.name, ours)]
     standings = []
     for (policy, role), own in zip(named, values, strict=True):
-        margin, typical = (None, None) if role == "choice" else _margins(values[0], own, goal, options.seed)
-        out = "; ".join(map(str, breaches_of(own, baseline, options.guard_bands)))
-        standings.append(Standing(policy, role, tuple(own.mean(axis=0).tolist()), margin, typical, out))
+        margin, typical = (None, None) if role == "choice" else _margins(values[0], own, goal, options.seed, whole)
+        out = "; ".join(map(str, breaches_of(own[:whole], baseline[:whole], options.guard_bands)))
+        standings.append(Standing(policy, role, tuple(own[:whole].mean(axis=0).tolist()), margin, typical, out))
     return tuple(standings)
 
 
@@ -184,12 +186,25 @@ def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:
     return gain(values[:, 0], baseline[:, 0], goal, "log-ratio")
 
 
-def _margins(own: FloatArray, other: FloatArray, goal: Goal, seed: int) -> tuple[Paired, Paired]:
+def _margins(
+    own: FloatArray, other: FloatArray, goal: Goal, seed: int, whole: int | None = None
+) -> tuple[Paired, Paired]:
+    """Return how far one is from the other, over all windows in % and in a typical one as a logarithm.
+
+    Of replicas (``whole``, and halves after them) both are the typical one, with the interval that the halves give.
+    """
     direction = goal.lower_is_better
-    sums = compare_values(own[:, 0], other[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
     with np.errstate(all="ignore"):
         logs = [np.log(values[:, 0] + least_of(goal)) for values in (own, other)]
+    if whole is not None and whole < len(own):
+        typical = compare_replicas(logs[0], logs[1], whole, lower_is_better=direction)
+        return dataclasses.replace(typical, estimate=typical.estimate.mapped(_percent)), typical
+    sums = compare_values(own[:, 0], other[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
     return sums, compare_values(logs[0], logs[1], lower_is_better=direction, statistic="mean", seed=seed)
+
+
+def _percent(change: float) -> float:
+    return 100 * math.expm1(change) if change < 700 else math.inf
 
 
 def _measure(shared: tuple[Played, str], unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:

@@ -85,10 +85,15 @@ class Task:
         first, last = getattr(self.windows, step)[0].tolist()
         # Replicas of each part have random numbers of their own.
         seed = (options.seed + STEPS.index(step)) % 2**63
+        judged = step == "judged"
         made = replicated(
-            self.workload, Part(first, last), options.rules, count=options.replicas, seed=seed, loads=options.loads
+            *(self.workload, Part(first, last), options.rules),
+            count=options.replicas,
+            seed=seed,
+            loads=options.loads,
+            halves=judged,
         )
-        if step == "judged":
+        if judged:
             return Honest(made)
         made.teach(policies, self.workers, self.follower.message)
         return made

@@ -29,6 +29,7 @@ from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import run_prepared, simulate
+from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.replicas import LOADS, Replicas, loads_of
 
@@ -76,12 +77,21 @@ class Replicated:
         The rules.
     predictor : PredictorOptions
         How predictors learn.
+    whole : int, optional
+        How many of them, the first ones, have all jobs; what follows are halves, which say how far to believe those.
+        All, if not given.
     """
 
     def __init__(
-        self, replicas: Sequence[Workload], lead_in: int, rules: Rules, predictor: PredictorOptions | None = None
+        self,
+        replicas: Sequence[Workload],
+        lead_in: int,
+        rules: Rules,
+        predictor: PredictorOptions | None = None,
+        whole: int | None = None,
     ) -> None:
         self.lead_in, self.rules = lead_in, rules
+        self.whole = len(replicas) if whole is None else whole
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
         ordered = dataclasses.replace(rules, backfill="easy", site=None) if rules.backfill == "slurm" else rules
@@ -208,6 +218,7 @@ def replicated(
     seed: int = 0,
     loads: tuple[float, float] = LOADS,
     predictor: PredictorOptions | None = None,
+    halves: bool = False,
 ) -> Replicated:
     """Return replicas of a part of a log, their loads spread evenly between bounds (in units of the log's).
 
@@ -227,6 +238,8 @@ def replicated(
         The lowest and the highest load.
     predictor : PredictorOptions, optional
         How predictors learn.
+    halves : bool
+        As many half replicas beside them (one more if their number is odd, and at least six), for a verdict.
 
     Raises
     ------
@@ -240,4 +253,7 @@ def replicated(
     some, lead_in = part.cut(workload)
     replicas = Replicas(some, lead_in=lead_in, seed=seed)
     made = [replicas.sample(number, load) for number, load in enumerate(loads_of(count, loads), 1)]
-    return Replicated(made, lead_in, rules, predictor)
+    # Both of a pair have one load.
+    pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
+    made += [replicas.half(2 * at + side, load) for at, load in enumerate(pairs) for side in (1, 2)]
+    return Replicated(made, lead_in, rules, predictor, count)

@@ -48,6 +48,8 @@ class Case:
         Seed of what is random in a contender (tuners); equal for all contenders.
     lead_in : int
         So many jobs, the first ones, are simulated but not measured.
+    widening : float
+        By how much more the log deviates from the truth than a log drawn from it deviates from the log; 1 of all else.
     """
 
     log: str
@@ -58,6 +60,7 @@ class Case:
     prediction: NDArray[np.int64] | None = None
     seed: int = 0
     lead_in: int = 0
+    widening: float = 1.0
 
     def measured(self) -> Workload:
         """Return the jobs that are measured, times counted from the first of them."""
@@ -83,6 +86,8 @@ class CaseFacts:
         Unix time of its first submission, if the log says so.
     sha256 : str
         Digest of its jobs.
+    widening : float
+        As in `Case`.
     """
 
     log: str
@@ -93,6 +98,7 @@ class CaseFacts:
     span_s: float
     unix_start: int | None
     sha256: str
+    widening: float = 1.0
 
 
 def case_of(
@@ -146,4 +152,5 @@ def facts_of(case: Case, workload: Workload) -> CaseFacts:
         span_s=float(workload.submit[-1] - workload.submit[0]) / workload.ticks,
         unix_start=workload.unix_start,
         sha256=workload.sha256(),
+        widening=case.widening,
     )

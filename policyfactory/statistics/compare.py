@@ -13,6 +13,7 @@ metric (every policy on every log of an evaluation): the probability that any of
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
+from policyfactory.statistics.drawn import estimate_drawn, logarithms
 from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import difference_unit, estimate_difference
 from policyfactory.statistics.weeks import estimate_weekly, estimate_weekly_ratio
@@ -36,12 +38,14 @@ __all__ = [
     "compare",
     "compare_policies",
     "compare_recorded",
+    "compare_replicas",
     "compare_values",
     "holm",
     "judged_together",
     "verdict_of",
 ]
 
+_HUGE = 700.0  # the exponential of more is no number
 Verdict = Literal["better", "worse", "differs", "no difference", "too few cases"]
 
 
@@ -160,6 +164,26 @@ def compare_values(
     return _paired(estimate, relative, differences, lower_is_better=lower_is_better)
 
 
+def compare_replicas(
+    policy: FloatArray, baseline: FloatArray, whole: int, *, lower_is_better: bool | None = True
+) -> Paired:
+    """Compare a metric on the same replicas of a part of a log: the mean of the differences of its logarithms.
+
+    Parameters
+    ----------
+    policy, baseline : float64 array (n,)
+        Logarithms of the metric, on whole replicas and then on half ones.
+    whole : int
+        How many of them are whole. The estimate is theirs, the interval is of the variation of the halves.
+    lower_is_better : bool or None
+        Direction of the metric.
+    """
+    with np.errstate(invalid="ignore"):
+        differences = policy - baseline
+    estimate = estimate_drawn(differences[:whole], differences[whole:])
+    return _paired(estimate, None, differences[:whole], lower_is_better=lower_is_better)
+
+
 def _paired(
     estimate: Estimate, relative: float | None, differences: FloatArray, *, lower_is_better: bool | None
 ) -> Paired:
@@ -198,8 +222,10 @@ def compare_policies(
     own = evaluation.weekly_column(log, metric, policy)
     base = evaluation.weekly_column(log, metric, baseline)
     if own is None or base is None:
-        columns = (evaluation.column(log, metric, name) for name in (policy, baseline))
-        return compare_values(*columns, lower_is_better=direction, statistic=statistic, seed=seed)
+        columns = evaluation.column(log, metric, policy), evaluation.column(log, metric, baseline)
+        paired = compare_values(*columns, lower_is_better=direction, statistic=statistic, seed=seed)
+        widening = evaluation.drawn(log)
+        return paired if widening is None else _drawn(paired, columns, metric, (statistic, widening))
     (values, weights), (level, shared) = own, base
     # A job that is killed has another area under another policy: both are means over their own weights.
     total, others = float(shared.sum()), float(weights.sum())
@@ -214,6 +240,30 @@ def compare_policies(
     mean = float(level.sum()) / total if total else 0.0
     relative = estimate.value / abs(mean) if mean else None
     return _paired(estimate, relative, differences, lower_is_better=direction)
+
+
+def _drawn(paired: Paired, columns: tuple[FloatArray, FloatArray], metric: str, how: tuple[Statistic, float]) -> Paired:
+    """Return the same with the interval of the log's own variation.
+
+    A difference of two policies varies with the load that a draw has, their ratio little. So the interval is that of
+    the logarithm of the ratio, and is then shown as the difference that it makes from the baseline's value.
+    """
+    (statistic, widening), (policy, baseline), known = how, columns, METRICS[metric]
+    both = np.isfinite(policy) & np.isfinite(baseline)
+    base = baseline[both]
+    ratio = logarithms(policy[both], known.lowest) - logarithms(base, known.lowest)
+    estimate, value = estimate_drawn(ratio, widening=widening), paired.estimate.value
+    if estimate.interval is None:
+        interval = None
+    else:
+        middle = float(np.median(base) if statistic == "median" else base.mean()) + (known.lowest <= 0)
+        level = 100.0 if statistic == "ratio" else middle
+        low, high = (level * math.expm1(min(end, _HUGE)) for end in (estimate.interval.low, estimate.interval.high))
+        # The statistic is another one than the mean of the logarithms; near nothing they may differ in sign.
+        interval = Interval(min(low, value), max(high, value))
+    verdict = verdict_of(interval, lower_is_better=known.lower_is_better)
+    drawn = dataclasses.replace(paired.estimate, interval=interval, p=estimate.p)
+    return dataclasses.replace(paired, estimate=drawn, verdict=verdict)
 
 
 def _relative(statistic: Statistic, differences: FloatArray, baseline: FloatArray) -> float | None:

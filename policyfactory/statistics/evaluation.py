@@ -132,6 +132,11 @@ class Evaluation:
         """Return how many resampled logs of a log have the jobs of an earlier one and are not counted."""
         return sum(case.log == log for case in self.cases) - len(self.rows(log))
 
+    def drawn(self, log: str) -> float | None:
+        """Return the widening (`estimate_drawn`) of the cases of a log that were drawn from it; None of others."""
+        first = self.cases[int(self.rows(log)[0])]
+        return first.widening if first.kind == "resample" else None
+
     def matrix(self, log: str, metric: str) -> FloatArray:
         """Return one metric on one log: float64 array (cases of the log, n_contenders)."""
         return self.values[self.rows(log), :, self.metrics.index(metric)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.statistics.compare import compare
+from policyfactory.statistics.compare import compare, compare_values
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.means import estimate_value
 
@@ -29,7 +29,8 @@ class HalfWidth:
     cases : int
         Cases that the interval is made of.
     half_width : float
-        In the unit of the difference; infinite without an interval (fewer than ``MIN_CASES`` cases).
+        In the unit of the difference; infinite without an interval (fewer than ``MIN_CASES`` cases). Of drawn logs that
+        of their mean, which more draws make smaller; the log's own variation, which the tables have, is not in it.
     relative : float
         Over the size of the baseline's value (its median or mean), 0.02 for 2 %; for a ratio, half the width itself as
         a share. Infinite if the baseline is 0 and the width is not.
@@ -66,8 +67,13 @@ def half_widths(
     chosen = evaluation.metrics[0] if metric is None else metric
     results = []
     for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
-        half = row.interval.half_width if row.interval else math.inf
-        base = evaluation.matrix(row.log, chosen)[:, 0]
+        interval, values = row.interval, evaluation.matrix(row.log, chosen)
+        base = values[:, 0]
+        if evaluation.drawn(row.log) is not None:
+            # More draws do not make the log longer; they make their own mean more exact, and that is asked for.
+            own = values[:, evaluation.policies.index(row.policy)]
+            interval = compare_values(own, base, statistic=statistic, seed=seed).estimate.interval
+        half = interval.half_width if interval else math.inf
         level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
         relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
         results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))

@@ -12,6 +12,7 @@ the experiments; none is given, for any statistic.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
@@ -85,6 +86,11 @@ class Estimate:
     p: float | None
     cases: int
     needed: int | None = None
+
+    def mapped(self, scale: Callable[[float], float]) -> Estimate:
+        """Return the same on another scale, an ascending function of this one."""
+        interval = self.interval and Interval(scale(self.interval.low), scale(self.interval.high))
+        return dataclasses.replace(self, value=scale(self.value), interval=interval)
 
     def within(self, lowest: float, highest: float) -> Estimate:
         """Return the same with an interval that ends where the quantity does.

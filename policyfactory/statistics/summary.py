@@ -11,6 +11,7 @@ import numpy as np
 
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
+from policyfactory.statistics.drawn import estimate_level
 from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import estimate_value
 from policyfactory.statistics.ranks import mean_ranks
@@ -157,6 +158,9 @@ def _summary(evaluation: Evaluation, key: tuple[str, str, str], statistic: Stati
     values = evaluation.column(log, metric, policy)
     column = values[np.isfinite(values)]
     estimate = estimate_value(statistic, column, seed=seed)
+    widening = evaluation.drawn(log)
+    if widening is not None:
+        estimate = estimate_level(estimate, column, METRICS[metric].lowest, widening)
     weekly = evaluation.weekly_column(log, metric, policy)
     if weekly is not None:
         # The value is the metric's own, to the last digit; its weeks say how certain it is.

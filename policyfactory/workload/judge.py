@@ -15,6 +15,7 @@ from policyfactory.core.units import WEEK, format_duration
 from policyfactory.workload.describe import Description, joined_log, share
 from policyfactory.workload.machine import size_of
 from policyfactory.workload.presets import FEW_MISSING
+from policyfactory.workload.replicas import VERDICT_WEEKS
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.waits import LONG_WAIT, WaitTable, room_share, wait_tables
 
@@ -29,7 +30,7 @@ _HALF = 0.5  # of the machine in use, or of the jobs that waited
 _ROOM = 0.3  # of the jobs that waited long, while all would have fit: more than that waits for what is not simulated
 _IDLE, _QUIET = 0.3, 0.5  # load below which hardly anybody waits, or few do
 _FEWEST, _FEW = 250, 2_000  # jobs
-_WEEKS, _MANY_WEEKS = 4, 12
+_WEEKS, _MANY_WEEKS = 4, 2 * VERDICT_WEEKS  # learn keeps half of a log for its verdict
 _FULL = 0.9  # of the machine in use: then somebody has to wait
 # What headers of logs of many sites say of themselves; Grid Engine is a scheduler.
 _SITES = re.compile(r"\b(?:multiple|many|several|\d{1,6}) (?:sites|clusters)\b|\bgrid\b(?!\s*engine)", re.IGNORECASE)

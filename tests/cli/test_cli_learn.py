@@ -26,12 +26,12 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")
     done = run("learn", "log.swf", "--output", "my folder", *few)
     folder = tmp_path / "my folder"
-    # The first half, the first three quarters, and the last, in the log's order.
+    # The first quarter, the first three quarters, and the last, in the log's order.
     numbers = [read_swf(folder / f"log-{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
     assert [len(part) for part in numbers] == [650, 975, 325]
     assert numbers[0] == numbers[1][:650]
     assert numbers[1] + numbers[2] == read_swf(tmp_path / "log.swf").job_id.tolist()
-    # Of the second, the third quarter is measured; of the whole log, the last.
+    # Of the second, the second quarter is measured; of the whole log, the last.
     jobs = [
         json.loads((folder / part / "evaluation.json").read_text())["protocol"]["experiments"][0]["cases"][0]["jobs"]
         for part in ("choosing", "test")
@@ -43,7 +43,7 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     assert choosing["experiments"]["evaluation"]["winner"] == chosen
     assert chosen in {row["policy"] for row in test["experiments"]["evaluation"]["summary"]}
     assert (folder / "test" / "report.html").exists()
-    assert f"{chosen} was the best of 13 policies on the third quarter of the jobs." in done.stdout
+    assert f"{chosen} was the best of 13 policies on the second quarter of the jobs." in done.stdout
     assert "The verdict rests on 325 jobs" in done.stdout
     # The export is proposed where, and only where, it is shown to be better.
     assert ("Shown to be better" in done.stdout) == ("next: policyfactory export" in done.stderr)

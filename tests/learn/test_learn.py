@@ -91,7 +91,7 @@ def test_where_nobody_waits_nothing_is_the_best() -> None:
     idle = daily(4, machine=400)
     learned = learn(dataclasses.replace(idle, start=idle.submit), **FEW)
     assert learned.verdict.light == "cannot tell"
-    assert learned.words[0].startswith("All 13 policies did the same on the third quarter of the jobs, so that none")
+    assert learned.words[0].startswith("All 13 policies did the same on the second quarter of the jobs, so that none")
 
 
 def test_a_threshold_is_chosen_like_the_formula_and_never_left_out_in_silence() -> None:

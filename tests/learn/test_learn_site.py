@@ -110,7 +110,7 @@ def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_of_it_all(site: st
     assert left_out in found.verdict.caveats
     assert found.fidelity is not None
     assert found.fidelity.never == 2
-    # The first half without one job is the lead-in, as in a log that never had them.
+    # The first quarter without one job is the lead-in, as in a log that never had them.
     assert found.choosing.outcome.evaluation.cases[0].jobs == 392 // 2
     assert found.test.outcome.evaluation.cases[0].jobs == 392 // 2 - 1
 
@@ -132,7 +132,7 @@ def test_without_a_site_slurms_rules_hold_on_one_that_is_assumed() -> None:
 
 def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     found = learn(log(), **FEW)
-    said = "judged on the last quarter under Slurm's own rules"
+    said = "judged on the second half under Slurm's own rules"
     assert found.choosing.outcome.experiment.rules.backfill == "easy"
     assert found.test.outcome.experiment.rules.backfill == "slurm"
     assert [text for text in found.verdict.caveats if said in text]

@@ -110,7 +110,7 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
     assert row.verdict == "better"
     assert row.ratios[0] < 0.6
     assert f"{learned.policy.name} was the best of " in learned.words[0]
-    assert any("replicas of the last quarter" in sentence for sentence in learned.verdict.sentences)
+    assert any("replicas of the second half" in sentence for sentence in learned.verdict.sentences)
     kept = json.loads((tmp_path / "replicas.json").read_text())
     assert kept["choosing"]["chosen"] == learned.formula_name
     assert (tmp_path / "predicted" / f"{learned.formula_name}.json").exists()

@@ -20,16 +20,18 @@ from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.replicas import too_few_weeks
 from policyfactory.workload.windows import parse_windows
 
 
-def verdict(log: Workload, chosen: str = "SPF", *, resamples: int = 0, metric: str = "mean_bsld") -> Verdict:
+def verdict(
+    log: Workload, chosen: str = "SPF", *, tested: Any = None, metric: str = "mean_bsld", short: str = ""
+) -> Verdict:
     policies = list(dict.fromkeys(["FCFS", chosen]))
     metrics = list(dict.fromkeys([metric, "mean_wait"]))
     result: Any = pf.evaluate(log, policies, metrics=metrics, recorded="if-known")
-    drawn: Any = pf.evaluate(log, policies, metrics=metrics, resamples=resamples) if resamples else None
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
-    return judge(Evidence(result, metric, chosen, base, own, drawn))
+    return judge(Evidence(result, metric, chosen, base, own, tested, short))
 
 
 def test_better_than_the_record_and_than_first_come_first_served() -> None:
@@ -38,7 +40,7 @@ def test_better_than_the_record_and_than_first_come_first_served() -> None:
     first, second, third = actual.sentences
     assert first.startswith("SPF is better than the recorded schedule in mean_bsld: ")
     assert "95 % interval" in first
-    assert "On the last quarter, which had no part in the choice, SPF is better than simulated FCFS" in second
+    assert "On the second half, which had no part in the choice, SPF is better than simulated FCFS" in second
     # The longest waits stand beside it, of the choice, the baseline and the record, and who pays.
     assert third.startswith("The longest wait: SPF ")
     assert "simulated FCFS" in third
@@ -114,51 +116,58 @@ def test_the_baseline_is_no_improvement() -> None:
     )
 
 
-# Few weeks. -----------------------------------------------------------------------------------------------------------
+# Replicas, and few weeks. ---------------------------------------------------------------------------------------------
 
 
-def test_few_weeks_are_drawn_anew() -> None:
-    actual = verdict(recorded(daily(4), "FCFS"), resamples=40)
-    # They agree on the baseline; but no drawn log has a record, and four weeks show nothing against it.
+def replicas(word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6)) -> Any:
+    own = SimpleNamespace(name="SPF", ratios=(ratio, 1.0), interval=interval, verdict=word, out="")
+    ranking = SimpleNamespace(peer="SPF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: own)
+    return SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+
+
+@pytest.mark.parametrize(("weeks", "word", "light"), [(4, "better", "cannot tell"), (14, "better", "better")])
+def test_replicas_decide_and_the_record_too(weeks: int, word: str, light: str) -> None:
+    # Four weeks show nothing against the record.
+    actual = verdict(recorded(daily(weeks), "FCFS"), tested=replicas(word))
+    assert actual.light == light
+    said = " ".join(actual.sentences)
+    assert "SPF is better than simulated FCFS in mean_bsld" in said
+    assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60]" in said
+
+
+def test_replicas_that_say_worse_are_heeded() -> None:
+    actual = verdict(recorded(daily(4), "FCFS"), tested=replicas("worse", 1.5, (1.2, 1.9)))
+    assert actual.light == "worse"
+    assert "SPF is WORSE than simulated FCFS" in actual.sentences[0]
+
+
+def test_replicas_and_weeks_that_contradict_each_other_tell_nothing() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), tested=replicas("worse", 1.5, (1.2, 1.9)))
     assert actual.light == "cannot tell"
-    assert "SPF is not shown to be better than the recorded schedule" in actual.sentences[0]
-    assert "4 weeks are too few: 6 are needed" in actual.sentences[1]
-    assert "So 40 logs of the same length were drawn from its users' weeks: SPF is better" in actual.sentences[1]
-    assert "than simulated FCFS in 40 of them" in actual.sentences[1]
+    assert "its replicas say worse, its own weeks better" in " ".join(actual.sentences)
 
 
-def test_logs_that_are_drawn_again_and_again_tell_nothing() -> None:
-    log = recorded(daily(4), "FCFS")
-    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
-    # Of forty draws one is left, since the others are the same.
-    row = dataclasses.replace(result.outcome.comparisons[0], wins=1, losses=0, cases=1)
-    drawn: Any = SimpleNamespace(outcome=SimpleNamespace(comparisons=(row,)))
-    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
-    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, drawn))
+@pytest.mark.parametrize(
+    ("ratio", "interval", "step"),
+    [
+        # Weeks there, 14: 14 times the square of half the interval over the value, and twice the rest of that.
+        (0.9, (0.9 / 1.25, 0.9 * 1.25), "import 99 more weeks; so large a difference would show then"),
+        (0.99, (0.5, 1.8), "so small a difference would not show in five years of jobs; leave the queue as it is"),
+        (0.9, None, "import a longer time"),
+    ],
+)
+def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, float] | None, step: str) -> None:
+    actual = verdict(recorded(daily(), "FCFS"), tested=replicas("no difference", ratio, interval))
     assert actual.light == "cannot tell"
-    assert "cannot say whether SPF is better than FCFS" in actual.sentences[1]
-    assert "and draws from its users' weeks make only 1 different log; import a longer time" in actual.sentences[1]
+    assert f"There is no evidence yet for a change of the queue: {step}." in " ".join(actual.sentences)
 
 
-def test_why_no_logs_are_drawn_is_said() -> None:
-    log = recorded(daily(4), "FCFS")
-    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
-    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
-    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, undrawn="it has only one whole week"))
+def test_too_few_weeks_say_how_many_to_import() -> None:
+    short = too_few_weeks(3, "the second half", 2)
+    actual = verdict(recorded(daily(4), "FCFS"), short=short)
     assert actual.light == "cannot tell"
-    assert "no logs can be drawn from them: it has only one whole week." in actual.sentences[1]
-
-
-def test_few_weeks_that_do_not_agree_tell_nothing() -> None:
-    log = recorded(daily(4), "FCFS")
-    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=True)
-    row = dataclasses.replace(result.outcome.comparisons[0], wins=30, losses=10, cases=40)
-    drawn: Any = SimpleNamespace(outcome=SimpleNamespace(comparisons=(row,)))
-    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
-    actual = judge(Evidence(result, "mean_bsld", "SPF", base, own, drawn))
-    assert actual.light == "cannot tell"
-    assert "SPF is better than simulated FCFS in 30 of them and worse in 10" in actual.sentences[1]
-    assert "import a longer time" in actual.sentences[1]
+    assert "import 6 more weeks: the second half has 3 whole weeks, and 6 are needed" in " ".join(actual.sentences)
+    assert not too_few_weeks(6, "the second half", 2)
 
 
 # What the numbers rest on. --------------------------------------------------------------------------------------------
@@ -211,6 +220,6 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
     ranking: Any = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _: alike)
     tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
-    said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, None, tested)).sentences)
+    said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)

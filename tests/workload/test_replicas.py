@@ -107,3 +107,52 @@ def test_wrong_use_is_said() -> None:
         Replicas(log).sample(1, 0)
     with pytest.raises(UsageError, match="a jitter of"):
         Replicas(log, jitter=1e9)
+
+
+# Halves. --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ticks", [1, 1000])
+@pytest.mark.parametrize("users", [1, 5, 40])
+def test_two_halves_have_each_job_once_and_half_the_weeks(users: int, ticks: int) -> None:
+    log = log_of(users=users, ticks=ticks)
+    replicas = Replicas(log, jitter=0, seed=3)
+    one, other = replicas.half(1), replicas.half(2)
+    rows = [half.attributes.queue for half in (one, other)]
+    assert sorted(np.concatenate(rows)) == list(range(len(log) - 1))
+    if users == 40:
+        assert not {*one.user.tolist()} & {*other.user.tolist()}, "a user is in one of them"
+    for half in (one, other):
+        assert half.submit[-1] <= WEEKS // 2 * WEEK * ticks * 1.5
+        assert 0.35 * len(log) < len(half) < 0.65 * len(log)
+        # The load of a half is that of the whole log.
+        area = (half.run_time * half.processors).sum() / ticks
+        whole = (log.run_time[:-1] * log.processors[:-1]).sum() / ticks
+        span = WEEKS // 2 * WEEK * area / (whole / 2)
+        assert half.submit[-1] / ticks == pytest.approx(span, rel=0.02)
+    again = replicas.half(3)
+    assert {*again.user.tolist()} != {*one.user.tolist()} or users < 40, "the next pair is dealt anew"
+
+
+def test_halves_keep_the_past_and_the_time_of_the_week() -> None:
+    log = log_of()
+    half = Replicas(log, lead_in=500, jitter=0).half(2, 0.8)
+    assert half.submit[:500].tolist() == log.submit[:500].tolist()
+    assert half.user[:500].tolist() == log.user[:500].tolist()
+    assert (np.diff(half.submit) >= 0).all()
+    row = half.attributes.queue[500:]
+    area = (log.run_time * log.processors).astype(float)
+    jobs = np.arange(500, len(log) - 1)
+    jobs = jobs[log.submit[jobs] - log.submit[500] < 2 * (Replicas(log, lead_in=500).weeks // 2) * WEEK]
+    faster = 0.8 / (2 * area[row].sum() / area[jobs].sum())
+    moved = (half.submit[500:] - log.submit[500]) * faster
+    there = (log.submit[row] - log.submit[500]) % WEEK
+    off = (moved - there) % WEEK
+    assert np.minimum(off, WEEK - off).max() <= 1, "but for rounding"
+
+
+def test_one_user_s_only_week_cannot_be_dealt() -> None:
+    log = log_of(users=1)
+    first = dataclasses.replace(log, submit=np.where(np.arange(2_000) < 1_999, np.sort(log.submit) // 20, log.submit))
+    with pytest.raises(WorkloadError, match="cannot be dealt"):
+        Replicas(first).half(1)

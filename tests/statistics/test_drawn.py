@@ -1,0 +1,85 @@
+"""Intervals from draws of a log have the log's own variation, however many draws there are."""
+
+from __future__ import annotations
+
+import runpy
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from policyfactory.statistics.compare import compare_replicas
+from policyfactory.statistics.drawn import estimate_drawn, estimate_level, logarithms
+from policyfactory.statistics.intervals import Estimate, Interval
+from policyfactory.statistics.means import estimate_mean
+from support import ROOT
+
+STUDY: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "null_logs.py"))
+
+
+def test_an_interval_is_student_s_of_one_more_draw_and_not_of_their_mean() -> None:
+    values = np.array([0.1, -0.2, 0.4, 0.3, 0.0, -0.1, 0.2])
+    found = estimate_drawn(values, widening=1.1)
+    half = stats.t.ppf(0.975, 6) * values.std(ddof=1) * np.sqrt(8 / 7) * 1.1
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.1 - half, 0.1 + half))
+    assert found.p == pytest.approx(2 * stats.t.sf(0.1 / (half / stats.t.ppf(0.975, 6)), 6))
+    assert found.cases == 7
+
+
+def test_more_draws_make_no_narrower_interval() -> None:
+    random = np.random.default_rng(1)
+    many = random.normal(0.1, 1, 4_000)
+    drawn = [estimate_drawn(many[:count]).interval for count in (100, 4_000)]
+    assert all(one is not None and one.half_width == pytest.approx(1.96, rel=0.2) for one in drawn)
+    mean = estimate_mean([many]).interval
+    assert mean is not None
+    assert mean.half_width < 0.05
+
+
+@pytest.mark.parametrize("values", [[0.1] * 5, [0.1, 0.2, 0.3, 0.1, 0.2, np.inf]])
+def test_few_draws_and_no_numbers_give_no_interval(values: list[float]) -> None:
+    assert estimate_drawn(np.array(values)).interval is None
+
+
+def test_equal_draws_give_a_point() -> None:
+    assert estimate_drawn(np.zeros(8)) == Estimate(0.0, Interval(0.0, 0.0), 1.0, 8)
+    assert estimate_drawn(np.full(8, 0.5)).p == 2.0**-7
+
+
+def test_the_value_is_of_whole_replicas_and_the_spread_of_halves() -> None:
+    own, other = np.log([2.0] * 6 + [1, 4, 1, 4, 1, 4]), np.zeros(12)
+    paired = compare_replicas(own, other, 6)
+    assert paired.estimate.value == pytest.approx(np.log(2))
+    assert paired.verdict == "no difference"
+    assert compare_replicas(own - 9, other, 6).verdict == "better"
+    assert (paired.wins, paired.losses) == (0, 6)
+
+
+def test_a_level_stays_above_its_least() -> None:
+    waits = np.array([0.0, 10, 300, 20, 0, 5_000, 7])
+    found = estimate_level(Estimate(20.0, None, None, 7), waits, 0.0, 1.2)
+    assert found.interval is not None
+    assert 0 <= max(found.interval.low + 1, 0) <= 20 <= found.interval.high
+    assert logarithms(np.array([1.0, np.e]), 1.0).tolist() == [0.0, 1.0]
+    assert logarithms(np.array([0.0]), 0.0).tolist() == [0.0]
+
+
+# Where no order can matter. -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verdict", ["windows", "weeks", "resampled logs", "replicas", "judge"])
+@pytest.mark.parametrize("kind", ["noise", "habits"])
+def test_verdicts_on_logs_without_effect_are_as_rare_as_promised(verdict: str, kind: str) -> None:
+    # With 5 % of false verdicts more than 5 of 24 are called with a probability of 0.3 % (binomial); before intervals
+    # had the variation of the log, resampled logs and replicas called a third of them.
+    found = STUDY["count"](verdict, kind, range(24))
+    assert found.better + found.worse <= 5
+
+
+@pytest.mark.parametrize("verdict", ["resampled logs", "replicas"])
+def test_a_large_effect_is_found_nevertheless(verdict: str) -> None:
+    found = STUDY["count"](verdict, "effect", range(12))
+    assert found.worse == 0
+    assert found.better >= 3
