@@ -124,6 +124,8 @@ class _Learning(Quarters):
         self.warn()
         self._replay()
         options, parts = self.options, self.cut()
+        if short := self.too_short():
+            self.progress.warning(f"there will be no verdict: {short}")
         scores = self.score(
             parts["training"],
             GenerateOptions(options.tuples, options.trials, seed=options.seed),
@@ -147,7 +149,6 @@ class _Learning(Quarters):
         test = self.compare_on(
             f"The choice, {winner.name}, on jobs that had no part in the choice", "test", parts, beside
         )
-        short = self.too_short()
         tested = None if short or replicas is None else self._tested(replicas, named)
         verdict = self._verdict(test, winner, parts, (tested, short))
         # Written before, so that a run that is stopped leaves it; now with what follows from it.

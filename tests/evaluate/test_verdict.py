@@ -226,3 +226,25 @@ def test_what_the_replay_explains_is_not_the_policys() -> None:
     assert first.endswith(" of the difference is what the simulation leaves out, and not the policy.")
     same = for_site(verdict(recorded(daily(), "FCFS"))).sentences[0]
     assert "leaves out" not in same
+
+
+@pytest.mark.parametrize(
+    ("weeks", "options", "step"),
+    [
+        (4, {}, "import 2 more weeks: 4 are there, and 6 are needed"),
+        (9, {"windows": "4x14d"}, "4 cases give no interval; compare at least 6 windows"),
+        (9, {"resamples": 3}, "3 cases give no interval; compare at least 6 resampled logs"),
+    ],
+)
+def test_cannot_tell_names_the_one_next_step(weeks: int, options: dict[str, Any], step: str) -> None:
+    actual = verdict(daily(weeks), recorded=False, **options)
+    assert actual.light == "cannot tell"
+    assert f"Next step: {step}." in actual.sentences
+
+
+def test_a_difference_that_more_would_show_says_how_much_more() -> None:
+    # Nearly the same order; one of the two leads, and is not shown to be better.
+    both = [verdict(daily(7), names, recorded=False, windows="6x7d") for names in ("SPF,SRF", "SRF,SPF")]
+    assert {one.light for one in both} == {"cannot tell"}
+    said = " ".join(text for one in both for text in one.sentences)
+    assert "more window" in said or "take either" in said or "a tie has no winner" in said
