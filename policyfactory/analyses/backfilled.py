@@ -85,7 +85,7 @@ class _BackfilledJobs(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether there are more or fewer than under the baseline."""
-        return marks_of(self.changes, drawn=self.drawn, lower_is_better=None)[place]
+        return marks_of(self.changes, self.counts, self.drawn, lower_is_better=None)[place]
 
 
 def _table(logs: Sequence[_BackfilledJobs]) -> Table:

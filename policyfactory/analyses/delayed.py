@@ -126,7 +126,7 @@ class _DelayedOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether larger or smaller jobs are delayed than under the baseline."""
-        return marks_of(median_differences(self.middles), drawn=self.drawn, lower_is_better=None)[place]
+        return marks_of(median_differences(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
 
 
 def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:

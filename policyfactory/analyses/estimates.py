@@ -7,7 +7,6 @@ baseline are paired by case. 95 % intervals where there are enough cases.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -15,7 +14,8 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.statistics.compare import judged_together, verdict_of
-from policyfactory.statistics.intervals import LEVEL, Estimate, Interval
+from policyfactory.statistics.drawn import estimate_drawn, logarithms
+from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
 
@@ -67,19 +67,23 @@ def median_differences(values: FloatArray) -> list[Estimate]:
     return [median_of(column) for column in (values - values[:, :1]).T]
 
 
-def marks_of(differences: Sequence[Estimate], *, drawn: float | None, lower_is_better: bool | None = True) -> list[str]:
+def marks_of(
+    differences: Sequence[Estimate], values: FloatArray, drawn: float | None, *, lower_is_better: bool | None = True
+) -> list[str]:
     """Return the verdicts on the policies' differences in one number, judged together (`judged_together`).
 
     Parameters
     ----------
     differences : sequence of Estimate
         Of each policy; the first, the baseline's own, has no verdict, and nothing without an interval has one.
+    values : float64 array (cases, policies)
+        What they are differences of; at least 0.
     drawn : float or None
-        The widening of cases that were drawn from one log (`LogView.drawn`): their mean is no evidence.
+        The widening of cases that were drawn from one log (`LogView.drawn`): verdicts are then those of the log.
     lower_is_better : bool or None
         Which way is good; None: what differs is ``higher`` or ``lower``.
     """
-    own = [one if drawn is None else _of_one_draw(one, drawn) for one in differences[1:]]
+    own = (differences if drawn is None else _of_draws(differences, values, drawn))[1:]
     alone = [verdict_of(one.interval, lower_is_better=lower_is_better) for one in own]
     called = judged_together(alone, [one.p for one in own])
     marks = {"differs": "higher", "too few cases": ""}
@@ -92,19 +96,14 @@ def marks_of(differences: Sequence[Estimate], *, drawn: float | None, lower_is_b
     ]
 
 
-def _of_one_draw(estimate: Estimate, widening: float) -> Estimate:
-    """Return the estimate over draws of a log with the interval of one more draw (`estimate_drawn`)."""
-    from scipy import stats
-
-    if estimate.interval is None:
-        return estimate
-    value, freedom = estimate.value, estimate.cases - 1
-    factor = widening * math.sqrt(estimate.cases + 1)
-    low, high = (value + factor * (end - value) for end in (estimate.interval.low, estimate.interval.high))
-    towards = value - low if value > 0 else high - value
-    quantile = float(stats.t.ppf((1 + LEVEL) / 2, freedom))
-    p = 2 * float(stats.t.sf(quantile * abs(value) / towards, freedom)) if towards else estimate.p
-    return dataclasses.replace(estimate, interval=Interval(low, high), p=p)
+def _of_draws(differences: Sequence[Estimate], values: FloatArray, widening: float) -> list[Estimate]:
+    """Return how far each policy is from the baseline over draws of a log, in logarithms (`estimate_drawn`)."""
+    changes = logarithms(values, 0.0)
+    changes = changes - changes[:, :1]
+    return [
+        plain if plain.interval is None else estimate_drawn(own[np.isfinite(own)], widening=widening)
+        for plain, own in zip(differences, changes.T, strict=True)
+    ]
 
 
 def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dict[str, list[str]]:

@@ -319,7 +319,8 @@ def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTab
             means = (_aligned(keys, cases, field) / count[:, None, :])[:, :, order]
         own_values, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
         values, differences = ([_estimates(one, enough) for one in each] for each in (own_values, minus))
-        marks = zip(*(marks_of(each, drawn=own.drawn) for each in zip(*differences, strict=True)), strict=True)
+        each_group = zip(zip(*differences, strict=True), np.moveaxis(means, 2, 0), strict=True)
+        marks = zip(*(marks_of(some, of, own.drawn) for some, of in each_group), strict=True)
         measures.append(Measure(title, unit, values, differences, list(map(list, marks))))
     labels, shorts = zip(*(grouping.names(int(key), own.machine) for key in keys[order]), strict=True)
     return GroupTable(

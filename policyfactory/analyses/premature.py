@@ -170,7 +170,7 @@ class _PrematureOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether the ratio is higher or lower than under the baseline."""
-        return marks_of(median_differences(self.ratio), drawn=self.drawn, lower_is_better=None)[place]
+        return marks_of(median_differences(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
 
 
 def _words(own: _PrematureOfLog) -> str:

@@ -138,8 +138,8 @@ class _SharesOfLog(LogView):
         classes = self.shares.shape[2]
         direction = {0: False, classes - 1: True}
         return [
-            marks_of(mean_differences(self.shares[:, :, at]), drawn=self.drawn, lower_is_better=direction.get(at))
-            for at in range(classes)
+            marks_of(mean_differences(shares), shares, self.drawn, lower_is_better=direction.get(at))
+            for at, shares in enumerate(np.moveaxis(self.shares, 2, 0))
         ]
 
 

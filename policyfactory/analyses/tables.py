@@ -162,4 +162,4 @@ def difference_cell(values: FloatArray, place: int, *, drawn: float | None, lowe
     if not place:
         return Cell(None)
     differences = median_differences(values)
-    return cell_of(differences[place], marks_of(differences, drawn=drawn, lower_is_better=lower_is_better)[place])
+    return cell_of(differences[place], marks_of(differences, values, drawn, lower_is_better=lower_is_better)[place])

@@ -151,7 +151,7 @@ class WeeklyCourse(LogView):
 
     def mark(self, place: int) -> str:
         """Return the verdict on a policy's value of the last week."""
-        return marks_of(median_differences(self.ends), drawn=self.drawn)[place]
+        return marks_of(median_differences(self.ends), self.ends, self.drawn)[place]
 
     def column(self, place: int) -> FloatArray:
         """Return the finite numbers of a policy that the table sums up: those of the last week, or of all weeks."""

@@ -148,7 +148,7 @@ def differences_in_words(
     name, unit = what
     differs, same, policies = [], [], own.policies
     differences = median_differences(values)
-    marks = marks_of(differences, drawn=own.drawn, lower_is_better=lower_is_better)
+    marks = marks_of(differences, values, own.drawn, lower_is_better=lower_is_better)
     for policy, difference, mark in list(zip(policies, differences, marks, strict=True))[1:]:
         if mark == "no difference" or difference.value == 0:
             same.append(policy)

@@ -128,9 +128,10 @@ def test_a_cumulative_curve_ends_at_the_mean_over_all_jobs(ours: tuple[Evaluatio
         np.testing.assert_allclose(column(table, "10 %"), low, rtol=1e-12)
         np.testing.assert_allclose(column(table, "90 %"), high, rtol=1e-12)
     marks = [row[1].mark for row in section.tables[1].rows]
-    assert marks == ["", "better", "better", "better"]
+    # What SQF gains varies more from draw to draw than the other two.
+    assert marks == ["", "better", "no difference", "better"]
     assert "mean_bsld at the end: " in section.paragraphs[0]
-    assert "Lower than under FCFS: SPF, SQF and SAF." in section.paragraphs[0]
+    assert "Lower than under FCFS: SPF and SAF." in section.paragraphs[0]
 
 
 def test_the_week_from_which_the_order_holds() -> None:
@@ -195,9 +196,10 @@ def test_the_most_delayed_jobs_by_hand() -> None:
 
 def test_sqf_delays_large_jobs_on_kth(ours: tuple[Evaluation, list[Section]]) -> None:
     _, (_, section, *_) = ours
-    assert "Larger jobs than under FCFS are delayed under SQF" in section.paragraphs[0]
     middle = column(section.tables[0], "middle")
     assert middle[2] > 2 * middle[0]
+    # Eight logs of twenty weeks do not show it: from draw to draw the sizes vary as much.
+    assert "No difference in size from FCFS: SPF, SQF and SAF." in section.paragraphs[0]
 
 
 # Slowdown classes. ---------------------------------------------------------------------------------------------------

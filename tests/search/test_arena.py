@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import policyfactory.search.ledger as ledgers
 from habits import users_with_habits
@@ -141,8 +142,11 @@ def test_what_is_held_out_is_judged_in_the_honest_closed_loop_and_counted(arena:
     assert found.candidates[2].verdict is None
     honest = arena._last.replicas.values(Policy("x", OWN), learns=True)
     base = arena._last.replicas.values(found.baseline.policy, learns=True)
-    logs = np.log(honest[:, 0] / base[:, 0])
-    assert verdict.estimate.value == pytest.approx(logs.mean())
+    logs, whole = np.log(honest[:, 0] / base[:, 0]), arena._last.replicas.whole
+    assert (whole, len(logs)) == (6, 12)
+    assert verdict.estimate.value == pytest.approx(logs[:whole].mean())
+    half = stats.t.ppf(0.975, 5) * logs[whole:].std(ddof=1) * math.sqrt(7 / 6)
+    assert verdict.estimate.interval.half_width == pytest.approx(half)
     # The jobs that are measured are those of the last part.
     assert len(arena._last.replicas.schedule(0, CATALOGUE["SAF"])) <= 2_400 - 1_440
     said = found.as_dict()["candidates"][0]["held_out"]
@@ -155,8 +159,6 @@ def test_what_is_held_out_is_judged_in_the_honest_closed_loop_and_counted(arena:
 
 
 def test_the_adjustment_is_that_of_sidak_by_students_quantiles() -> None:
-    from scipy import stats
-
     plain = Interval(-1.0, 2.0)
     assert adjusted(0.5, plain, 7, 1).low == pytest.approx(-1.0)
     wide = adjusted(0.5, plain, 7, 100)
