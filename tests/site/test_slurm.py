@@ -456,7 +456,7 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
             "ReservationName=r StartTime=20 EndTime=10 Nodes=n1\n",
             "reservations.txt:1: reservation r ends at or before its start; correct StartTime or EndTime",
         ),
-        ("reservations", "hello\n", "reservations.txt:1: 'hello' is no reservation on one line; print them with"),
+        ("reservations", "hello\n", "reservations.txt:1: 'hello' is no reservation; print them with"),
     ],
 )
 def test_a_report_that_is_none_is_refused_with_its_line(tmp_path: Path, name: str, text: str, words: str) -> None:

@@ -17,6 +17,7 @@ from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.origin import Setting
+from policyfactory.site.slurm.report import is_report, joined_lines, reported_pairs
 
 __all__ = ["Conf", "Record", "read_conf", "read_text"]
 
@@ -27,11 +28,13 @@ _MOST_LINES = 2_000_000
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
 _INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
 # Keys that make a record of the rest of their line.
-_RECORDS = frozenset({"nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost"})
-_REPORT = "configuration data as of"
+_RECORDS = frozenset(
+    {"nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost", "poweraction"}
+)
+# Where `scontrol show config` goes on with other files' settings: cgroup.conf, mpi.conf and the like.
+_OTHERS = "Configuration:"
 # What `scontrol show` writes behind numbers; Slurm reads the numbers in these units.
 _UNIT = re.compile(r"(-?\d+) (?:sec|min|usec|nodes/min)", re.ASCII)
-_REPORTED = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Conf:
     inputs : dict of str to str
         Names of the files and the SHA-256 of each.
     reported : bool
-        Whether it is what ``scontrol show config`` prints, with all defaults.
+        Whether it is what ``scontrol show`` prints of settings, nodes and partitions.
     reads : int
         How often a file was read.
     """
@@ -99,7 +102,8 @@ def read_text(path: Path) -> tuple[str, str]:
     data = read_bytes(path, limit=_MAX_BYTES)
     if b"\0" in data:
         raise SiteError(f"{path}: is no text; name the file itself, unpacked")
-    text = data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\t", " ")
+    # Editors of other systems put a byte order mark in front.
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\t", " ")
     for character in set(text) - {"\n"}:
         # A site file has none of them, and a value should not hide anything.
         text = text if character.isprintable() else text.replace(character, "?")
@@ -123,7 +127,7 @@ def read_conf(path: Path) -> Conf:
     """
     conf = Conf()
     text, digest = read_text(path)
-    if text.lstrip().lower().startswith(_REPORT):
+    if is_report(text):
         conf.reported = True
         conf.inputs[path.name] = digest
         _take_report(conf, text, path.name)
@@ -235,20 +239,22 @@ _NONE = frozenset({"(null)", "n/a", ""})
 
 
 def _take_report(conf: Conf, text: str, name: str) -> None:
-    """Take the lines ``KEY = VALUE`` of ``show config``, and those of ``show node`` and ``show partition`` with -o."""
-    for number, line in enumerate(text.splitlines(), 1):
+    """Take the lines ``KEY = VALUE`` of ``show config``, and the records of ``show node`` and ``show partition``."""
+    others = False
+    for number, line in joined_lines(text):
         place = f"{name}:{number}"
         if line.startswith(("NodeName=", "PartitionName=")):
-            pairs = _REPORTED.findall(line)
+            first, *pairs = reported_pairs(line, place)
             settings = {}
-            for key, value in pairs[1:]:
-                if value.strip().lower() not in _NONE:
-                    slurm = _RENAMED.get(key.lower(), key.lower())
-                    settings[slurm] = Setting(key, value.strip(), place)
-            conf.records.append(Record(pairs[0][0].lower(), pairs[0][1].strip(), place, settings))
+            for pair in pairs:
+                if pair.value.lower() not in _NONE:
+                    settings[_RENAMED.get(pair.key.lower(), pair.key.lower())] = pair
+            conf.records.append(Record(first.key.lower(), first.value, place, settings))
             continue
         key, mark, value = line.partition("=")
         key, value = key.strip().partition("[")[0], value.strip()
-        if mark and value.lower() not in _NONE and key and " " not in key:
+        if not mark:
+            others = line.endswith(_OTHERS)
+        elif not others and value.lower() not in _NONE and key and " " not in key:
             unit = _UNIT.fullmatch(value)
             conf.settings[key.lower()] = Setting(key, unit[1] if unit else value, place)

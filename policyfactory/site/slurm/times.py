@@ -15,6 +15,7 @@ from policyfactory.site.model import NotModelled, Outage, Reservation
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import read_text
 from policyfactory.site.slurm.quantities import listed, refused, whole
+from policyfactory.site.slurm.report import joined_lines, reported_pairs
 from policyfactory.site.slurm.tables import read_rows
 from policyfactory.site.values import LATEST
 from policyfactory.workload.accounting.times import Clock
@@ -29,7 +30,6 @@ _STRANGE = "the site has no node of this name (any more); its capacity is not th
 _OTHER = "nodes in other states than DOWN, FAIL and DRAIN (reboots, maintenance, power saving) are taken as there"
 _TURNED = "TimeEnd is before TimeStart; they are left out"
 _CLOSED = "the log does not say which jobs ran in it: it is closed to all"
-_PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z]+)=(.*?)(?=\s+[A-Za-z]+=|\s*$)", re.ASCII)
 
 
 def read_events(
@@ -115,7 +115,7 @@ def read_reservations(
     Parameters
     ----------
     path : Path
-        What ``scontrol -o show reservation`` has printed.
+        What ``scontrol show reservation`` has printed, with -o or without.
     cores : mapping of str to int
         Cores of each of the site's nodes.
     clock : Clock
@@ -134,15 +134,13 @@ def read_reservations(
     found: list[Reservation] = []
     missing: list[NotModelled] = []
     named = Named()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in joined_lines(text):
         place = f"{path.name}:{number}"
-        if not line.strip() or line.startswith("No reservations"):
+        if line.startswith("No reservations"):
             continue
-        fields = {key.lower(): Setting(key, value.strip(), place) for key, value in _PAIR.findall(line)}
+        fields = {pair.key.lower(): pair for pair in reported_pairs(line, place)}
         if not line.startswith("ReservationName=") or not {"starttime", "endtime"} <= set(fields):
-            raise SiteError(
-                f"{place}: {shortened(line, 60)!r} is no reservation on one line; print them with: {_RESERVATIONS}"
-            )
+            raise SiteError(f"{place}: {shortened(line, 60)!r} is no reservation; print them with: {_RESERVATIONS}")
         missing += _judged(fields)
         origin.note(f"reservation {fields['reservationname'].value}", place, fields)
         one = _reservation(fields, clock, cores, missing, named)
