@@ -37,8 +37,8 @@ def import_site(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="slurm.conf with the files that it includes, or what scontrol show config prints; with --from pbs "
-            "what qmgr -c 'print server' prints.",
+            help="slurm.conf with the files that it includes, or what scontrol show config, show node and show "
+            "partition print; with --from pbs what qmgr -c 'print server' prints.",
             show_default=False,
         ),
     ],
@@ -61,6 +61,14 @@ def import_site(
         str | None,
         typer.Option(help="Zone of the times of events and reservations (default: this machine's): Europe/Berlin."),
     ] = None,
+    slurm_version: Annotated[
+        str | None,
+        typer.Option(
+            help="Of Slurm, whose defaults hold for what slurm.conf does not say (default: what scontrol show config "
+            "says, else the newest that is known): 24.11.",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
 ) -> None:
     """Make a site file of a cluster's own files, and list every setting that matters and is not modelled."""
@@ -71,7 +79,7 @@ def import_site(
 
     clock = Clock(machine_zone()[0] if time_zone is None else find_zone(time_zone))
     theirs = {"--sacctmgr": sacctmgr, "--qos": qos, "--events": events, "--reservations": reservations}
-    others = theirs if scheduler == "pbs" else {"--nodes": nodes}
+    others = {**theirs, "--slurm-version": slurm_version} if scheduler == "pbs" else {"--nodes": nodes}
     for option, given in others.items():
         if given is not None:
             raise UsageError(f"{option} is for another scheduler than {scheduler}; leave it out, or check --from")
@@ -82,7 +90,8 @@ def import_site(
         if scheduler == "pbs":
             site, inputs = import_pbs(configuration, nodes)
         else:
-            site, inputs = import_slurm(configuration, Reports(sacctmgr, qos, events, reservations), clock)
+            reports = Reports(sacctmgr, qos, events, reservations)
+            site, inputs = import_slurm(configuration, reports, clock, slurm_version)
         if output is not None:
             with together():
                 write_site(site, output)
@@ -91,7 +100,12 @@ def import_site(
                     command_line(),
                     None,
                     inputs=inputs,
-                    parameters={"scheduler": scheduler, "not_modelled": len(site.not_modelled)},
+                    parameters={
+                        "scheduler": scheduler,
+                        "slurm_version": slurm_version,
+                        "not_modelled": len(site.not_modelled),
+                        "remarks": list(site.remarks),
+                    },
                     outputs={output.name: digest_of(output)},
                 ).write(Manifest.path_for(output))
     _show(site)
@@ -117,9 +131,8 @@ def show(path: SiteOption, json: JsonOption = False) -> None:
         _show(site)
         return
     rows = {"partitions": partition_rows, "settings": setting_rows, "not_modelled": not_modelled_rows}
-    console().file.write(
-        dump_json({"schema_version": 1, "name": site.name, **{name: make(site) for name, make in rows.items()}})
-    )
+    shown = {name: make(site) for name, make in rows.items()}
+    console().file.write(dump_json({"schema_version": 1, "name": site.name, **shown, "remarks": list(site.remarks)}))
 
 
 def _show(site: Site) -> None:
@@ -143,6 +156,8 @@ def _show(site: Site) -> None:
             show_table(title, columns, rows, left=tuple(range(len(columns))))
     if not site.not_modelled:
         console().print("nothing that is known to matter was left out", markup=False)
+    for remark in site.remarks:
+        console().print(remark, markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -296,6 +296,8 @@ class Site:
         AccountingStorageEnforce: of ``associations``, ``limits``, ``qos``, ``safe``; without ``limits`` none is kept.
     not_modelled : tuple of NotModelled
         What matters and is not modelled.
+    remarks : tuple of str
+        What its import assumed, and what it corrected as the scheduler itself would, in sentences.
     assumed : str
         What was assumed where nobody described the site, in a sentence; empty: somebody did.
     """
@@ -312,6 +314,7 @@ class Site:
     scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
     enforced: tuple[str, ...] = ()
     not_modelled: tuple[NotModelled, ...] = ()
+    remarks: tuple[str, ...] = ()
     assumed: str = ""
 
     @property

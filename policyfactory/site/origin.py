@@ -7,7 +7,9 @@ that has to be changed: its line, ``MinNodes=3``, and a cure that can be done th
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
+from typing import Literal
 
 from policyfactory.core.text import shortened
 
@@ -71,10 +73,40 @@ class Origin:
     names: Mapping[str, tuple[str, ...]]
     cures: Mapping[str, str]
     entries: dict[str, tuple[str, Mapping[str, Setting]]] = dataclasses.field(default_factory=dict)
+    _first: dict[str, str] = dataclasses.field(default_factory=dict, init=False)
+    _times: Counter[str] = dataclasses.field(default_factory=Counter, init=False)
 
     def note(self, entry: str, place: str, settings: Mapping[str, Setting]) -> None:
         """Keep where an entry stands."""
         self.entries[entry] = (place, settings)
+
+    def remark(self, kind: Literal["assumed", "corrected"], what: str, how: str) -> None:
+        """Keep what was assumed, or what the scheduler corrects and goes on; so do we.
+
+        Parameters
+        ----------
+        kind : {"assumed", "corrected"}
+            Which of the two.
+        what : str
+            The setting or entry as it stands there, with its place.
+        how : str
+            What is taken in its place, in a sentence; of those with the same one the first is told, and the number.
+        """
+        self._first.setdefault(how, f"{kind}: {what}")
+        self._times[how] += 1
+
+    def correct(self, setting: Setting, of: str, how: str) -> None:
+        """Keep that the scheduler corrects a setting of an entry: `remark` with its value and place."""
+        what = f"{of} {setting.key}={shortened(setting.value, 60)}".strip()
+        self.remark("corrected", f"{shortened(what, 160)} ({setting.place})", how)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was assumed and corrected, each kind in a sentence."""
+        return tuple(
+            f"{first}: {how}" + (f"; so too {self._times[how] - 1:,} more" if self._times[how] > 1 else "")
+            for how, first in self._first.items()
+        )
 
     def said(self, one: Contradiction, where: str) -> str:
         """Return a contradiction with its line and in the words of the file; ``where`` stands for an unknown line."""

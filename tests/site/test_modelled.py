@@ -30,15 +30,16 @@ _MULTIFACTOR = "PriorityType=priority/multifactor "
 _CONF = {
     "AccountingStorageEnforce": "limits", "DefMemPerCPU": "5", "DefMemPerNode": "5", "OverTimeLimit": "5",
     "PriorityCalcPeriod": "10", "PriorityDecayHalfLife": "1-0", "PriorityFavorSmall": "YES",
-    "PriorityFlags": "ACCRUE_ALWAYS", "PriorityMaxAge": "1-0", "PriorityType": "priority/multifactor",
+    "PriorityFlags": "ACCRUE_ALWAYS", "PriorityMaxAge": "1-0", "PriorityType": "priority/basic",
     "PriorityWeightAge": "5", "PriorityWeightAssoc": "5", "PriorityWeightFairshare": "5",
     "PriorityWeightJobSize": "5", "PriorityWeightPartition": "5", "PriorityWeightQOS": "5",
     "PriorityWeightTRES": "cpu=5", "SchedulerParameters": "bf_interval=5", "SchedulerType": "sched/builtin",
-    "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core", "ClusterName": "other",
+    "SelectType": "select/linear", "SelectTypeParameters": "CR_Core", "ClusterName": "other",
 }  # fmt: skip
 _PARTITION = {
     "AllowAccounts": "a", "AllowQos": "a", "Default": "YES", "DefaultTime": "5", "MaxNodes": "2", "MaxTime": "5",
-    "MinNodes": "2", "Nodes": "n1", "OverSubscribe": "EXCLUSIVE", "Priority": "5", "PriorityJobFactor": "5",
+    "MinNodes": "2", "Nodes": "n1", "OverSubscribe": "EXCLUSIVE", "Exclusive": "NODE",
+    "Priority": "5", "PriorityJobFactor": "5",
     "PriorityTier": "5", "QOS": "a", "Shared": "EXCLUSIVE", "State": "DOWN",
     # One partition's own is listed, and not modelled.
     "DefMemPerCPU": "5", "DefMemPerNode": "5", "OverTimeLimit": "5",

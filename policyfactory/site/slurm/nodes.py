@@ -7,18 +7,21 @@ from collections.abc import Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
-from policyfactory.site.hostlist import MOST_HOSTS, compress, expand
+from policyfactory.site.hostlist import MOST_HOSTS, Named, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, Record
-from policyfactory.site.slurm.quantities import gpus, gres, listed, refused, types_of_gpus, whole
+from policyfactory.site.slurm.quantities import gpus, gres, hosts, listed, refused, types_of_gpus, unsigned
 from policyfactory.site.values import MOST_CORES, MOST_GPUS
 
-__all__ = ["Nodes", "read_nodes"]
+__all__ = ["Nodes", "count_names", "read_nodes"]
 
 _GONE = ("down", "drain", "fail")
-_MOST_FEATURES = 100
+_MOST_FEATURES = 100  # of a node
+_LONGEST_FEATURES = 10_000  # characters
+_ONE = "slurmctld resets it to 1, and so do we"
+_UNCOUNTED = "slurmctld cannot count it and leaves it out, and so do we"
 
 
 @dataclasses.dataclass(slots=True)
@@ -31,10 +34,10 @@ class Nodes:
         In the order of the file.
     outages : list of Outage
         Nodes whose State is DOWN, DRAIN or FAIL.
-    features : dict of str to list of str
-        Names of the nodes of each feature, for node sets.
+    features : dict of str to list of tuple of str
+        Names of the nodes of each feature that a node set names, by the lines that have it.
     future : set of str
-        Names of the nodes whose State is FUTURE, which are in no group.
+        Names of the nodes whose State is FUTURE, or that have no core for jobs: they are in no group.
     seen : set of str
         Names of all of them.
     threads : int
@@ -45,7 +48,7 @@ class Nodes:
 
     groups: list[NodeGroup] = dataclasses.field(default_factory=list)
     outages: list[Outage] = dataclasses.field(default_factory=list)
-    features: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    features: dict[str, list[tuple[str, ...]]] = dataclasses.field(default_factory=dict)
     future: set[str] = dataclasses.field(default_factory=set)
     seen: set[str] = dataclasses.field(default_factory=set)
     threads: int = 1
@@ -60,7 +63,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     conf : Conf
         The file.
     origin : Origin
-        Is told where DownNodes stands.
+        Is told where DownNodes stands, and what slurmctld corrects.
 
     Raises
     ------
@@ -70,28 +73,36 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     nodes = Nodes()
     defaults: dict[str, Setting] = {}
     resources: list[dict[str, int]] = []
+    named: dict[str, None] = {}
+    for record in conf.records:
+        if record.kind == "nodeset" and "feature" in record.settings:
+            nodes.features[record.settings["feature"].value] = []
     for record in conf.records:
         if record.kind == "nodename":
             _judge(nodes, record)
             if record.name.upper() == "DEFAULT":
                 defaults.update(record.settings)
             else:
-                resources.append(_take(nodes, record, {**defaults, **record.settings}, reported=conf.reported))
-        elif record.kind == "downnodes":
-            state = record.settings.get("state")
-            origin.note(f"outage of {record.name[:40]}", record.place, record.settings)
-            _go_down(nodes, record.name, "down" if state is None else state.value, record.settings)
-        elif record.kind == "frontendname":
+                settings = {**defaults, **record.settings}
+                resources.append(_take(nodes, record, settings, origin, reported=conf.reported))
+                if len(named) < _MOST_FEATURES:
+                    named |= dict.fromkeys(_features(settings))
+        elif record.kind == "frontendname" and record.name.upper() != "DEFAULT":
             effect = "jobs would be launched from front end nodes, which can be down"
             nodes.not_modelled.append(NotModelled("FrontendName", record.name, record.place, effect))
+    _down_nodes(conf, nodes, origin)
     place = next((record.place for record in conf.records if record.kind == "nodename"), "")
     types = types_of_gpus(resources)
     if len(types) > 1:
         effect = "jobs that ask for one type of GPU would wait for nodes that have it"
         nodes.not_modelled.append(NotModelled("NodeName Gres", ", ".join(types), place, effect))
-    if nodes.features:
+    if named:
         effect = "jobs with --constraint would wait for nodes that have these features"
-        nodes.not_modelled.append(NotModelled("NodeName Features", ",".join(nodes.features)[:200], place, effect))
+        nodes.not_modelled.append(NotModelled("NodeName Features", ",".join(named)[:200], place, effect))
+    most = conf.settings.get("maxnodecount")
+    if nodes.seen and most is not None and not conf.reported and unsigned(most, 32) > len(nodes.seen):
+        effect = "nodes that register themselves would be there too: scontrol -o show node has them"
+        nodes.not_modelled.append(NotModelled(most.key, most.value, most.place, effect))
     nodes.groups = _joined(nodes.groups)
     return nodes
 
@@ -104,14 +115,18 @@ def _judge(nodes: Nodes, record: Record) -> None:
             nodes.not_modelled.append(found)
 
 
-def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, reported: bool) -> dict[str, int]:
+def _take(
+    nodes: Nodes, record: Record, settings: Mapping[str, Setting], origin: Origin, *, reported: bool
+) -> dict[str, int]:
     """Add the nodes of a line; return their generic resources."""
+    what, listing = f"NodeName={record.name[:40]}", hosts(record.name)
     try:
-        names = expand(record.name)
+        names = expand(listing)
     except UsageError as error:
         raise SiteError(f"{record.place}: {error}") from None
     again = next((name for name in names if name in nodes.seen), None)
     if again is not None:
+        # Fatal in read_config.c, _push_to_hashtbls.
         raise SiteError(f"{record.place}: node {shortened(again)} is there a second time; name each node on one line")
     nodes.seen.update(names)
     if len(nodes.seen) > MOST_HOSTS:
@@ -120,87 +135,152 @@ def _take(nodes: Nodes, record: Record, settings: Mapping[str, Setting], *, repo
     if state.startswith("future"):
         effect = "the nodes are left out: they are no part of the cluster yet"
         nodes.future.update(names)
-        nodes.not_modelled.append(NotModelled(f"NodeName={record.name[:40]} State", "FUTURE", record.place, effect))
+        nodes.not_modelled.append(NotModelled(f"{what} State", "FUTURE", record.place, effect))
         return {}
-    counts = gres(settings["gres"]) if "gres" in settings else {}
+    counts, bad = gres(settings["gres"]) if "gres" in settings else ({}, [])
+    for one in bad:
+        origin.correct(dataclasses.replace(settings["gres"], value=one), what, _UNCOUNTED)
     if gpus(counts) > MOST_GPUS:
         raise refused(settings["gres"], f"at most {MOST_GPUS:,} GPUs of a node")
     others = [name for name in counts if name.partition(":")[0] != "gpu"]
     if others:
         effect = f"jobs that ask for {shortened(enumerated(others), 200)} would wait for it"
         place = settings["gres"].place
-        nodes.not_modelled.append(
-            NotModelled(f"NodeName={record.name[:40]} Gres", settings["gres"].value, place, effect)
-        )
-    threads = _number(settings, "threadspercore", 1)
+        nodes.not_modelled.append(NotModelled(f"{what} Gres", settings["gres"].value, place, effect))
+    threads = _one_or_more(origin, what, settings, "threadspercore")
     nodes.threads = max(nodes.threads, threads)
-    memory = _number(settings, "realmemory", 1, low=0) - _number(settings, "memspeclimit", 0, low=0)
-    # A node of which no memory is named has 1 MB to Slurm, and nobody counts it.
-    memory = memory if "realmemory" in settings and memory > 1 else 0
-    weight = _number(settings, "weight", 1, low=0, high=2**32 - 1)
-    cores = _cores(nodes, record, settings, threads)
+    cores = _cores(origin, what, settings, threads)
     if cores > MOST_CORES:
         raise SiteError(
-            f"{record.place}: NodeName={record.name[:40]} has {cores:,} cores, more than the {MOST_CORES:,} of a node; "
-            "check its Sockets, CoresPerSocket and ThreadsPerCore"
+            f"{record.place}: {what} has {cores:,} cores, more than the {MOST_CORES:,} of a node; check its Sockets, "
+            "CoresPerSocket and ThreadsPerCore"
         )
     if cores < 1:
-        raise SiteError(f"{record.place}: NodeName={record.name[:40]} keeps all its cores for the system; check them")
-    nodes.groups.append(NodeGroup(record.name, cores, max(memory, 0), gpus(counts), weight))
-    for name in ("feature", "features"):
-        features = listed(settings[name].value) if name in settings else ()
-        if len(features) > _MOST_FEATURES:
-            raise SiteError(f"{settings[name].place}: more than {_MOST_FEATURES:,} features of a node; leave some out")
-        for feature in features:
-            nodes.features.setdefault(feature, []).extend(names)
+        effect = "the nodes are left out: all their cores are kept for the system"
+        nodes.future.update(names)
+        nodes.not_modelled.append(NotModelled(what, record.name, record.place, effect))
+        return {}
+    weight = min(unsigned(settings["weight"], 32), 2**32 - 2) if "weight" in settings else 1
+    nodes.groups.append(NodeGroup(listing, cores, _memory(origin, what, settings), gpus(counts), weight))
+    for feature in (features := _features(settings)):
+        if feature in nodes.features:
+            nodes.features[feature].append(names)
+    if len(features) == _MOST_FEATURES:
+        effect = f"the first {_MOST_FEATURES} features are read; by others the nodes are in no node set"
+        nodes.not_modelled.append(NotModelled(f"{what} Features", "", record.place, effect))
     # What scontrol shows is how they are now, and not how they were.
     if not reported and state.startswith(_GONE):
-        _go_down(nodes, record.name, state, settings)
+        _go_down(nodes, listing, state, settings)
     return counts
 
 
-def _cores(nodes: Nodes, record: Record, settings: Mapping[str, Setting], threads: int) -> int:
-    """Return the CPUs of each node, without those that are kept for the system."""
-    cpus, cores = _counted(nodes, record, settings, threads)
-    if "corespeccount" in settings:
-        # CPUs may count cores, or threads.
-        return cpus - _number(settings, "corespeccount", 0, low=0) * (1 if cpus == cores else threads)
+def _features(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    setting = settings.get("feature", settings.get("features"))
+    return () if setting is None else listed(setting.value[:_LONGEST_FEATURES])[:_MOST_FEATURES]
+
+
+def _memory(origin: Origin, what: str, settings: Mapping[str, Setting]) -> int:
+    """Return the memory for jobs; a node of which none is named has 1 MB to Slurm, and nobody counts it."""
+    memory = unsigned(settings["realmemory"], 64) if "realmemory" in settings else 1
+    kept = unsigned(settings["memspeclimit"], 64) if "memspeclimit" in settings else 0
+    if kept and kept >= memory:
+        origin.correct(settings["memspeclimit"], what, "it is not less than RealMemory; slurmctld resets it to 0")
+        kept = 0
+    return memory - kept if memory > 1 else 0
+
+
+def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> int:
+    """Return the CPUs of each node, without those that are kept for the system (read_config.c, _parse_nodename)."""
+    cpus, cores = _counted(origin, what, settings, threads)
+    kept = unsigned(settings["corespeccount"], 16) if "corespeccount" in settings else 0
+    if kept >= cores:
+        origin.correct(settings["corespeccount"], what, f"it is not less than the cores; {_ONE}")
+        kept = 1
     if "cpuspeclist" in settings:
-        return cpus - _listed_cpus(settings["cpuspeclist"])
-    return cpus
+        numbers = _listed_cpus(settings["cpuspeclist"])
+        if numbers and all(number < cpus for number in numbers):
+            if kept:
+                origin.correct(settings["corespeccount"], what, "slurmctld passes over it, as CPUSpecList is given")
+            return cpus - len(numbers)
+        origin.correct(settings["cpuspeclist"], what, "it is no list of the node's CPUs; slurmctld passes over it")
+    # CPUs may count cores, or threads.
+    return cpus - kept * (1 if cpus == cores else threads)
 
 
-def _counted(nodes: Nodes, record: Record, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:
-    """Return the CPUs and the cores of each node as Slurm counts them (22.05.8, read_config.c)."""
-    given = settings.get("cpus", settings.get("procs"))
-    boards, of_socket = _number(settings, "boards", 1), _number(settings, "corespersocket", 1)
-    wanted = 0 if given is None else whole(given, 1, MOST_CORES)
+def _counted(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:
+    """Return the CPUs and the cores of each node as Slurm counts them (read_config.c, _parse_nodename)."""
+    key = "cpus" if "cpus" in settings else "procs"
+    boards = _one_or_more(origin, what, settings, "boards")
+    of_socket = _one_or_more(origin, what, settings, "corespersocket")
+    wanted = _one_or_more(origin, what, settings, key) if key in settings else 0
     if "socketsperboard" in settings:
-        sockets = boards * _number(settings, "socketsperboard", 1)
+        sockets = boards * _one_or_more(origin, what, settings, "socketsperboard")
+        if "sockets" in settings:
+            origin.correct(settings["sockets"], what, "slurmctld takes SocketsPerBoard in its place, and so do we")
     elif "sockets" in settings:
-        sockets = _number(settings, "sockets", 1)
+        sockets = _one_or_more(origin, what, settings, "sockets")
     else:
         sockets = boards if wanted % (of_socket * threads) or not wanted else wanted // (of_socket * threads)
     cores = sockets * of_socket
-    if given is None or wanted in {sockets, cores, cores * threads}:
+    if not wanted or wanted in {sockets, cores, cores * threads}:
         return wanted or cores * threads, cores
-    effect = (
-        f"it is none of Sockets, Sockets*CoresPerSocket and that times ThreadsPerCore; Slurm takes the last, "
-        f"{cores * threads:,}, and so do we"
-    )
-    nodes.not_modelled.append(NotModelled(f"NodeName={record.name[:40]} {given.key}", given.value, given.place, effect))
+    how = "it is none of Sockets, Sockets*CoresPerSocket and that times ThreadsPerCore; slurmctld takes the last"
+    origin.correct(settings[key], what, how)
     return cores * threads, cores
 
 
-def _listed_cpus(setting: Setting) -> int:
+def _listed_cpus(setting: Setting) -> list[int]:
+    """Return the numbers of a list of CPUs; none if it is no list."""
     try:
-        return len(expand(f"[{setting.value}]"))
+        return [int(number) for number in expand(f"[{setting.value}]")]
+    except UsageError:
+        return []
+
+
+def _one_or_more(origin: Origin, what: str, settings: Mapping[str, Setting], key: str) -> int:
+    number = unsigned(settings[key], 16) if key in settings else 1
+    if not number:
+        origin.correct(settings[key], what, _ONE)
+    return number or 1
+
+
+def count_names(named: Named, names: int, place: str) -> None:
+    """Count the names of a host list.
+
+    Raises
+    ------
+    SiteError
+        If all up to here have too many (names file and line).
+    """
+    try:
+        named.add(names)
     except UsageError as error:
-        raise SiteError(f"{setting.place}: {setting.key}: {error}") from None
+        raise SiteError(f"{place}: {error}") from None
 
 
-def _number(settings: Mapping[str, Setting], key: str, default: int, low: int = 1, high: int = 2**40) -> int:
-    return whole(settings[key], low, high) if key in settings else default
+def _down_nodes(conf: Conf, nodes: Nodes, origin: Origin) -> None:
+    """Take DownNodes; nothing of such a line is fatal (slurmctld/read_config.c, _handle_downnodes_line)."""
+    named = Named()
+    for record in conf.records:
+        if record.kind != "downnodes":
+            continue
+        setting = record.settings.get("state", Setting("State", "DOWN", record.place))
+        line = Setting("DownNodes", record.name, record.place)
+        if not setting.value.lower().startswith(_GONE):
+            origin.correct(setting, "DownNodes", "nodes of this state are not away; the line has no effect")
+            continue
+        try:
+            names = expand(hosts(record.name), repeated=True)
+        except UsageError:
+            origin.correct(line, "", "it is no host list; slurmctld passes over the line")
+            continue
+        count_names(named, len(names), record.place)
+        there = [name for name in names if name in nodes.seen and name not in nodes.future]
+        if any(name not in nodes.seen for name in names):
+            origin.correct(line, "", "not all of these nodes are there; slurmctld passes over those that are not")
+        if there:
+            origin.note(f"outage of {compress(there)[:40]}", record.place, record.settings)
+            _go_down(nodes, compress(there), setting.value, record.settings)
 
 
 def _go_down(nodes: Nodes, names: str, state: str, settings: Mapping[str, Setting]) -> None:

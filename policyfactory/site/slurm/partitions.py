@@ -12,13 +12,16 @@ from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Partition
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, Record
-from policyfactory.site.slurm.nodes import Nodes
-from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, whole, yes
+from policyfactory.site.slurm.nodes import Nodes, count_names
+from policyfactory.site.slurm.quantities import ENDLESS, hosts, listed, refused, seconds, unsigned, yes
 
 __all__ = ["read_partitions"]
 
-_FEW = 65535
-_MOST_NODES = 1 << 31
+_ENDLESS = 2**32 - 1  # UNLIMITED, in 32 bits
+_EXCLUSIVE = {
+    "USER": "jobs of others would not start on a node that has a user's jobs",
+    "TOPO": "jobs of others would not start on the same block of nodes",
+}
 
 
 def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Partition], list[NotModelled]]:
@@ -57,15 +60,18 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
             continue
         settings = {**defaults, **record.settings}
         missing += _partly(conf, what, settings)
-        hosts = _nodes(settings, record, sets, order, nodes.future, named)
+        members = _nodes(settings, record, sets, order, nodes.future, named)
+        if not members:
+            how = "it has no nodes; slurmctld goes on, and its jobs never start"
+            origin.remark("corrected", f"{shortened(what)} ({record.place})", how)
         origin.note(f"partition {record.name}", record.place, settings)
-        partitions.append(_partition(record.name, settings, hosts))
+        partitions.append(_partition(record.name, settings, members))
     return partitions, missing
 
 
 def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partition:
-    def number(key: str, default: int, high: int = _FEW) -> int:
-        return whole(settings[key], 0, high) if key in settings else default
+    def number(key: str, default: int, bits: int = 16) -> int:
+        return unsigned(settings[key], bits) if key in settings else default
 
     # The older key stands for both.
     tier, factor = number("prioritytier", 1), number("priorityjobfactor", 1)
@@ -74,8 +80,7 @@ def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partit
     state = settings["state"].value.upper() if "state" in settings else "UP"
     if not state.startswith(("UP", "DOWN", "DRAIN", "INACTIVE")):
         raise refused(settings["state"], "UP, DOWN, DRAIN or INACTIVE")
-    share = _shared(settings)
-    default_time, most = settings.get("defaulttime"), settings.get("maxnodes")
+    default_time, most = settings.get("defaulttime"), number("maxnodes", _ENDLESS, 32)
     return Partition(
         name,
         nodes,
@@ -86,9 +91,9 @@ def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partit
         default_time=(
             seconds(default_time) if default_time is not None and default_time.value.lower() != "none" else math.inf
         ),
-        max_nodes=(math.inf if most is None or most.value.lower() in ENDLESS else whole(most, 0, _MOST_NODES)),
-        min_nodes=max(number("minnodes", 1, _MOST_NODES), 1),
-        exclusive=share == "EXCLUSIVE",
+        max_nodes=math.inf if most == _ENDLESS else most,
+        min_nodes=max(number("minnodes", 1, 32), 1),
+        exclusive=_exclusive(settings),
         qos=_named(settings, "qos"),
         allowed_accounts=_allowed(settings, "allowaccounts"),
         allowed_qos=_allowed(settings, "allowqos"),
@@ -97,9 +102,12 @@ def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partit
     )
 
 
-def _shared(settings: Mapping[str, Setting]) -> str:
-    setting = settings.get("oversubscribe", settings.get("shared"))
-    return "NO" if setting is None else setting.value.upper()
+def _exclusive(settings: Mapping[str, Setting]) -> bool:
+    """Say whether jobs get whole nodes; since 26.05 Exclusive says it too."""
+    shared = settings.get("oversubscribe", settings.get("shared"))
+    if shared is not None and shared.value.upper() == "EXCLUSIVE":
+        return True
+    return "exclusive" in settings and settings["exclusive"].value.upper() in {"NODE", "TOPO"}
 
 
 def _named(settings: Mapping[str, Setting], key: str) -> str:
@@ -119,6 +127,9 @@ def _partly(conf: Conf, what: str, settings: Mapping[str, Setting]) -> list[NotM
     if setting is not None and setting.value.upper() not in {"NO", "EXCLUSIVE", "FORCE:1", "YES:1"}:
         effect = "several jobs would share the same cores"
         found.append(NotModelled(f"{what} {setting.key}", setting.value, setting.place, effect))
+    whose = settings.get("exclusive")
+    if whose is not None and whose.value.upper() in _EXCLUSIVE:
+        found.append(NotModelled(f"{what} {whose.key}", whose.value, whose.place, _EXCLUSIVE[whose.value.upper()]))
     for key, effect in (
         ("defmempercpu", "jobs that ask for no memory would be given this, and not what the cluster says"),
         ("defmempernode", "jobs that ask for no memory would be given this, and not what the cluster says"),
@@ -136,32 +147,31 @@ def _partly(conf: Conf, what: str, settings: Mapping[str, Setting]) -> list[NotM
 
 
 def _node_sets(conf: Conf, nodes: Nodes, named: Named) -> dict[str, tuple[str, ...]]:
-    """Return the names of the nodes of each node set."""
+    """Return what each node set names: nodes, other node sets, or ALL."""
     sets: dict[str, tuple[str, ...]] = {}
     for record in conf.records:
         if record.kind == "nodeset":
-            names: list[str] = []
-            if "feature" in record.settings:
-                names += nodes.features.get(record.settings["feature"].value, [])
-                _counted(named, len(names), record.place)
+            names: dict[str, None] = {}
+            for some in nodes.features[record.settings["feature"].value] if "feature" in record.settings else ():
+                count_names(named, len(some), record.place)
+                names |= dict.fromkeys(some)
             if "nodes" in record.settings:
-                names += _expanded(record.settings["nodes"].value, record.settings["nodes"].place, named)
-            sets[record.name] = tuple(dict.fromkeys(names))
+                names |= dict.fromkeys(_expanded(record.settings["nodes"], named))
+            sets[record.name] = tuple(names)
     return sets
 
 
-def _expanded(text: str, place: str, named: Named) -> tuple[str, ...]:
+def _expanded(setting: Setting, named: Named) -> tuple[str, ...]:
+    if "{" in setting.value:
+        raise SiteError(
+            f"{setting.place}: {setting.key} {shortened(setting.value, 60)!r} has a function of the topology; "
+            "slurmctld alone has the nodes: (scontrol show config; scontrol -o show node; "
+            "scontrol -o show partition) > slurm.conf"
+        )
     try:
-        return named.expand(text, repeated=True)
+        return named.expand(hosts(setting.value), repeated=True)
     except UsageError as error:
-        raise SiteError(f"{place}: {error}") from None
-
-
-def _counted(named: Named, names: int, place: str) -> None:
-    try:
-        named.add(names)
-    except UsageError as error:
-        raise SiteError(f"{place}: {error}") from None
+        raise SiteError(f"{setting.place}: {error}") from None
 
 
 def _nodes(
@@ -173,18 +183,26 @@ def _nodes(
     named: Named,
 ) -> str:
     """Return the host list of a partition, in the order of the nodes; those that are no part of the cluster yet not."""
-    if "nodes" not in settings or settings["nodes"].value.lower() in {"", "(null)"}:
-        raise SiteError(f"{record.place}: partition {shortened(record.name)} has no Nodes; name them, or take it out")
-    setting = settings["nodes"]
+    setting = settings.get("nodes")
+    if setting is None or setting.value.lower() in {"", "(null)"}:
+        return ""
     if setting.value.upper() == "ALL":
         return "ALL"
-    names: dict[str, None] = {}
-    for name in _expanded(setting.value, setting.place, named):
-        of_name = tuple(order) if name.upper() == "ALL" and name not in order else sets.get(name, (name,))
-        _counted(named, len(of_name), setting.place)
-        names |= dict.fromkeys(of_name)
+    names = dict.fromkeys(_expanded(setting, named))
+    used: set[str] = set()
+    while of_sets := [name for name in names if name in sets and name not in used]:
+        used.update(of_sets)
+        for name in of_sets:
+            del names[name]
+            names |= dict.fromkeys(sets[name])
+            count_names(named, len(sets[name]), setting.place)
+        count_names(named, len(names), setting.place)
+    if any(name.upper() == "ALL" and name not in order for name in names):
+        count_names(named, len(order), setting.place)
+        names = {**dict.fromkeys(order), **{name: None for name in names if name.upper() != "ALL"}}
     for name in names:
         if name not in order and name not in future:
+            # Fatal in slurmctld/read_config.c, _build_part_bitmaps, as is a node set that names itself.
             raise SiteError(
                 f"{setting.place}: partition {shortened(record.name)} names node {shortened(name)}, which no NodeName "
                 "has; add it, or take it out of Nodes"

@@ -13,14 +13,30 @@ from policyfactory.site.origin import Setting
 from policyfactory.site.values import LONGEST_TIME, parse_memory
 from policyfactory.workload.accounting.times import duration
 
-__all__ = ["ENDLESS", "gres", "limits", "listed", "refused", "seconds", "tres", "whole", "yes"]
+__all__ = [
+    "ENDLESS",
+    "gres",
+    "hosts",
+    "leading",
+    "limits",
+    "listed",
+    "refused",
+    "seconds",
+    "tres",
+    "unsigned",
+    "whole",
+    "yes",
+]
 
 ENDLESS = frozenset({"infinite", "unlimited", "-1"})
 
 _LARGEST = 2**53
 _TRES = re.compile(r"[A-Za-z][A-Za-z0-9_/:.-]{0,79}", re.ASCII)
+_UNSIGNED = re.compile(r"\+?(?:(0x[0-9a-f]{1,16})|(0[0-7]{0,22})|([1-9]\d{0,19}))(k?)", re.ASCII | re.IGNORECASE)
+_LEADING = re.compile(r"\s*([+-]?\d{1,18})", re.ASCII)
 _COUNT = re.compile(r"(\d{1,12})([KMGT]?)", re.ASCII | re.IGNORECASE)
-_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_GRES = re.compile(r"(\d{1,12})([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
+_SIZES = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5}
 # Of limits, which resources there are, by their names in TRES.
 _FIELDS = {"cpu": "cores", "mem": "memory", "node": "nodes", "gres/gpu": "gpus"}
 
@@ -40,7 +56,8 @@ def seconds(setting: Setting) -> float:
     """
     if setting.value.lower() in ENDLESS:
         return math.inf
-    known = duration(setting.value)
+    # Days alone, with their dash, are a time as well.
+    known = duration(setting.value.removesuffix("-") + ("-0" if setting.value.endswith("-") else ""))
     rounded = math.inf if known is None else 60.0 * math.ceil(known / 60)
     if rounded > LONGEST_TIME:
         raise refused(
@@ -62,6 +79,45 @@ def whole(setting: Setting, low: int = 0, high: int = _LARGEST) -> int:
     if not re.fullmatch(r"-?\d{1,16}", text, re.ASCII) or not low <= int(text) <= high:
         raise refused(setting, f"a whole number from {low:,} to {high:,}")
     return int(text)
+
+
+def unsigned(setting: Setting, bits: int) -> int:
+    """Return a number of slurm.conf, as C reads it: 0x10 and 010 are 16 and 8, K is 1024; UNLIMITED is the largest.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of a key that Slurm keeps in so many bits.
+    bits : {16, 32, 64}
+        A number of 16 bits has no K.
+
+    Raises
+    ------
+    SiteError
+        If it is none that slurmctld would take (parse_value.c).
+    """
+    largest = (1 << bits) - 1
+    text = setting.value.strip().lower()
+    match = _UNSIGNED.fullmatch(text)
+    number = largest if text in {"unlimited", "infinite"} else -1
+    if match and not (match[4] and bits == 16):
+        sixteens, eights, tens = match.group(1, 2, 3)
+        number = int(sixteens, 16) if sixteens else int(eights, 8) if eights else int(tens)
+        number *= 1024 if match[4] else 1
+    if not 0 <= number <= largest:
+        raise refused(setting, f"a whole number from 0 to {largest:,}")
+    return min(number, _LARGEST)
+
+
+def leading(text: str) -> int:
+    """Return the number that a text begins with, 0 if with none: so Slurm reads numbers in lists of parameters."""
+    match = _LEADING.match(text)
+    return int(match[1]) if match else 0
+
+
+def hosts(text: str) -> str:
+    """Return a host list without the blanks, and the commas too many, that Slurm passes over."""
+    return re.sub(r"[\s,]+", ",", text).strip(",")
 
 
 def yes(setting: Setting) -> bool:
@@ -127,23 +183,28 @@ def limits(
     return Limits(jobs, submitted, **known), {name: amount for name, amount in amounts.items() if name not in _FIELDS}
 
 
-def gres(setting: Setting) -> dict[str, int]:
+def gres(setting: Setting) -> tuple[dict[str, int], list[str]]:
     """Return the counts of generic resources, ``gpu`` or with its type ``gpu:a100``, of a node's Gres.
 
-    Raises
-    ------
-    SiteError
-        If it is no list of these.
+    Returns
+    -------
+    counts : dict of str to int
+        By name.
+    bad : list of str
+        Those whose count is none: Slurm says so in its log, and goes on (gres.c).
     """
     counts: dict[str, int] = {}
+    bad = []
     for one in listed(re.sub(r"\([^()]*\)", "", setting.value)):
         words = [word for word in one.split(":") if word.lower() != "no_consume"]
-        match = _COUNT.fullmatch(words[-1]) if len(words) > 1 else None
-        if not all(_TRES.fullmatch(word) for word in (words[:-1] if match else words)):
-            raise refused(setting, "generic resources such as gpu:a100:4")
-        name = ":".join(words[:-1] if match else words).lower()
+        match = _GRES.fullmatch(words[-1]) if len(words) > 1 else None
+        names = words[:-1] if match else words
+        if not all(_TRES.fullmatch(word) for word in names):
+            bad.append(one)
+            continue
+        name = ":".join(names).lower()
         counts[name] = counts.get(name, 0) + (int(match[1]) * _SIZES[match[2].lower()] if match else 1)
-    return counts
+    return counts, bad
 
 
 def gpus(counts: Mapping[str, int]) -> int:

@@ -1,13 +1,12 @@
 """The settings of a slurm.conf: how jobs are ordered (Priority*), how the passes look (SchedulerParameters, Select*).
 
-Defaults and units are those of Slurm 22.05.8: minutes for times of priorities and for bf_window, seconds for the
-others.
+Units are Slurm's: minutes for times of priorities and for bf_window, seconds for the others. Defaults that depend on
+the version were filled in before (`policyfactory.site.slurm.defaults`).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal
 
 from policyfactory.site.known import known_settings
@@ -15,7 +14,7 @@ from policyfactory.site.model import NotModelled
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.settings import Priority, Scheduling
 from policyfactory.site.slurm.conf import Conf
-from policyfactory.site.slurm.quantities import ENDLESS, listed, refused, seconds, tres, whole, yes
+from policyfactory.site.slurm.quantities import ENDLESS, leading, listed, refused, seconds, tres, unsigned, yes
 
 __all__ = ["enforced", "read_priority", "read_scheduling"]
 
@@ -37,12 +36,17 @@ _UNITS: dict[str, float | None] = {
     "bf_job_part_count_reserve": None, "bf_min_age_reserve": 1.0,
 }  # fmt: skip
 _ABSENT = Setting("", "", "")
+_CRAY = ("cray", "cray_aries", "alps")  # on top of select/linear, if not told otherwise
+_SELECT = ("linear", "cons_res", "cons_tres", "serial", *_CRAY)
 # Slurm says in its log that a value beyond these is invalid, and takes the default.
 _BOUNDS = {
     "bf_min_prio_reserve": (0, 2**32 - 1), "bf_interval": (1, 10800), "bf_window": (1, 43200),
-    "bf_resolution": (1, 3600),
-    "bf_max_job_test": (1, 1_000_000),
+    "bf_resolution": (1, 3600), "bf_max_job_test": (1, 1_000_000), "bf_max_job_start": (0, 10_000),
+    "bf_job_part_count_reserve": (0, 100_000), "bf_min_age_reserve": (0, 2_592_000),
 }  # fmt: skip
+_KINDS = ("priority/basic", "priority/multifactor", "priority/multifactor2")  # the last until Slurm 14.11
+# Until Slurm 17.11 other programs could decide on the order.
+_OTHER_SCHEDULERS = ("sched/wiki", "sched/wiki2", "sched/hold", "sched/gang")
 
 
 def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
@@ -55,7 +59,7 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
     """
     given = conf.settings
     values: dict[str, Any] = {
-        name: whole(given[key.lower()], 0, 2**32 - 1) for name, key in _WEIGHTS.items() if key.lower() in given
+        name: unsigned(given[key.lower()], 32) for name, key in _WEIGHTS.items() if key.lower() in given
     }
     missing: list[NotModelled] = []
     if "priorityweighttres" in given:
@@ -76,8 +80,8 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
     if reset is not None and reset.value.upper() not in _RESETS:
         raise refused(reset, f"one of {', '.join(_RESETS)}")
     values["flags"] = _priority_flags(conf)
-    kind = conf.value("PriorityType", "priority/basic").lower()
-    if kind not in {"priority/basic", "priority/multifactor"}:
+    kind = conf.value("PriorityType").lower()
+    if kind not in _KINDS:
         raise refused(given["prioritytype"], "priority/basic or priority/multifactor")
     return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values), missing
 
@@ -141,18 +145,22 @@ def read_scheduling(conf: Conf, threads: int, origin: Origin) -> tuple[Schedulin
     values, more = _parameters(conf, origin)
     given = conf.settings
     kind = conf.value("SchedulerType", "sched/backfill").lower()
-    if kind not in {"sched/backfill", "sched/builtin"}:
+    if kind in _OTHER_SCHEDULERS:
+        effect = "another program would decide which job starts; sched/builtin is taken in its place"
+        setting = given["schedulertype"]
+        missing.append(NotModelled(setting.key, setting.value, setting.place, effect))
+    elif kind not in {"sched/backfill", "sched/builtin"}:
         raise refused(given["schedulertype"], "sched/backfill or sched/builtin")
     for name, key in (("default_memory_per_core", "defmempercpu"), ("default_memory_per_node", "defmempernode")):
         if key in given and given[key].value.lower() not in ENDLESS:
-            values[name] = whole(given[key], 0, 2**40)
-    # Slurm takes the one per node where both are given.
-    if values.get("default_memory_per_node"):
-        values["default_memory_per_core"] = 0
+            values[name] = unsigned(given[key], 64)
+    if values.get("default_memory_per_node") and values.pop("default_memory_per_core", 0):
+        origin.correct(given["defmempercpu"], "", "slurmctld passes over it, as DefMemPerNode is given")
     over = given.get("overtimelimit")
     if over is not None:
-        values["kill_overrun"] = math.inf if over.value.lower() in ENDLESS else 60.0 * whole(over, 0, 65535)
-    return Scheduling(backfill=kind == "sched/backfill", select=select, **values), [*missing, *more]
+        values["kill_overrun"] = math.inf if over.value.lower() in ENDLESS else 60.0 * unsigned(over, 16)
+    backfill = kind == "sched/backfill" and values.pop("backfill", True)
+    return Scheduling(backfill=backfill, select=select, **values), [*missing, *more]
 
 
 def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotModelled]]:
@@ -174,22 +182,27 @@ def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotMod
         if lower == "bf_continue":
             values[lower] = True
         elif lower in _UNITS:
-            found += _take_parameter(values, lower, part)
+            found += _take_parameter(values, lower, part, origin)
+    if values.get("bf_max_job_assoc") and values.get("bf_max_job_user"):
+        values["bf_max_job_user"] = 0
+        origin.correct(parts["bf_max_job_user"], "SchedulerParameters", "bf_max_job_assoc takes precedence; it is 0")
     return values, found
 
 
-def _take_parameter(values: dict[str, Any], name: str, part: Setting) -> list[NotModelled]:
-    """Take one value; return that it was not taken, where Slurm itself would not."""
-    if name == "sched_interval" and part.value == "-1":
+def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> list[NotModelled]:
+    """Take one value, or the default as Slurm does where it is none (backfill.c, job_scheduler.c)."""
+    number = leading(part.value)
+    if name == "sched_interval" and number == -1:
         effect = "the main pass would not run: jobs would start by backfilling only"
         return [NotModelled("SchedulerParameters sched_interval", "-1", part.place, effect)]
+    if name == "bf_interval" and number == -1:
+        values["backfill"] = False
+        return []
     low, high = _BOUNDS.get(name, (0, 2**31 - 1))
-    if not re.fullmatch(r"-?\d{1,10}", part.value, re.ASCII):
-        raise refused(part, f"a whole number from {low:,} to {high:,}")
-    number = int(part.value)
     if not low <= number <= high:
-        effect = f"Slurm would take it for invalid (it allows {low:,} to {high:,}) and use the default; so do we"
-        return [NotModelled(f"SchedulerParameters {part.key}", part.value, part.place, effect)]
+        how = f"it is none from {low:,} to {high:,}; slurmctld takes the default, and so do we"
+        origin.correct(part, "SchedulerParameters", how)
+        return []
     unit = _UNITS[name]
     values[name] = number if unit is None else number * unit
     if name == "bf_min_prio_reserve":
@@ -207,8 +220,13 @@ def _select(conf: Conf, threads: int) -> tuple[Literal["cores", "cores+memory", 
         missing = known.judge(word, "yes", setting.place, "SelectTypeParameters")
         found += [] if missing is None else [missing]
     shared = any(word.startswith(("CR_CPU", "CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word for word in words)
-    kind = conf.value("SelectType").lower()
-    if kind.endswith("/linear") or (not kind and not shared):
+    kind = conf.value("SelectType").lower().removeprefix("select/")
+    if kind not in _SELECT:
+        effect = (
+            f"it is unknown to policyfactory; {'whole nodes' if 'linear' in kind else 'cores and memory'} are taken"
+        )
+        found.append(NotModelled("SelectType", conf.value("SelectType"), conf.settings["selecttype"].place, effect))
+    if kind == "linear" or (kind in _CRAY and not any(word.startswith("OTHER_CONS") for word in words)):
         return "nodes", found
     units = [word for word in words if word.startswith(("CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word]
     if threads > 1 and any(word.startswith("CR_CORE") for word in units):

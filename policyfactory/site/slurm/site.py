@@ -13,7 +13,9 @@ from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, read_conf
+from policyfactory.site.slurm.corrections import corrected
 from policyfactory.site.slurm.cures import slurm_origin
+from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.dump import read_dump
 from policyfactory.site.slurm.nodes import read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
@@ -50,35 +52,35 @@ class Reports:
     reservations: Path | None = None
 
 
-def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict[str, str]]:
+def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None = None) -> tuple[Site, dict[str, str]]:
     """Return a site, and the SHA-256 of every file that it was read from.
 
     Parameters
     ----------
     path : Path
-        slurm.conf, or what scontrol show config, scontrol -o show node and scontrol -o show partition print.
+        slurm.conf, or what scontrol show config, scontrol show node and scontrol show partition print.
     reports : Reports
         What else is known.
     clock : Clock
         Reads times of events and reservations, which have no zone.
+    version : str, optional
+        Of Slurm, whose defaults hold; without it what scontrol show config says, else the newest that is known.
 
     Raises
     ------
     SiteError
-        If a file cannot be read as what it should be (names file and line), or the settings contradict each other.
+        If a file cannot be read as what it should be (names file and line), or slurmctld would not start with it.
     InputError
         If a file cannot be read at all.
+    UsageError
+        If the version is none.
     """
     conf = read_conf(path)
     origin = slurm_origin()
+    fill_defaults(conf, version, path.name, origin)
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
-        more = (
-            "add what scontrol -o show node and scontrol -o show partition print"
-            if conf.reported
-            else "give the slurm.conf of slurmctld, with the files that it includes beside it"
-        )
-        raise SiteError(f"{path}: names no node; {more}")
+        raise SiteError(f"{path}: names no node; {_no_node(conf)}")
     partitions, of_partitions = read_partitions(conf, nodes, origin)
     priority, of_priority = read_priority(conf)
     scheduling, of_scheduling = read_scheduling(conf, nodes.threads, origin)
@@ -109,8 +111,26 @@ def import_slurm(path: Path, reports: Reports, clock: Clock) -> tuple[Site, dict
         ),
     )
     inputs |= more_inputs
+    site = corrected(site, origin)
+    site = dataclasses.replace(site, remarks=origin.remarks)
     check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]), origin)
     return site, {**conf.inputs, **inputs}
+
+
+def _no_node(conf: Conf) -> str:
+    """Return what to do where no node is named; where they register themselves, only scontrol has them."""
+    report = "scontrol -o show node and scontrol -o show partition"
+    if conf.reported:
+        return f"add what {report} print"
+    report = f"(scontrol show config; {report.replace(' and ', '; ')}) > slurm.conf"
+    most = conf.settings.get("maxnodecount")
+    if most is not None or any(one.kind == "nodeset" and "feature" in one.settings for one in conf.records):
+        where = "" if most is None else f" ({most.key}={shortened(most.value)}, {most.place})"
+        return f"they register themselves{where}, and slurmctld alone has them: {report}"
+    return (
+        "give the slurm.conf of slurmctld, with the files that it includes beside it; where nodes register themselves, "
+        f"slurmctld alone has them: {report}"
+    )
 
 
 def _accounts(

@@ -1,0 +1,109 @@
+"""Defaults that Slurm has changed from version to version, for what a slurm.conf does not say.
+
+The one table of them is here; the others have been the same since Slurm 14.03 and are those of
+`policyfactory.site.settings`. ``scontrol show config`` prints what is in force, and needs none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import shortened
+from policyfactory.site.origin import Origin, Setting
+from policyfactory.site.slurm.conf import Conf
+from policyfactory.site.slurm.quantities import listed
+
+__all__ = ["NEWEST", "fill_defaults"]
+
+NEWEST = (26, 5)
+_VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Default:
+    """A default of a key of slurm.conf since a version, and where Slurm says so."""
+
+    key: str
+    value: str
+    since: tuple[int, int]
+    source: str
+
+
+# Of each key the oldest first.
+_TABLE = (
+    _Default("PriorityType", "priority/basic", (0, 0), "RELEASE_NOTES of 2.0"),
+    _Default("PriorityType", "priority/multifactor", (23, 11), "NEWS, 23.11.0rc1"),
+    _Default("SelectType", "select/linear", (0, 0), "slurm.conf(5) of 22.05"),
+    _Default("SelectType", "select/cons_tres", (23, 11), "NEWS, 23.11.0rc1"),
+    # Of cons_res and cons_tres; before, slurmctld did not start without it.
+    _Default("SelectTypeParameters", "CR_Core_Memory", (0, 0), "NEWS, 21.08.1"),
+    _Default("PriorityFlags", "NO_FAIR_TREE", (0, 0), "NEWS, 19.05.0pre2"),
+    _Default("PriorityFlags", "FAIR_TREE", (19, 5), "NEWS, 19.05.0pre2"),
+)
+
+
+def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) -> None:
+    """Give a slurm.conf what it does not say, where that depends on the version of Slurm.
+
+    Parameters
+    ----------
+    conf : Conf
+        The file; gets the settings.
+    version : str or None
+        As ``scontrol --version`` prints it, or its number alone; None: what ``scontrol show config`` says, else the
+        newest that is known.
+    name : str
+        The file's name.
+    origin : Origin
+        Is told what was assumed.
+
+    Raises
+    ------
+    UsageError
+        If it is no version.
+    """
+    printed = conf.value("SLURM_VERSION")
+    told = version or printed
+    number = _number(told) if told else NEWEST
+    if conf.reported and not printed:
+        what = f"{shortened(name)} has no output of scontrol show config"
+        origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {_written(number)}")
+    for key in dict.fromkeys(one.key for one in _TABLE):
+        if _missing(conf, key):
+            of_key = [one for one in _TABLE if one.key == key]
+            taken = next(one for one in reversed(of_key) if one.since <= number)
+            value = ",".join([*listed(conf.value(key)), taken.value])
+            conf.settings[key.lower()] = Setting(key, value, f"default of Slurm {_written(number)}")
+            if not printed:
+                before = f" (before {_written(of_key[-1].since)} {of_key[-2].value})" if len(of_key) > 1 else ""
+                cure = "" if told else f"; it is the newest known: give yours with --slurm-version, or write {key}"
+                how = f"the default of Slurm {_written(number)}{before}{cure}"
+                origin.remark("assumed", f"{key}={taken.value}", how)
+
+
+def _missing(conf: Conf, key: str) -> bool:
+    """Say whether a key is not given, and its default has an effect."""
+    if key == "PriorityFlags":
+        flags = {flag.upper() for flag in listed(conf.value(key))}
+        multifactor = conf.value("PriorityType").lower() != "priority/basic"
+        fair = multifactor and conf.value("PriorityWeightFairshare", "0") != "0"
+        return fair and not flags & {"FAIR_TREE", "NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}
+    if key == "SelectTypeParameters" and "/cons_" not in conf.value("SelectType").lower():
+        return False
+    return key.lower() not in conf.settings
+
+
+def _number(version: str) -> tuple[int, int]:
+    match = _VERSION.fullmatch(version.strip().lower())
+    if match is None:
+        raise UsageError(
+            f"--slurm-version {shortened(version, 40)!r} is no version of Slurm; give for example 24.11, as scontrol "
+            "--version prints it"
+        )
+    return int(match[1]), int(match[2])
+
+
+def _written(number: tuple[int, int]) -> str:
+    return f"{number[0]}.{number[1]:02}"
