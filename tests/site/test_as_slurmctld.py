@@ -257,7 +257,7 @@ def test_what_slurmctld_goes_on_with_is_imported(tmp_path: Path, name: str) -> N
 def test_what_accounts_contradict_is_corrected(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text("Name|Priority|GrpTRES|MaxTRES\na|1|cpu=2|cpu=4\n")
     (tmp_path / "dump.cfg").write_text(
-        "\ufeffCluster - 'test':QOS='a'\nAccount - 'x':Fairshare=3\nAccount - 'x':Fairshare=4\n"
+        "\ufeffProcessing\nCluster - 'test':QOS='a'\nAccount - 'x':Fairshare=3\nAccount - 'x':Fairshare=4\n"
         "Parent - 'x'\nUser - 'u':DefaultQOS='b':QOS='a,b'\n"
     )
     text = f"{SMALL}PartitionName=p Nodes=n1 AllowQos=a,b QOS=b\n"
@@ -270,8 +270,9 @@ def test_what_accounts_contradict_is_corrected(tmp_path: Path) -> None:
     said = "\n".join(site.remarks)
     for words in (
         "corrected: QOS a MaxTRES=cpu=4 GrpTRES=cpu=2 (qos.txt:2): GrpTRES holds for each job as well",
-        "corrected: association x (dump.cfg:3): it is there a second time; sacctmgr load takes the first",
-        "association x/u QOS=a,b DefaultQOS=b (dump.cfg:5): QOS that the table of QOS does not have are left out",
+        "corrected: 'Processing' (dump.cfg:1): sacctmgr load passes over such a line",
+        "corrected: association x (dump.cfg:4): it is there a second time; sacctmgr load takes the first",
+        "association x/u QOS=a,b DefaultQOS=b (dump.cfg:6): QOS that the table of QOS does not have are left out",
         "partition p AllowQos=a,b (slurm.conf:6): slurmctld passes over QOS that are not there, and so do we (b)",
         "partition p QOS=b (slurm.conf:6): its QOS is not there, and QOS are not enforced; it is taken without",
     ):

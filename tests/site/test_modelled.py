@@ -119,7 +119,7 @@ def test_flags_of_qos_are_judged_one_by_one(tmp_path: Path) -> None:
     site = _site_of(tmp_path, _BASE, Reports(qos=tmp_path / "qos.txt"))
     assert site.qos[0].flags == ("NoReserve", "OverPartQOS")
     assert set(_listed(site)) == {
-        "QOS a Flags RequiresReservation", "QOS a Flags Relative", "QOS a Flags Swift", "QOS a LimitFactor",
+        "QOS a Flags RequiresReservation", "QOS a Flags Swift", "QOS a LimitFactor",
     }  # fmt: skip
 
 

@@ -389,6 +389,7 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
             "Hello - 'a'\n",
             "dump.txt:1: \"Hello - 'a'\" is no line of an account or a user; give what sacctmgr dump",
         ),
+        ("dump", "hello\n", "has no account; give what sacctmgr dump"),
         ("dump", "Cluster - 'other'\n", "is of cluster other, and slurm.conf of test; give what sacctmgr dump test"),
         ("dump", "Account - \n", "has no name in front"),
         ("dump", "Account - 'a':Fairshare\n", "dump.txt:1: 'Fairshare' is not KEY=VALUE; is the line cut off?"),

@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.site.model import Site
+from policyfactory.site.known import UNKNOWN
+from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 
 Shared = Callable[[str], Path]
+CLUSTERS = [
+    *(
+        f"slurm24/{name}-{number}"
+        for name in ("arrays-deps-begin", "share-mix", "small-test-tiers", "tasks-only", "threads")
+        for number in (1, 2)
+    ),
+    "slurm24/cluster", "slurm24/defaults", "slurm26/cluster", "slurm26/defaults",
+]  # fmt: skip
 SMALL = "ClusterName=test\nNodeName=n[1-4] CPUs=8\nPartitionName=batch Nodes=ALL\n"
 
 
@@ -29,6 +38,20 @@ def _bare(site: Site) -> Site:
 # Real clusters. ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_cluster_is_the_same_by_its_file_and_by_scontrol(shared: Shared, cluster: str) -> None:
+    folder = shared(f"oracles/{cluster}")
+    for dump in ("dump.cfg", "dump2.cfg"):
+        if not (folder / dump).exists():
+            continue
+        reports = Reports(folder / dump, folder / "qos.txt", folder / "events.txt", folder / "reservations.txt")
+        written = _imported(folder / "slurm.conf", reports, cluster.removeprefix("slurm").partition("/")[0] + ".05")
+        shown = _imported(folder / "config.txt", reports)
+        assert _bare(written) == _bare(shown)
+        assert not any(one.effect.startswith(UNKNOWN) for one in (*written.not_modelled, *shown.not_modelled))
+        assert shown.remarks == ()
+
+
 @pytest.mark.parametrize(("cluster", "version"), [("slurm24", "24.11.5"), ("slurm26", "26.05"), ("slurm26", None)])
 def test_defaults_are_those_of_a_real_slurmctld(shared: Shared, cluster: str, version: str | None) -> None:
     folder = shared(f"oracles/{cluster}/defaults")
@@ -38,6 +61,14 @@ def test_defaults_are_those_of_a_real_slurmctld(shared: Shared, cluster: str, ve
         "PriorityType=priority/multifactor", "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory",
     ]  # fmt: skip
     assert all(("--slurm-version" in one) == (version is None) for one in written.remarks)
+
+
+def test_qos_are_read_from_a_dump_of_today(shared: Shared) -> None:
+    folder = shared("oracles/slurm26/cluster")
+    table = _imported(folder / "slurm.conf", Reports(folder / "dump.cfg", folder / "qos.txt"))
+    assert table.qos == _imported(folder / "slurm.conf", Reports(folder / "dump.cfg")).qos
+    # 50 per cent of 12 cores.
+    assert Qos("rel", total=Limits(cores=6)) in table.qos
 
 
 # Defaults by version. ------------------------------------------------------------------------------------------------
@@ -95,3 +126,42 @@ def test_nodes_that_register_themselves_are_told_of(shared: Shared, tmp_path: Pa
         _imported(shared("cases/dynamic_nodes.conf"))
     assert "they register themselves (MaxNodeCount=1024, dynamic_nodes.conf:3)" in str(error.value)
     assert "(scontrol show config; scontrol -o show node; scontrol -o show partition) > slurm.conf" in str(error.value)
+
+
+# Accounts of other versions. ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ("GrpTRES=gres/gpu:h100=3:QOS='a,b'", (("a", "b"), Limits())),
+        ("GrpTRES=cpu=6,gres/gpu:tesla=3:QOS='a'", (("a",), Limits(cores=6))),
+        ("GrpTRES=gres/gpu:a100=1,gres/gpu:h100=2,cpu=4:Fairshare=1:QOS=a", (("a",), Limits(cores=4))),
+        ("GrpTRES='cpu=6,gres/gpu:h100=3':QOS='a'", (("a",), Limits(cores=6))),
+        ("GrpTRES=gres/gpu=3:QOS='a'", (("a",), Limits(gpus=3))),
+        ("Description='a: b':GrpTRES=cpu=3::QOS='a'", (("a",), Limits(cores=3))),
+        ("Description='John's':GrpTRES=cpu=3:QOS='a'", (("a",), Limits(cores=3))),
+    ],
+)
+def test_limits_of_typed_resources_are_read(
+    tmp_path: Path, fields: str, expected: tuple[tuple[str, ...], Limits]
+) -> None:
+    (tmp_path / "slurm.conf").write_text(SMALL)
+    (tmp_path / "dump.cfg").write_text(f"Machine - 'test'\nProject - 'x':{fields}\n")
+    site = _imported(tmp_path / "slurm.conf", Reports(tmp_path / "dump.cfg"))
+    (one,) = site.associations
+    assert one == Association("x", qos=expected[0], total=expected[1])
+
+
+@pytest.mark.parametrize(
+    ("partition", "cores", "memory"), [("", 16, 20), ("PartitionName=one Nodes=n1 QOS=rel\n", 4, 5)]
+)
+def test_limits_of_a_relative_qos_are_per_cent(tmp_path: Path, partition: str, cores: int, memory: int) -> None:
+    text = "ClusterName=t\nNodeName=n[1-4] CPUs=8 RealMemory=10 Gres=gpu:1\nPartitionName=all Nodes=ALL\n"
+    (tmp_path / "slurm.conf").write_text(text + partition)
+    (tmp_path / "qos.txt").write_text(
+        "Name|Priority|Flags|GrpTRES|GrpJobs|MaxTRESPU\nrel|0|Relative|cpu=50,mem=50|7|gres/gpu=200\n"
+    )
+    site = _imported(tmp_path / "slurm.conf", Reports(qos=tmp_path / "qos.txt"))
+    gpus = 1 if partition else 4
+    assert site.qos == (Qos("rel", total=Limits(7, cores=cores, memory=memory), per_user=Limits(gpus=gpus)),)

@@ -1,7 +1,8 @@
 """Associations, as ``sacctmgr dump CLUSTER`` writes them: accounts, users, shares and limits.
 
 A line is ``Cluster - 'name':Key=value:Key='value'`` and so on; ``Parent - 'account'`` says below which account the next
-ones are; a value in quotes may hold colons.
+ones are; since 26.05 lines ``QOS - 'name'`` stand in front. A value in quotes may hold colons, and so may the name of a
+resource with its type, ``gres/gpu:h100=3``.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ __all__ = ["Accounts", "read_dump"]
 
 _MOST = 500_000  # associations
 _PARENT_SHARES = 2**31 - 1  # how Slurm writes Fairshare=parent as a number
-_LINE = re.compile(r"\s*(Cluster|Parent|Account|User|Coordinator)\s*-\s*(.*)", re.IGNORECASE)
+_LINE = re.compile(r"(Cluster|Machine|Parent|Account|Project|User|Coordinator|QOS)\s*-\s*(.*)", re.IGNORECASE)
+_OLDER_LINES = {"machine": "cluster", "project": "account"}
 _VALUE = re.compile(r"('(?:[^']*)'|\"(?:[^\"]*)\"|[^:'\"]*)(?::|$)")
-_FIELD = re.compile(r"([A-Za-z]+)\s*=\s*('(?:[^']*)'|\"(?:[^\"]*)\"|[^:]*)(?::|$)")
+_KEY = re.compile(r":*([A-Za-z]+)\s*[+-]?=\s*", re.ASCII)
+_PART = re.compile(r"'[^']*'(?=:|$)|\"[^\"]*\"(?=:|$)|[^:]*")
+_TYPED = re.compile(r"(?:.*[,=])?[a-z]+/[^=:,/]+", re.ASCII)  # a resource whose type is still to come
 _OLDER = {"cpus": "cpu", "nodes": "node", "memory": "mem"}
 
 
@@ -40,6 +44,8 @@ class Accounts:
         Its name.
     associations : list of Association
         Accounts, and users in accounts.
+    qos : list of dict of str to Setting
+        Rows of QOS, as of their table.
     not_modelled : list of NotModelled
         What of them matters and is not modelled.
     digest : str
@@ -48,6 +54,7 @@ class Accounts:
 
     cluster: str = ""
     associations: list[Association] = dataclasses.field(default_factory=list)
+    qos: list[dict[str, Setting]] = dataclasses.field(default_factory=list)
     not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
     digest: str = ""
 
@@ -73,9 +80,13 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
     found = Accounts(digest=digest)
     parent = "root"
     effective: dict[str, tuple[str, ...]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         place = f"{path.name}:{number}"
-        if not line.strip() or line.lstrip().startswith("#"):
+        if line.startswith("#") or "-" not in line:
+            if line and not line.startswith("#"):
+                origin.remark(
+                    "corrected", f"{shortened(line, 60)!r} ({place})", "sacctmgr load passes over such a line"
+                )
             continue
         match = _LINE.fullmatch(line)
         if match is None:
@@ -83,8 +94,11 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
                 f"{place}: {shortened(line, 60)!r} is no line of an account or a user; give what sacctmgr dump CLUSTER "
                 f"file={path.name} writes"
             )
-        kind = match[1].lower()
+        kind = _OLDER_LINES.get(match[1].lower(), match[1].lower())
         name, fields = _fields(match[2], place)
+        if kind == "qos":
+            found.qos.append({"name": Setting("Name", name, place), **fields})
+            continue
         if kind == "cluster":
             found.cluster = name
         elif kind == "parent":
@@ -119,12 +133,23 @@ def _fields(text: str, place: str) -> tuple[str, dict[str, Setting]]:
     if first is None or not first[1].strip("'\" "):
         raise SiteError(f"{place}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
     while at < len(text.rstrip()):
-        match = _FIELD.match(text, at)
-        if match is None:
+        key = _KEY.match(text, at)
+        if key is None:
             raise SiteError(f"{place}: {shortened(text[at:], 60)!r} is not KEY=VALUE; is the line cut off?")
-        fields[match[1].lower()] = Setting(match[1], _plain(match[2]), place)
-        at = match.end()
+        value, at = _value(text, key.end())
+        fields[key[1].lower()] = Setting(key[1], _plain(value), place)
     return _plain(first[1]).lower(), fields
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """Return a value that begins at a place, and where the next key begins: behind a colon that is in no quotes."""
+    begin = at
+    while True:
+        part = _PART.match(text, at)
+        end = len(text) if part is None else part.end()
+        if text[end : end + 1] != ":" or not _TYPED.fullmatch(text, at, end):
+            return text[begin:end], end + 1
+        at = end + 1
 
 
 def _plain(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
@@ -14,22 +14,14 @@ from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.quantities import limits, listed, refused, seconds, tres, whole
 from policyfactory.site.slurm.tables import read_rows
 
-__all__ = ["read_qos"]
+__all__ = ["qos_of", "read_qos"]
 
+_RELATIVE = "relative"
 _CURE = "sacctmgr -P show qos > qos.txt"
 
 
-def read_qos(path: Path, origin: Origin, *, preempts: bool) -> tuple[list[Qos], list[NotModelled], str]:
-    """Return the QOS of a table, what is not modelled of them, and the SHA-256 of the file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    origin : Origin
-        Is told where they stand.
-    preempts : bool
-        Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
+def read_qos(path: Path) -> tuple[list[dict[str, Setting]], str]:
+    """Return the rows of a table of QOS, and the SHA-256 of the file.
 
     Raises
     ------
@@ -38,7 +30,30 @@ def read_qos(path: Path, origin: Origin, *, preempts: bool) -> tuple[list[Qos], 
     InputError
         If the file cannot be read.
     """
-    rows, digest = read_rows(path, ("Name", "Priority"), "Description", _CURE)
+    return read_rows(path, ("Name", "Priority"), "Description", _CURE)
+
+
+def qos_of(
+    rows: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, preempts: bool
+) -> tuple[list[Qos], list[NotModelled]]:
+    """Return the QOS of rows of a table or a dump, and what is not modelled of them.
+
+    Parameters
+    ----------
+    rows : iterable of mapping of str to Setting
+        By the names of the columns in lower case.
+    wholes : mapping of str to Limits
+        By name of QOS what a relative one is a part of; of those without an entry that of the empty name, the cluster.
+    origin : Origin
+        Is told where they stand.
+    preempts : bool
+        Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
+
+    Raises
+    ------
+    SiteError
+        If a value is none of its kind (names file and line).
+    """
     known = known_settings("slurm", "qos")
     missing: list[NotModelled] = []
     found: list[Qos] = []
@@ -49,12 +64,35 @@ def read_qos(path: Path, origin: Origin, *, preempts: bool) -> tuple[list[Qos], 
         for setting in row.values():
             if setting.key.lower().startswith("preempt") and not preempts:
                 continue
-            one = known.judge(setting.key, setting.value, setting.place, what)
-            missing += [] if one is None else [one]
+            unlike = known.judge(setting.key, setting.value, setting.place, what)
+            missing += [] if unlike is None else [unlike]
         origin.note(f"QOS {row['name'].value.lower()}", row["name"].place, row)
-        flags = _flags(row, what, missing)
-        found.append(dataclasses.replace(_qos(row, what, missing), flags=flags))
-    return found, missing, digest
+        one = _qos(row, what, missing)
+        flags = listed(row["flags"].value) if "flags" in row else ()
+        if any(flag.lower() == _RELATIVE for flag in flags):
+            one = _part(one, wholes.get(one.name, wholes[""]))
+        found.append(dataclasses.replace(one, flags=_flags(flags, row, what, missing)))
+    return found, missing
+
+
+def _part(one: Qos, whole: Limits) -> Qos:
+    """Return a QOS whose limits are per cent of a whole, rounded down (assoc_mgr.c, _foreach_tres_pos_set_cnt)."""
+
+    def absolute(limits: Limits) -> Limits:
+        amounts = {
+            name: min(getattr(limits, name), 100) * getattr(whole, name) // 100
+            for name in ("nodes", "cores", "memory", "gpus")
+            if math.isfinite(getattr(limits, name))
+        }
+        return dataclasses.replace(limits, **amounts)
+
+    return dataclasses.replace(
+        one,
+        total=absolute(one.total),
+        per_user=absolute(one.per_user),
+        per_account=absolute(one.per_account),
+        per_job=absolute(one.per_job),
+    )
 
 
 def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Qos:
@@ -75,7 +113,7 @@ def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Q
             missing.append(NotModelled(f"{what} {setting.key}", f"{name}={amount:g}", setting.place, effect))
         return known
 
-    priority, wall, factor = cell("priority"), cell("maxwall"), cell("usagefactor")
+    priority, wall, factor = cell("priority"), cell("maxwall", "maxwalldurationperjob"), cell("usagefactor")
     return Qos(
         row["name"].value.lower(),
         0 if priority is None else whole(priority, 0, 2**32 - 1),
@@ -96,14 +134,15 @@ def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Q
     )
 
 
-def _flags(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
+def _flags(flags: Iterable[str], row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
     """Return the flags that are modelled, in Slurm's own spelling."""
     known, kept = known_settings("slurm", "qos_flags"), []
-    for flag in listed(row["flags"].value) if "flags" in row else ():
+    for flag in flags:
         if flag.lower() in known.modelled:
             kept.append(known.names[flag.lower()])
-        one = known.judge(flag, "yes", row["flags"].place, f"{what} Flags")
-        missing += [] if one is None else [one]
+        elif flag.lower() != _RELATIVE:
+            one = known.judge(flag, "yes", row["flags"].place, f"{what} Flags")
+            missing += [] if one is None else [one]
     return tuple(kept)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
@@ -10,7 +11,7 @@ from policyfactory.core.text import shortened
 from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
 from policyfactory.site.known import known_settings
-from policyfactory.site.model import Association, NotModelled, Outage, Qos, Reservation, Site
+from policyfactory.site.model import Association, Limits, NotModelled, Outage, Qos, Reservation, Site
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, read_conf
 from policyfactory.site.slurm.corrections import corrected
@@ -19,7 +20,7 @@ from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.dump import read_dump
 from policyfactory.site.slurm.nodes import read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
-from policyfactory.site.slurm.qos import read_qos
+from policyfactory.site.slurm.qos import qos_of, read_qos
 from policyfactory.site.slurm.quantities import listed
 from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
 from policyfactory.site.slurm.times import read_events, read_reservations
@@ -92,7 +93,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         scheduling=scheduling,
         enforced=enforced(conf),
     )
-    qos, associations, of_accounts, inputs = _accounts(conf, reports, origin)
+    qos, associations, of_accounts, inputs = _accounts(conf, site, reports, origin)
     outages, reservations, of_times, more_inputs = _times(site, nodes.outages, reports, clock, origin)
     site = dataclasses.replace(
         site,
@@ -134,7 +135,7 @@ def _no_node(conf: Conf) -> str:
 
 
 def _accounts(
-    conf: Conf, reports: Reports, origin: Origin
+    conf: Conf, site: Site, reports: Reports, origin: Origin
 ) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
     """Return QOS, associations, what is not modelled of them or not known, and the files."""
     qos: list[Qos] = []
@@ -145,14 +146,17 @@ def _accounts(
     setting = conf.settings.get("accountingstorageenforce")
     place, value = ("", "") if setting is None else (setting.place, setting.value)
     fair = conf.value("PriorityWeightFairshare", "0") not in {"", "0"}
+    accounts = None if reports.dump is None else read_dump(reports.dump, origin)
+    rows = [] if accounts is None else accounts.qos
     if reports.qos is not None:
-        qos, more, inputs[reports.qos.name] = read_qos(reports.qos, origin, preempts=_preempts(conf))
+        rows, inputs[reports.qos.name] = read_qos(reports.qos)
+    if rows:
+        qos, more = qos_of(rows, _wholes(site), origin, preempts=_preempts(conf))
         missing += more
     elif asked & {"limits", "qos"}:
         effect = "the QOS are not known, and so not their limits and priorities: give --qos"
         missing.append(NotModelled("AccountingStorageEnforce", value, place, effect))
-    if reports.dump is not None:
-        accounts = read_dump(reports.dump, origin)
+    if accounts is not None and reports.dump is not None:
         cluster = conf.value("ClusterName")
         if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
             raise SiteError(
@@ -168,6 +172,28 @@ def _accounts(
         setting = conf.settings[name.lower()]
         missing.append(NotModelled(name, setting.value, setting.place, effect))
     return qos, associations, missing, inputs
+
+
+def _wholes(site: Site) -> dict[str, Limits]:
+    """Return what relative QOS are a part of: the cluster, or the partition whose QOS it is."""
+
+    def whole(names: Collection[str]) -> Limits:
+        of_groups = [(group, sum(name in names for name in expand(group.names))) for group in site.nodes]
+        return Limits(
+            nodes=sum(count for _, count in of_groups),
+            **{
+                field: sum(count * getattr(group, field) for group, count in of_groups)
+                for field in ("cores", "memory", "gpus")
+            },
+        )
+
+    everything = set(site.node_names)
+    parts = {
+        one.qos: whole(everything if one.nodes == "ALL" else set(expand(one.nodes)))
+        for one in site.partitions
+        if one.qos
+    }
+    return {**parts, "": whole(everything)}
 
 
 def _times(
