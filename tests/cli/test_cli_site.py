@@ -48,6 +48,28 @@ def test_without_an_output_the_account_is_all(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_was_assumed_and_corrected_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(
+        "ClusterName=c\nNodeName=n1 CPUs=4\nPartitionName=p Nodes=n1 MaxTime=30 DefaultTime=60\n"
+    )
+    done = run("site", "import", "slurm.conf", "--slurm-version", "22.05", "--output", "s.toml")
+    assert (
+        "assumed: SelectType=select/linear: the default of Slurm 22.05 (since 23.11 it is select/cons_tres)"
+        in done.stdout
+    )
+    assert "corrected: partition p DefaultTime=60 MaxTime=30 (slurm.conf:3): DefaultTime is more than" in done.stdout
+    assert run("site", "show", "s.toml").stdout == done.stdout
+    site = read_site(tmp_path / "s.toml")
+    assert (site.scheduling.select, site.partitions[0].max_time) == ("nodes", 1800.0)
+    assert json.loads(run("site", "show", "s.toml", "--json").stdout)["remarks"] == list(site.remarks)
+    manifest = json.loads((tmp_path / "s.manifest.json").read_text())
+    assert manifest["parameters"]["remarks"] == list(site.remarks)
+    failed = run("site", "import", "slurm.conf", "--slurm-version", "old", code=2)
+    assert "--slurm-version 'old' is no version of Slurm; give for example 24.11" in failed.stderr
+    failed = run("site", "import", "slurm.conf", "--from", "pbs", "--slurm-version", "22.05", code=2)
+    assert "--slurm-version is for another scheduler than pbs" in failed.stderr
+
+
 def test_a_site_is_shown_as_json(run: Run, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SMALL)
     shown = json.loads(run("site", "show", "s.toml", "--json").stdout)

@@ -77,9 +77,8 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
             value = ",".join([*listed(conf.value(key)), taken.value])
             conf.settings[key.lower()] = Setting(key, value, f"default of Slurm {_written(number)}")
             if not printed:
-                before = f" (before {_written(of_key[-1].since)} {of_key[-2].value})" if len(of_key) > 1 else ""
                 cure = "" if told else f"; it is the newest known: give yours with --slurm-version, or write {key}"
-                how = f"the default of Slurm {_written(number)}{before}{cure}"
+                how = f"the default of Slurm {_written(number)}{_change(of_key, taken)}{cure}"
                 origin.remark("assumed", f"{key}={taken.value}", how)
 
 
@@ -93,6 +92,14 @@ def _missing(conf: Conf, key: str) -> bool:
     if key == "SelectTypeParameters" and "/cons_" not in conf.value("SelectType").lower():
         return False
     return key.lower() not in conf.settings
+
+
+def _change(of_key: list[_Default], taken: _Default) -> str:
+    """Return what a default was before, or is since; nothing where there was never another."""
+    *before, newest = of_key
+    if taken is not newest:
+        return f" (since {_written(newest.since)} it is {newest.value})"
+    return f" (before {_written(newest.since)} it was {before[-1].value})" if before else ""
 
 
 def _number(version: str) -> tuple[int, int]:
