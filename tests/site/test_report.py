@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from policyfactory.core.errors import SiteError
 from policyfactory.site.model import Outage, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
@@ -43,6 +46,12 @@ def test_settings_of_other_files_in_show_config_are_none_of_slurm_conf(tmp_path:
     site = _imported(tmp_path / "shown.txt")
     assert (site.nodes[0].cores, site.nodes[0].memory, site.partitions[0].nodes) == (4, 9, "n1")
     assert [one.name for one in site.not_modelled] == ["NodeName=n1 a"]
+
+
+def test_json_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "shown.json").write_text('{"nodes": []}')
+    with pytest.raises(SiteError, match=r"shown\.json: is JSON; print it without --json"):
+        _imported(tmp_path / "shown.json")
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_passed_over(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def read_text(path: Path) -> tuple[str, str]:
     """
     data = read_bytes(path, limit=_MAX_BYTES)
     if b"\0" in data:
-        raise SiteError(f"{path}: is no text; name the file itself, unpacked")
+        raise SiteError(f"{path}: is no text; name the file itself, unpacked and in UTF-8")
     # Editors of other systems put a byte order mark in front.
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\t", " ")
     for character in set(text) - {"\n"}:
@@ -127,6 +127,8 @@ def read_conf(path: Path) -> Conf:
     """
     conf = Conf()
     text, digest = read_text(path)
+    if text.lstrip().startswith("{"):
+        raise SiteError(f"{path}: is JSON; print it without --json")
     if is_report(text):
         conf.reported = True
         conf.inputs[path.name] = digest
