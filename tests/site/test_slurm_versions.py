@@ -122,6 +122,11 @@ def test_without_the_settings_of_the_cluster_they_are_assumed(shared: Shared) ->
 
 
 def test_nodes_that_register_themselves_are_told_of(shared: Shared, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\nNodeName=n[1-4] State=FUTURE\nPartitionName=p Nodes=ALL\n")
+    with pytest.raises(
+        SiteError, match=r"names no node; all are FUTURE, .* slurmctld alone has: \(scontrol show config"
+    ):
+        _imported(tmp_path / "slurm.conf")
     with pytest.raises(SiteError) as error:
         _imported(shared("cases/dynamic_nodes.conf"))
     assert "they register themselves (MaxNodeCount=1024, dynamic_nodes.conf:3)" in str(error.value)

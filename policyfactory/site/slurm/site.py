@@ -18,7 +18,7 @@ from policyfactory.site.slurm.corrections import corrected
 from policyfactory.site.slurm.cures import slurm_origin
 from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.dump import read_dump
-from policyfactory.site.slurm.nodes import read_nodes
+from policyfactory.site.slurm.nodes import Nodes, read_nodes
 from policyfactory.site.slurm.partitions import read_partitions
 from policyfactory.site.slurm.qos import qos_of, read_qos
 from policyfactory.site.slurm.quantities import listed
@@ -81,7 +81,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     fill_defaults(conf, version, path.name, origin)
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
-        raise SiteError(f"{path}: names no node; {_no_node(conf)}")
+        raise SiteError(f"{path}: names no node; {_no_node(conf, nodes)}")
     partitions, of_partitions = read_partitions(conf, nodes, origin)
     priority, of_priority = read_priority(conf)
     scheduling, of_scheduling = read_scheduling(conf, nodes.threads, origin)
@@ -118,13 +118,15 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     return site, {**conf.inputs, **inputs}
 
 
-def _no_node(conf: Conf) -> str:
+def _no_node(conf: Conf, nodes: Nodes) -> str:
     """Return what to do where no node is named; where they register themselves, only scontrol has them."""
     report = "scontrol -o show node and scontrol -o show partition"
     if conf.reported:
         return f"add what {report} print"
     report = f"(scontrol show config; {report.replace(' and ', '; ')}) > slurm.conf"
     most = conf.settings.get("maxnodecount")
+    if nodes.future:
+        return f"all are FUTURE, or have no core for jobs; those that registered since, slurmctld alone has: {report}"
     if most is not None or any(one.kind == "nodeset" and "feature" in one.settings for one in conf.records):
         where = "" if most is None else f" ({most.key}={shortened(most.value)}, {most.place})"
         return f"they register themselves{where}, and slurmctld alone has them: {report}"
