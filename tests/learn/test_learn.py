@@ -62,7 +62,7 @@ def learned(workload: Workload) -> Learned:
 
 def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> None:
     assert learned.policy.threshold == 72_000.0
-    assert [len(learned.parts[part]) for part in ("training", "choosing", "test")] == [450, 675, 225]
+    assert [len(learned.parts[part]) for part in ("training", "choosing", "test")] == [225, 450, 450]
     assert learned.policy.name in {rival.name for rival in learned.rivals}
     assert learned.verdict.light in {"better", "cannot tell", "worse", "unsound"}
     assert learned.verdict.sentences[0] in learned.summary()
