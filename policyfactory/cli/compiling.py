@@ -1,16 +1,45 @@
-"""What a command says before its first simulation under Slurm's rules, which has to wait for the compiler."""
+"""What a command says where it has to wait for the compiler: once, and before its progress bar."""
 
 from __future__ import annotations
 
-from policyfactory.report.terminal import note
+import contextlib
+from collections.abc import Iterator
 
-__all__ = ["note_compiling"]
+from policyfactory.core.compiling import announced
+
+__all__ = ["WORDS", "note_compiling", "noted"]
+
+WORDS = (
+    "the simulator is compiled for this machine first, once: up to half a minute",
+    "Slurm's rules are compiled for this machine first, once: 2 to 3 minutes (--backfill easy does without)",
+)
+_OTHERS, _SLURM = WORDS
+_said: set[str] = set()
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[None]:
+    """Have any command say that it waits for the compiler, whichever kernel it is that begins to be compiled."""
+    _said.clear()
+    with announced(lambda module: _say(_SLURM if "slurm" in module else _OTHERS)):
+        yield
 
 
 def note_compiling() -> None:
-    """Say that Slurm's rules are compiled, if they are not yet for this machine."""
+    """Say that Slurm's rules are compiled, if they are not yet for this machine.
+
+    Where a command knows that they hold: its bar begins before them, or other processes compile them.
+    """
     from policyfactory.core.jit import is_compiled
     from policyfactory.engine.slurm import slurm
 
     if not is_compiled(slurm):
-        note("Slurm's rules are compiled for this machine first, once: 2 to 3 minutes (--backfill easy does without)")
+        _say(_SLURM)
+
+
+def _say(text: str) -> None:
+    if text not in _said:
+        from policyfactory.report.terminal import note
+
+        _said.add(text)
+        note(text)

@@ -8,6 +8,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
+from policyfactory.cli.compiling import noted
 from policyfactory.core import inputs, signals
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.own_settings import ignore_folder
@@ -114,7 +115,7 @@ def run() -> None:
     try:
         try:
             signals.install()
-            with inputs.command():
+            with inputs.command(), noted():
                 build_command()()
         except Exception as error:
             if (cause := signals.behind(error)) is None:

@@ -28,6 +28,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 
+from policyfactory.core.compiling import announce
 from policyfactory.core.locks import try_lock
 from policyfactory.core.trust import who_else
 
@@ -52,6 +53,26 @@ if hasattr(CPUTargetOptions, "_nrt"):
 # What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
 _STEP |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
+
+
+_depth = 0  # of kernels that are compiled into each other, under numba's lock
+
+
+@contextlib.contextmanager
+def _nested() -> Iterator[None]:
+    """Hold numba's lock, and count how deep in a kernel this one is compiled."""
+    global _depth  # noqa: PLW0603 (under the lock)
+    with global_compiler_lock:
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+
+
+def _begins(function: Callable[..., Any]) -> None:
+    if _depth == 1:
+        announce(function.__module__)
 
 
 def kernel(function: F) -> F:
@@ -88,6 +109,7 @@ def _compiled(function: F, options: dict[str, Any]) -> F:
     folder = Path(cache.cache_path) if isinstance(cache, FunctionCache) else None
     if dispatcher is None or (folder and not _is_private(folder, Path(inspect.getfile(function)).parent)):
         dispatcher = numba.njit(**{**options, "cache": False})(function)
+        _announce_each(dispatcher, function)
     else:
         _share(dispatcher, function)
     if options.get("no_cpython_wrapper"):
@@ -182,6 +204,7 @@ class SharedCache(FunctionCache):
         # Numba looks at the kernel's own file only, and kernels are compiled into each other.
         file = self._cache_file
         file._source_stamp = (file._source_stamp, _sources())  # noqa: SLF001 (numba offers no other way)
+        self._function = function
         self._held: IO[bytes] | None = None
         self._depth = 0
 
@@ -192,6 +215,8 @@ class SharedCache(FunctionCache):
             self._take()
             # Another process may have made it while this one waited.
             code = self._kept(signature, target)
+            if code is None:
+                _begins(self._function)
         return code
 
     def _kept(self, signature: Any, target: Any) -> Any:
@@ -214,7 +239,7 @@ class SharedCache(FunctionCache):
     @contextlib.contextmanager
     def compiling(self) -> Iterator[None]:
         """Keep the lock, if the kernel has to be compiled, until its code is saved or compiling has failed."""
-        with global_compiler_lock:
+        with _nested():
             self._depth += 1
             try:
                 yield
@@ -268,3 +293,17 @@ def _share(dispatcher: Any, function: Callable[..., Any]) -> None:
     # Numba has no other way to give a kernel a cache of one's own.
     dispatcher._cache = cache  # noqa: SLF001
     dispatcher.compile = compile_in_turn
+
+
+def _announce_each(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Announce each compiling of a kernel whose machine code is not kept."""
+    if not hasattr(dispatcher, "compile"):
+        return
+    bare = dispatcher.compile
+
+    def compile_aloud(signature: Any) -> Any:
+        with _nested():
+            _begins(function)
+            return bare(signature)
+
+    dispatcher.compile = compile_aloud

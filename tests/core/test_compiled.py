@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import time
@@ -192,3 +193,30 @@ def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
     command, more = [sys.executable, "-c", use], {"env": environment(tmp_path), "capture_output": True, "text": True}
     said = [subprocess.run(command, check=False, **more).stdout.split() for _ in range(2)]  # type: ignore[call-overload]
     assert said == [["False", "True"], ["True", "True"]]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_listens_is_told_of_the_kernel_that_is_called_and_not_of_its_parts(tmp_path: Path, *, kept: bool) -> None:
+    (tmp_path / "mykernels.py").write_text(KERNELS.replace("outer", "slurm_outer"))
+    use = (
+        "from policyfactory.core.compiling import announced\n"
+        "import mykernels\nsaid = []\n"
+        "with announced(said.append):\n    mykernels.slurm_outer(3)\n    mykernels.slurm_outer(4)\nprint(said)"
+    )
+    more = environment(tmp_path)
+    if not kept:
+        # A folder that others can write to is not read: each process compiles, and says so each time.
+        (tmp_path / "cache").mkdir(mode=0o777)
+        (tmp_path / "cache").chmod(0o777)
+    command = [sys.executable, "-W", "ignore", "-c", use]
+    said = [subprocess.run(command, env=more, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert said == ["['mykernels']\n", "[]\n" if kept else "['mykernels']\n"]
+
+
+def test_all_kernels_are_made_where_compiling_is_announced() -> None:
+    made = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "policyfactory").rglob("*.py")
+        if re.search(r"\b(njit|numba\.jit|vectorize|guvectorize)\b", path.read_text(encoding="utf-8"))
+    ]
+    assert made == ["policyfactory/core/jit.py"]
