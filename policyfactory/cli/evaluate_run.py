@@ -11,6 +11,7 @@ import typer
 from rich.progress import TextColumn
 from rich.text import Text
 
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.screen import CountBar
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.errors import UsageError
@@ -206,12 +207,15 @@ def _study(
         for plan in () if request.in_brief else protocol.experiments:
             named = f"{plan.name}: " if len(protocol.experiments) > 1 else ""
             note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
+        if any(plan.experiment.rules.backfill == "slurm" for plan in protocol.experiments):
+            note_compiling()
         with progress(TextColumn("{task.fields[speed]}")) as bar:
             how = RunSettings(
                 request.workers,
                 precision,
                 writer,
                 progress=lambda experiment: CountBar(bar, f"{experiment.name}: simulations", "jobs/s"),
+                replay=lambda: CountBar(bar, "replayed on the site, %", "jobs/s"),
                 partial=partial,
                 overwrite=request.overwrite,
                 beside={"starts": request.starts},

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.learning_options import READING
 from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
 from policyfactory.core.artefact import dump_json
 from policyfactory.evaluate.plain import OPTIONS
-from policyfactory.report.terminal import console, note
+from policyfactory.report.terminal import console, note, progress
 
 if TYPE_CHECKING:
     from policyfactory.workload.jobs import Workload
@@ -43,7 +46,8 @@ def replay(
     """Simulate the log's own jobs on its site, and say how near the waits are to the recorded ones.
 
     Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
-    record, nothing that is simulated on this site is to be trusted, and what is probably missing is told.
+    record, nothing that is simulated on this site is to be trusted, and what is probably missing is told. A replay
+    whose queue runs away, many times as long as the record's ever was, is stopped, and what holds its jobs is named.
     """
     from policyfactory.fidelity.compare import fidelity
     from policyfactory.fidelity.words import sections_of, verdict_of
@@ -54,7 +58,8 @@ def replay(
     site, digest = site_and_digest(path)
     workload = read(log, **reading).between(start, end)
     note_assumed(workload)
-    found = fidelity(workload, site, twice=True)
+    with _bar(2 * len(workload)) as follow:
+        found = fidelity(workload, site, twice=True, progress=follow)
     verdict, sections = verdict_of(found), sections_of(found)
     text = dump_json(found.as_dict())
     if json:
@@ -69,6 +74,25 @@ def replay(
         write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
     elif not json:
         note("add --output DIR for a page with pictures")
+
+
+@contextlib.contextmanager
+def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
+    """Give what shows how many jobs are replayed; nothing is shown, or said of the compiler, before it begins."""
+    bar = progress()
+    task = bar.add_task("replayed twice, jobs", total=jobs)
+
+    def follow(done: int) -> None:
+        if not bar.live.is_started:
+            note_compiling()
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield follow
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def note_assumed(workload: Workload) -> None:

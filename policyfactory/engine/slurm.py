@@ -54,14 +54,14 @@ _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
 _PATIENCE = 100
 # Values of `STOPPED`.
-_NOT_BEGUN, _GOES_ON, AT_CALCULATION, AT_SUBMISSION = range(4)
+_NOT_BEGUN, _GOES_ON, AT_CALCULATION, AT_SUBMISSION, _PAUSED = range(5)
 # Kinds of node events.
 _UP, _DOWN = 0, 1
 
 
 @kernel
 def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: Weights, shares: Shares) -> bool:
-    """Run all jobs, or up to when priorities are calculated or jobs submitted next.
+    """Run all jobs, or up to when priorities are calculated or jobs submitted next, or up to a pause.
 
     Parameters
     ----------
@@ -78,7 +78,8 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
     -------
     bool
         Whether it is to be called again, after the ``fixed`` parts of priorities were changed: of the jobs that are
-        about to be submitted (``settings.foretells``), or of waiting ones (``settings.stops``).
+        about to be submitted (``settings.foretells``), or of waiting ones (``settings.stops``); or after a pause, once
+        ``settings`` name a later one.
     """
     state = run.state
     if state[STOPPED] == _NOT_BEGUN:
@@ -120,6 +121,9 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
             if backfill_pass(jobs, machine, run, settings) > 0:
                 close_queue(run)
             state[PASSED] = time
+        if 0 < settings.most_waiting < state[WAITING] or 0 < settings.most_submitted <= state[READY]:
+            state[STOPPED] = _PAUSED
+            return True
     return False
 
 

@@ -46,6 +46,8 @@ most_of_association, most_started, reserved_of_partition, least_age : int
         Whether the run stops where priorities are calculated, so that others can change a part of them.
     foretells : bool
         Whether it also stops before jobs are put into the queue.
+    most_waiting, most_submitted : int
+        It pauses where more jobs wait, or so many have been submitted; 0: it does not.
     """
 
     backfill: bool
@@ -75,6 +77,8 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     plan_all: bool
     stops: bool
     foretells: bool = False
+    most_waiting: int = 0
+    most_submitted: int = 0
 
 
 class Jobs(NamedTuple):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from policyfactory.core.errors import EvaluationError
+from policyfactory.core.progress import WorkCounter
 from policyfactory.core.text import anchors
 from policyfactory.fidelity.compare import fidelity, has_record
 from policyfactory.fidelity.found import Fidelity
@@ -16,10 +18,15 @@ from policyfactory.report.verdict import Light, Verdict
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["gate_in_words", "gate_sections", "gated", "gates_as_dict", "headed", "replay_logs"]
+__all__ = ["gate_in_words", "gate_sections", "gated", "gates_as_dict", "headed", "refuse_runaway", "replay_logs"]
 
 
-def replay_logs(rules: Rules, logs: Mapping[str, Workload], notify: Notify = lambda _: None) -> dict[str, Fidelity]:
+def replay_logs(
+    rules: Rules,
+    logs: Mapping[str, Workload],
+    notify: Notify = lambda _: None,
+    counter: Callable[[], WorkCounter] = WorkCounter,
+) -> dict[str, Fidelity]:
     """Return how near the site of some rules is to the record of each log, by the log's name.
 
     Parameters
@@ -30,11 +37,13 @@ def replay_logs(rules: Rules, logs: Mapping[str, Workload], notify: Notify = lam
         One whose jobs have no recorded starts is left out.
     notify : callable
         Called with a sentence for each log.
+    counter : callable
+        Returns who counts how far a replay is, in % of its jobs.
 
     Raises
     ------
     EvaluationError
-        If a log is another cluster's, or cannot be simulated on the site.
+        If a log is another cluster's or cannot be simulated on the site.
     """
     site = rules.site
     if site is None or site.assumed:
@@ -44,9 +53,39 @@ def replay_logs(rules: Rules, logs: Mapping[str, Workload], notify: Notify = lam
         if not has_record(jobs):
             notify(f"{log}: no recorded starts, so that nothing shows how near the simulation of {site.name} is")
             continue
-        found[log] = fidelity(jobs, site)
+        found[log] = fidelity(jobs, site, progress=_in_percent(counter(), len(jobs)))
         notify(f"{log}, its own jobs replayed on {site.name}: {in_short(found[log])}")
     return found
+
+
+def refuse_runaway(gates: Iterable[Mapping[str, Fidelity]]) -> None:
+    """Refuse to simulate policies where the queue of a log's own jobs runs away: each would take hours.
+
+    Raises
+    ------
+    EvaluationError
+        With what holds the jobs.
+    """
+    for found in (one for gate in gates for one in gate.values()):
+        if found.stopped:
+            raise EvaluationError(
+                f"{found.workload}: {' '.join(verdict_of(found).sentences)} No policy was simulated; policyfactory "
+                "site replay shows the same"
+            )
+
+
+def _in_percent(counter: WorkCounter, jobs: int) -> Callable[[int], None]:
+    """Return what notes how many of the jobs are done."""
+    counter.expect(100)
+    done = 0
+
+    def note(now: int) -> None:
+        nonlocal done
+        while done < 100 * now // max(jobs, 1):
+            done += 1
+            counter.done(jobs // 100)
+
+    return note
 
 
 def gated(light: Light, sentences: tuple[str, ...], found: Fidelity | None) -> tuple[Light, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.gate import gate_sections, replay_logs
+from policyfactory.evaluate.gate import gate_sections, refuse_runaway, replay_logs
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
@@ -140,12 +140,16 @@ class RunSettings:
         Who keeps the schedules.
     progress : callable or None
         Called with an experiment; returns who counts its simulations. None: nobody does.
+    replay : callable
+        Returns who counts how far the replay of a log on its site is, in %.
     partial : Path or None
         File of the finished simulations: the same run goes on from it. Who has written the result removes it.
     overwrite : bool
         Drop the partial file of another run.
     beside : mapping of str to str
         What else must be equal for the same run to go on.
+    anyway : bool
+        Go on where the queue of a log's own jobs runs away on their site.
     notify : callable
         Called with a sentence of what an earlier run had finished, and when a worker was lost.
     """
@@ -154,10 +158,12 @@ class RunSettings:
     precision: Precision | None = None
     sink: ScheduleSink | None = None
     progress: Callable[[Experiment], WorkCounter] | None = None
+    replay: Callable[[], WorkCounter] = WorkCounter
     partial: Path | None = None
     overwrite: bool = False
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notify: Notify = lambda _: None
+    anyway: bool = False
 
     def counter(self, experiment: Experiment) -> WorkCounter:
         """Return who counts the simulations of an experiment."""
@@ -193,9 +199,11 @@ def run_protocol(
         how.notify(sentence)
     # A site that is far from its record spoils all: it is said before the hours of work too.
     gates = [
-        replay_logs(experiment.rules, {name: known[name].workload for name in plan.logs}, how.notify)
+        replay_logs(experiment.rules, {name: known[name].workload for name in plan.logs}, how.notify, how.replay)
         for experiment, plan in zip(experiments, protocol.experiments, strict=True)
     ]
+    if not how.anyway:
+        refuse_runaway(gates)
     if how.partial is None:
         outcomes = tuple(_outcomes(experiments, how, None))
     else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.engine.binned import binned_integral
 from policyfactory.fidelity.found import Course, Fidelity, GroupFit, Light, Waits
-from policyfactory.fidelity.reasons import Replayed, reasons_of
+from policyfactory.fidelity.reasons import Queue, Replayed, reasons_of
 from policyfactory.fidelity.stated import (
     ALIKE,
     BINS,
@@ -24,9 +25,11 @@ from policyfactory.fidelity.stated import (
     FEWEST_WAITING,
     LEAD_IN,
     LEAST_JOBS,
+    LONGER,
     MOST_NEVER,
     MOST_OTHERWISE,
     ORDER,
+    RUNAWAY,
     UTILISATION,
     close,
 )
@@ -34,6 +37,7 @@ from policyfactory.simulate.recorded import lacking_starts
 from policyfactory.simulate.slurm.misfits import fit_to
 from policyfactory.simulate.slurm.requests import partitions_of
 from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
+from policyfactory.simulate.slurm.watch import Watch
 from policyfactory.site.fits import Fit, in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site
@@ -50,8 +54,18 @@ def has_record(workload: Workload) -> bool:
     return 2 * int((workload.start >= workload.submit).sum()) > len(workload)
 
 
-def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twice: bool = False) -> Fidelity:
+def fidelity(
+    workload: Workload,
+    site: Site,
+    run: SlurmRun | None = None,
+    *,
+    twice: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Fidelity:
     """Replay a log's own jobs on a site, under the site's own priorities, and compare with its record.
+
+    Where many times as many jobs wait as ever did in the record, the replay is stopped: its queue runs away, which
+    takes ever longer to simulate and says the same, that the site is not the cluster's.
 
     Parameters
     ----------
@@ -63,6 +77,8 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
         What `run_slurm` made of them, without those of partitions that the site does not have; without it, it is run.
     twice : bool
         Simulate it again with nodes that are free a second later, to show what chance alone makes.
+    progress : callable, optional
+        Called with how many jobs have been submitted in the simulations.
 
     Raises
     ------
@@ -92,21 +108,31 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
         )
     workload, left_out = without_strangers(in_own_partitions(workload, site), site)
     known = workload.start >= workload.submit
-    site_then = _as_recorded(site)
-    run = run_slurm(workload, site_then) if run is None else run
+    site_then, watch = _as_recorded(site), None
+    longest = _longest_queue(workload, known)
+    if run is None:
+        (times, more), (out, over) = LONGER, RUNAWAY
+        watch = Watch(times * longest + more, out * longest + over, progress)
+        run = run_slurm(workload, site_then, watch=watch)
+    queue = None if watch is None or watch.held is None else Queue(longest, watch.held, watch.stopped)
+    stopped = queue is not None and queue.stopped is not None
+    again = Watch(sys.maxsize, sys.maxsize, lambda jobs: progress(len(workload) + jobs))
     lead_in = int(LEAD_IN * len(workload))
     runs = run.start >= 0
-    compared = known & runs
+    # Of a replay that was stopped, the jobs that have started are those that wait least.
+    compared = known & runs & (not stopped)
     compared[:lead_in] = False
     observed, simulated = workload.start - workload.submit, run.start - workload.submit
     groups = tuple(_groups(workload, site, observed, simulated, compared))
-    course = _course(workload, site, run, known, lead_in)
     strangers = n - len(workload)
-    never = int((~runs).sum()) + strangers
+    course = None if stopped else _course(workload, site, run, known, lead_in)
+    never = (0 if stopped else int((~runs).sum())) + strangers
     light, beyond = _judge(groups, course, n, never / n)
+    if stopped:
+        light, beyond = "far", ("the length of the queue, which runs away", *beyond)
     if light == "near" and _waits_on_one_side(observed[compared], simulated[compared]):
         light = "cannot tell"
-    replayed = Replayed(workload, site, run, known, compared, fit.unknown, (strangers, left_out))
+    replayed = Replayed(workload, site, run, known, compared, fit.unknown, (strangers, left_out), queue)
     return Fidelity(
         workload.name,
         site.name,
@@ -120,9 +146,20 @@ def fidelity(workload: Workload, site: Site, run: SlurmRun | None = None, *, twi
         beyond,
         reasons_of(replayed) if light == "far" else (),
         (observed[compared], simulated[compared]),
-        _itself(workload, run, run_slurm(workload, site_then, turn_round=1), compared) if twice else None,
+        _itself(workload, run, run_slurm(workload, site_then, turn_round=1, watch=again), compared)
+        if twice and not stopped
+        else None,
         left_out,
+        stopped,
     )
+
+
+def _longest_queue(workload: Workload, known: _Mask) -> int:
+    """Return how many jobs waited at once in the record, at most; of jobs without a start as many as of the others."""
+    # In the order of time; who is submitted when another one starts waits beside it.
+    submit, start = np.sort(workload.submit[known]), np.sort(workload.start[known])
+    waiting = np.arange(1, len(submit) + 1) - np.searchsorted(start, submit, side="left")
+    return math.ceil(int(waiting.max(initial=0)) * len(known) / max(int(known.sum()), 1))
 
 
 def _as_recorded(site: Site) -> Site:

@@ -127,6 +127,8 @@ class Fidelity:
     left_out : str
         Which of the jobs that never start were not simulated, since the site does not have their partition; empty if
         none.
+    stopped : bool
+        Whether the replay was stopped since its queue ran away: then no waits are compared.
     """
 
     workload: str
@@ -143,6 +145,7 @@ class Fidelity:
     waits: tuple[Int64Array, Int64Array]
     itself: GroupFit | None = None
     left_out: str = ""
+    stopped: bool = False
 
     @property
     def trusted(self) -> bool:
@@ -151,7 +154,7 @@ class Fidelity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out", "beyond")
+        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out", "stopped", "beyond")
         return {
             "schema_version": 1,
             **{name: getattr(self, name) for name in kept},

@@ -23,12 +23,13 @@ from policyfactory.fidelity.busy import Busy, busy_of
 from policyfactory.fidelity.stated import BINS
 from policyfactory.simulate.slurm.requests import partitions_of
 from policyfactory.simulate.slurm.run import SlurmRun
+from policyfactory.simulate.slurm.watch import Held
 from policyfactory.site.layout import Layout, lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
-__all__ = ["Reason", "Replayed", "reasons_of"]
+__all__ = ["Queue", "Reason", "Replayed", "reasons_of"]
 
 _OVER = 0.01  # of the time in which more runs than there is
 _PRESSED = 0.2  # of the cores, wanted by jobs that wait
@@ -53,7 +54,7 @@ class Reason:
 
     Parameters
     ----------
-    name : {"never", "small", "away", "idle", "closed loop", "requests", "not modelled", "earlier usage"}
+    name : {"queue", "never", "small", "away", "idle", "closed loop", "requests", "not modelled", "earlier usage"}
         What is probably missing.
     text : str
         In words, with the evidence.
@@ -64,6 +65,25 @@ class Reason:
     name: str
     text: str
     value: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue that became much longer than the record's.
+
+    Parameters
+    ----------
+    longest : int
+        The most jobs that waited at once in the record.
+    held : Held
+        How long it became, and what held its jobs then.
+    stopped : int or None
+        When the replay was stopped for it (s on the workload's clock).
+    """
+
+    longest: int
+    held: Held
+    stopped: int | None
 
 
 class Replayed:
@@ -79,6 +99,8 @@ class Replayed:
         What the log does not say, of what the site limits.
     left_out : (int, str)
         How many jobs of the log are not in the workload, since the site does not have their partition; which.
+    queue : Queue, optional
+        What the queue was when it was much longer than the record's.
     """
 
     def __init__(
@@ -90,10 +112,11 @@ class Replayed:
         compared: _Mask,
         unknown: tuple[str, ...],
         left_out: tuple[int, str] = (0, ""),
+        queue: Queue | None = None,
     ) -> None:
         self.workload, self.site, self.run = workload, site, run
         self.known, self.compared, self.unknown = known, compared, unknown
-        self.left_out = left_out
+        self.left_out, self.queue = left_out, queue
         self.asked = workload.requests or Requests.unknown(len(workload))
         self.partition = partitions_of(workload, self.asked, site)
         self.runs: _Mask = run.start >= 0
@@ -124,8 +147,11 @@ class Replayed:
 
 def reasons_of(replayed: Replayed) -> tuple[Reason, ...]:
     """Return what is probably missing, what the record shows first."""
+    if replayed.queue is not None and replayed.queue.stopped is not None:
+        # Of a part of a schedule the others say nothing.
+        return (*_queue(replayed), *_left_out(replayed), *_requests(replayed), *_not_modelled(replayed))
     looked: tuple[Callable[[Replayed], Iterator[Reason]], ...] = (
-        _never, _small, _away, _idle, _closed_loop, _requests, _not_modelled, _earlier_usage,
+        _queue, _left_out, _never, _small, _away, _idle, _closed_loop, _requests, _not_modelled, _earlier_usage,
     )  # fmt: skip
     return tuple(reason for look in looked for reason in look(replayed))
 
@@ -134,11 +160,31 @@ def _percent(share: float) -> str:
     return f"{number_text(100 * share)} %"
 
 
-def _never(replayed: Replayed) -> Iterator[Reason]:
-    rows, (lost, left_out) = np.flatnonzero(~replayed.runs), replayed.left_out
+def _queue(replayed: Replayed) -> Iterator[Reason]:
+    queue = replayed.queue
+    if queue is None:
+        return
+    held, span = queue.held, format_duration(max((queue.stopped or 0) - int(replayed.workload.submit[0]), 0))
+    goes_on = queue.stopped is None
+    when = "in the simulation" if goes_on else f"the queue runs away: {span} after the first submission"
+    end = "" if goes_on else ", and the replay was stopped there"
+    yield Reason(
+        "queue",
+        f"{when} {held.waiting:,} jobs wait at once, where the record never has more than {queue.longest:,}; "
+        f"{held.text}{end}. The jobs ran, so this is probably tighter than on the cluster: correct the site file",
+        held.waiting / max(queue.longest, 1),
+    )
+
+
+def _left_out(replayed: Replayed) -> Iterator[Reason]:
+    lost, left_out = replayed.left_out
     if lost:
         why = f"{left_out.rstrip('.')}. They ran, so a partition is missing in the site file"
         yield Reason("never", why, lost / (len(replayed.workload) + lost))
+
+
+def _never(replayed: Replayed) -> Iterator[Reason]:
+    rows = np.flatnonzero(~replayed.runs)
     if not len(rows):
         return
     first = int(rows[0])

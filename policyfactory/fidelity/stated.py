@@ -14,10 +14,12 @@ __all__ = [
     "FEWEST_WAITING",
     "LEAD_IN",
     "LEAST_JOBS",
+    "LONGER",
     "MOST_NEVER",
     "MOST_OTHERWISE",
     "ORDER",
     "PLACES",
+    "RUNAWAY",
     "SECONDS",
     "SHARE",
     "UTILISATION",
@@ -36,6 +38,8 @@ LEAST_JOBS = 100  # of a group that is judged
 MOST_OTHERWISE = 0.1  # of the judged jobs may be in partitions, or in QOS, that are far
 MOST_NEVER = 0.05  # of the jobs may never start on the site
 LEAD_IN = 0.1  # of the jobs fill the machine, which is empty at first, and are not compared
+LONGER = 2, 20  # times the record's longest queue, and jobs more: what holds a queue so long is asked
+RUNAWAY = 10, 1_000  # the same: where a queue is so long, the replay is stopped
 BINS = 100  # of the time, at most, unless they were longer than a day
 
 

@@ -106,10 +106,12 @@ def _how_near(found: Fidelity) -> str:
 
 
 def _caveats(found: Fidelity) -> Iterator[str]:
-    yield (
-        f"{found.workload} on site {found.site}: {found.jobs:,} jobs, of which {found.lead_in:,} fill the machine and "
-        f"{found.groups[0].jobs:,} are compared"
+    compared = (
+        "none of which is compared, since the replay was stopped"
+        if found.stopped
+        else f"of which {found.lead_in:,} fill the machine and {found.groups[0].jobs:,} are compared"
     )
+    yield f"{found.workload} on site {found.site}: {found.jobs:,} jobs, {compared}"
     yield from _chance(found.itself)
     if found.unrecorded:
         yield f"{counted(found.unrecorded, 'job')} without a recorded start: simulated, and not compared"
@@ -140,7 +142,9 @@ def sections_of(found: Fidelity) -> tuple[Section, ...]:
     return tuple(section for section in (_waits(found), _over_time(found), _lacks(found)) if section is not None)
 
 
-def _waits(found: Fidelity) -> Section:
+def _waits(found: Fidelity) -> Section | None:
+    if found.stopped:
+        return None
     whose: Columns = {Column("waits of"): lambda one: "all jobs" if one.kind == "all" else f"{one.kind} {one.name}"}
     columns: Columns = {
         **whose,

@@ -233,6 +233,7 @@ class Stages:
             overwrite=True,
             beside={"starts": "none"},
             notify=progress.message,
+            anyway=True,  # of the whole log it has been asked
         )
         tally = RunTally(self.workers)
         files: list[Path] = []

@@ -156,13 +156,14 @@ class Counters:
             merged[of] = tuple(map(min, merged.get(of, _NONE), most))
         self._of.append(self._kinds.setdefault(tuple(merged.items()), len(self._kinds)))
 
-    def arrays(self) -> tuple[Int64Array, Int64Array, FloatArray, int]:
+    def arrays(self) -> tuple[Int64Array, Int64Array, FloatArray, tuple[tuple[str, ...], ...]]:
         """Return where the counters of each job begin, the counters with the rows of their limits, the limits.
 
-        The last number is how many counters there are, at least 1. What nobody is limited in is not counted.
+        Last, what each row of the counters is. What nobody is limited in is not counted.
         """
         limited = {of for lines in self._kinds for of, most in lines if most != _NONE} - {_ALONE}
-        row = {of: number for number, of in enumerate(sorted(limited))}
+        held = tuple(sorted(limited))
+        row = {of: number for number, of in enumerate(held)}
         limits: dict[tuple[float, ...], int] = {_NONE: 0}
         pairs = [
             [
@@ -176,4 +177,4 @@ class Counters:
         np.cumsum([len(pairs[kind]) for kind in self._of], out=begins[1:])
         flat = [pair for kind in self._of for pair in pairs[kind]]
         most = np.array(list(limits), dtype=np.float64)
-        return begins, np.array(flat, dtype=np.int64).reshape(-1, 2), most, max(len(row), 1)
+        return begins, np.array(flat, dtype=np.int64).reshape(-1, 2), most, held

@@ -35,8 +35,8 @@ class Placed:
         In the order of submission.
     order : int array (n,)
         The row of the workload of each.
-    counters : int
-        What is held together.
+    held : tuple of (str, ...)
+        What is held together: the kind of the counter, and of what.
     most : float64 array (L, 5)
         The limits.
     never : dict of int to str
@@ -45,7 +45,7 @@ class Placed:
 
     jobs: Jobs
     order: Int64Array
-    counters: int
+    held: tuple[tuple[str, ...], ...]
     most: FloatArray
     never: dict[int, str]
 
@@ -92,7 +92,7 @@ def place_jobs(
     order = np.lexsort((workload.job_id, workload.submit))
     for row in order:
         judge.look_at(int(row), associations)
-    begins, pairs, most, count = judge.counters.arrays()
+    begins, pairs, most, held = judge.counters.arrays()
     ranks = np.empty(n, dtype=np.int64)
     ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
     user = np.where(asked.user_name >= 0, asked.user_name, len(asked.names.get("user", ())))
@@ -125,7 +125,7 @@ def place_jobs(
         by_core=by_core(site, layout, partition)[order],
         usage_factor=judge.usage_factor[order],
     )
-    return Placed(jobs, order, count, most, judge.never)
+    return Placed(jobs, order, held, most, judge.never)
 
 
 class _Judge:

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.interruptible import interruptible
 from policyfactory.engine.slurm import slurm
-from policyfactory.engine.slurm_jobs import Jobs, Machine, Settings
-from policyfactory.engine.slurm_priority import Shares, Weights
-from policyfactory.engine.slurm_state import Run, new_run
+from policyfactory.engine.slurm_state import new_run
 from policyfactory.simulate.slurm.jobs import place_jobs
 from policyfactory.simulate.slurm.machine import machine_of, settings_of, weights_of
 from policyfactory.simulate.slurm.shares import shares_of
+from policyfactory.simulate.slurm.watch import Parts, Watch
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Numbers", "Parts", "SlurmRun", "run_slurm"]
-
-
-class Parts(NamedTuple):
-    """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm`."""
-
-    jobs: Jobs
-    machine: Machine
-    run: Run
-    settings: Settings
-    weights: Weights
-    shares: Shares
 
 
 class Numbers(Protocol):
@@ -92,6 +80,7 @@ def run_slurm(
     reservation: Int64Array | None = None,
     origin: int | None = None,
     turn_round: int = 0,
+    watch: Watch | None = None,
 ) -> SlurmRun:
     """Return when Slurm would run the jobs of a workload on a site.
 
@@ -110,6 +99,8 @@ def run_slurm(
         When the scheduler was started (s on the workload's clock); default: at the first submission.
     turn_round : int
         Seconds from a job's end until its nodes are free.
+    watch : Watch, optional
+        Who follows a run whose ``numbers`` do not change, and stops it where its queue is too long.
 
     Raises
     ------
@@ -130,12 +121,14 @@ def run_slurm(
     zero = workload.unix_start or 0
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
-    run = new_run(placed.jobs, machine, placed.most, placed.counters, settings)
+    run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings)
     parts = Parts(placed.jobs, machine, run, settings, weights_of(site), shares)
     if numbers is not None and not numbers.at_submission:
         placed.jobs.fixed[:] += numbers.first
     if numbers is not None and (numbers.at_submission or numbers.at_calculation):
         numbers.run(parts, zero)
+    elif watch is not None:
+        watch.run(parts, placed, site, zero)
     else:
         interruptible(slurm, *parts)
 
