@@ -11,8 +11,19 @@ import time
 import numpy as np
 
 import policyfactory as pf
-from policyfactory.environment.env import SchedulingEnv
 from policyfactory.environment.guards import judge
+
+try:
+    import torch
+    from sb3_contrib import MaskablePPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    from policyfactory.environment.env import SchedulingEnv
+except ImportError as missing:
+    raise SystemExit(f"{missing}; this example needs more: pip install 'policyfactory[test-rl]'") from None
 
 log = pf.default_workload()
 test = SchedulingEnv(log, jobs=128, lead_in=128, starts=(6000, 9000), goal="mean_bsld")
@@ -39,15 +50,8 @@ print(f"mean bounded slowdown: at random {random:.1f}, SAF {saf:.1f}")
 # It learns on windows from earlier in the log. Its reward is what waiting costs, as it accrues decision by decision;
 # the sum over an episode is minus the goal.
 
+
 # %%
-import torch
-from sb3_contrib import MaskablePPO
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import VecNormalize
-
-
 class JobByJob(BaseFeaturesExtractor):
     """One small network looks at each job alone: what it says is the preference for the job's slot."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,23 @@ def test_an_example_runs(
     runpy.run_path(str(example))
     assert capsys.readouterr().out
     assert not list(tmp_path.iterdir()), "an example leaves nothing behind"
+
+
+@pytest.mark.parametrize("absent", ["torch", "sb3_contrib", "stable_baselines3", "gymnasium"])
+def test_without_its_extra_an_example_says_what_to_install(absent: str, tmp_path: Path) -> None:
+    (example,) = (path for path in EXAMPLES if path.stem in LEARNS)
+    code = f"import runpy, sys; sys.modules[{absent!r}] = None; runpy.run_path({str(example)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "pip install 'policyfactory[test-rl]'" in done.stderr
 
 
 def test_the_examples_are_listed() -> None:
