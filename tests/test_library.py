@@ -75,6 +75,22 @@ def test_a_table_of_pandas_goes_there_and_back(log: pf.Workload) -> None:
         pf.Workload.from_frame(frame.assign(user=np.nan))
 
 
+def test_columns_of_a_table_have_other_names_too_and_the_message_has_them_all(log: pf.Workload) -> None:
+    frame = log.frame()
+    other = frame.rename(columns={"submit": "Submit Time", "run_time": "ELAPSED", "processors": "nCPUs", "user": "uid"})
+    assert pf.Workload.from_frame(other, processors=256).sha256() == log.sha256()
+    # One of its own name goes before any other.
+    assert pf.Workload.from_frame(frame.assign(elapsed="1:00"), processors=256).sha256() == log.sha256()
+    with pytest.raises(WorkloadError, match="columns cores and cpus are both processors; drop one of them"):
+        pf.Workload.from_frame(frame.rename(columns={"processors": "cores"}).assign(cpus=4))
+    with pytest.raises(WorkloadError) as missing:
+        pf.Workload.from_frame(frame[["user"]].rename(columns={"user": "wer"}))
+    said = str(missing.value)
+    assert "no column submit and no column run_time and no column processors; it has wer" in said
+    for field in ("requested_time (or requested_run_time, request", "processors (or procs, cores", "start (or start_"):
+        assert field in said
+
+
 def test_ticks_become_seconds_in_a_table(log: pf.Workload) -> None:
     fine = log[:10].in_ticks(1000).frame()
     assert fine["submit"].tolist() == log[:10].submit.tolist()

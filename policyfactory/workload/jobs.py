@@ -219,9 +219,12 @@ class Workload:
         Parameters
         ----------
         frame : DataFrame
-            One row a job, times in seconds. Columns ``submit``, ``run_time`` and ``processors``; where wanted
-            ``requested_time`` (else the run time, as if users knew it), ``job_id`` (else 1, 2, ...), ``user`` and
-            ``start`` (else unknown, -1).
+            One row a job, times in seconds. Columns ``submit`` (or ``submit_time``, ``submitted``, ``arrival``,
+            ``arrival_time``), ``run_time`` (``runtime``, ``elapsed``, ``duration``) and ``processors`` (``procs``,
+            ``cores``, ``cpus``, ``ncpus``); where wanted ``requested_time`` (``requested_run_time``, ``request``,
+            ``estimate``; else the run time, as if users knew it), ``job_id`` (``jobid``, ``job_number``; else 1, 2,
+            ...), ``user`` (``user_id``, ``uid``) and ``start`` (``start_time``, ``started``; else unknown, -1), in
+            upper or lower case. A column of the first name goes before those of others.
         processors : int, optional
             Processors of the machine; those of the largest job if not given.
         name : str
@@ -232,24 +235,19 @@ class Workload:
         Raises
         ------
         WorkloadError
-            If a column is missing or has gaps, or a job breaks a rule of `Workload`.
+            If a column is missing, there twice or has gaps, or a job breaks a rule of `Workload`.
         """
-        missing = [column for column in ("submit", "run_time", "processors") if column not in frame]
-        if missing:
-            raise WorkloadError(f"{name}: the table has no column {missing[0]}; it has {', '.join(map(str, frame))}")
-        jobs = frame.sort_values("submit", kind="stable")
-        columns: dict[str, Any] = {column: jobs[column] for column in _COLUMNS if column in jobs}
-        columns.setdefault("requested_time", jobs["run_time"].clip(lower=1))
-        columns.setdefault("job_id", np.arange(1, len(jobs) + 1))
+        from policyfactory.workload.named_columns import columns_of
+
+        found, rows = columns_of(frame, name), len(frame)
+        order = np.argsort(found["submit"], kind="stable")
+        columns: dict[str, Any] = {column: values[order] for column, values in found.items()}
+        columns.setdefault("requested_time", np.maximum(columns["run_time"], 1))
+        columns.setdefault("job_id", np.arange(1, rows + 1))
         for column in ("user", "start"):
-            columns.setdefault(column, np.full(len(jobs), -1))
-        for column, values in columns.items():
-            numbers = np.asarray(values)
-            if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
-                raise WorkloadError(f"{name}: column {column} has {numbers.dtype} or gaps; give a number for each job")
-            columns[column] = np.rint(numbers).astype(np.int64)
+            columns.setdefault(column, np.full(rows, -1))
         machine = int(columns["processors"].max(initial=1)) if processors is None else processors
-        origin = f"{name}, a table of {len(jobs):,} rows"
+        origin = f"{name}, a table of {rows:,} rows"
         return cls(name, machine, **columns, unix_start=unix_start, time_zone=time_zone, origin=origin)
 
     def frame(self) -> pd.DataFrame:
