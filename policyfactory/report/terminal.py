@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,10 +52,14 @@ class _Plain(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console; a pipe or a file gets wide lines, so that tables are not cut."""
+    """Return a console; a pipe or a file gets wide lines, so that tables are not cut, or those that COLUMNS asks for.
+
+    The terminal that the command was typed in says nothing of a file.
+    """
     screen = _Plain(stderr=stderr, highlight=False, emoji=False)
     if not screen.is_terminal:
-        screen.width = max(_PIPED_WIDTH, shutil.get_terminal_size().columns)
+        asked = os.environ.get("COLUMNS", "")
+        screen.width = int(asked) if asked.isascii() and asked.isdigit() and int(asked) else _PIPED_WIDTH
     return screen
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from rich.console import Console
 
@@ -9,7 +11,7 @@ from policyfactory.cli.screen import Screen
 from policyfactory.learn.progress import Step
 from policyfactory.report import terminal
 from policyfactory.report.sections import Cell, Column, Section, Table
-from policyfactory.report.terminal import show_section, show_sections, show_standings
+from policyfactory.report.terminal import console, show_columns, show_section, show_sections, show_standings
 from policyfactory.statistics.intervals import Interval
 
 COLUMNS = (
@@ -124,3 +126,22 @@ def test_one_bar_is_of_the_whole_run() -> None:
     assert bar.tasks[0].completed == round(100 * (0.25 + 0.5 * 3 / 8))
     assert bar.tasks[0].fields["left"] >= 0
     screen._stop()
+
+
+@pytest.mark.parametrize(
+    ("asked", "width"), [(None, 140), ("80", 80), ("60", 60), ("300", 300), ("0", 140), ("x", 140)]
+)
+def test_a_file_is_as_wide_as_columns_says_and_else_always_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: str | None, width: int
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    # The terminal that the command was typed in.
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((222, 50)))
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((222, 50)))
+    if asked is not None:
+        monkeypatch.setenv("COLUMNS", asked)
+    assert console().width == width
+    show_columns("wide", [["policy", "SAF"], *([f"metric {n}", "1.00"] for n in range(60))], 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert max(map(len, lines)) > min(width, 140) - 20
