@@ -10,7 +10,7 @@ import numpy as np
 
 from policyfactory.analyses.estimates import marks_of, median_differences, policies_by_mark
 from policyfactory.core.arrays import FloatArray
-from policyfactory.core.text import enumerated, number_text
+from policyfactory.core.text import enumerated
 from policyfactory.core.units import DAY
 from policyfactory.report.numbers import scale_for
 from policyfactory.statistics.intervals import Estimate
@@ -48,7 +48,7 @@ def shared_unit(seconds: Iterable[float]) -> str:
 def scaled(value: float, unit: str) -> str:
     """Return one number with the unit that suits it: ``4.20 h``."""
     scale = scale_for(unit, [value])
-    return f"{number_text(value / scale.divisor)}{scale.suffix}"
+    return f"{scale.text(value)}{scale.suffix}"
 
 
 def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
@@ -81,10 +81,8 @@ def difference_text(difference: Estimate, unit: str, words: tuple[str, str]) -> 
     scale = scale_for(unit, [value, interval.low, interval.high])
     sign = -1.0 if value < 0 else 1.0
     ends = sorted((sign * interval.low, sign * interval.high))
-    low, high = (number_text(end / scale.divisor) for end in ends)
-    return (
-        f"{number_text(abs(value) / scale.divisor)}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
-    )
+    low, high = map(scale.text, ends)
+    return f"{scale.text(abs(value))}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
 
 
 def against(evaluation: Evaluation) -> str:

@@ -158,7 +158,13 @@ _MOST_DECIMALS = 6  # of these; more where more digits are asked for
 
 
 def number_text(
-    value: float, *, signed: bool = False, decimals: int | None = None, least: int = 0, digits: int = _DIGITS
+    value: float,
+    *,
+    signed: bool = False,
+    decimals: int | None = None,
+    least: int = 0,
+    digits: int = _DIGITS,
+    most: int | None = None,
 ) -> str:
     """Return a number as the tables and sentences of all reports show it: three significant digits, commas.
 
@@ -174,6 +180,8 @@ def number_text(
         At least so many digits after the point, where they are not.
     digits : int
         Significant digits; of more than three a number that begins far behind the point is written as a power of ten.
+    most : int, optional
+        At most so many digits after the point, behind which nothing is meant: what is zero by them is shown as zero.
     """
     if not math.isfinite(value):
         sign = "+" if signed and value > 0 else "-" if value < 0 else ""
@@ -184,10 +192,12 @@ def number_text(
         wanted = digits - 1 - math.floor(math.log10(abs(value)))
         if digits > _DIGITS and wanted > digits + _DIGITS:
             return power_of_ten(value, digits - 1)
-        decimals = min(max(wanted, least, 0), _MOST_DECIMALS + digits - _DIGITS)
+        decimals = min(max(wanted, least, 0), _MOST_DECIMALS + digits - _DIGITS if most is None else most)
     sign = "+" if signed else ""
     text = f"{value:{sign},.{decimals}f}"
-    return text if text.strip("+-0.") else f"{value:{sign}.0e}"
+    if text.strip("+-0."):
+        return text
+    return f"{value:{sign}.0e}" if most is None else "0"
 
 
 def percent_change(share: float) -> str:

@@ -33,13 +33,18 @@ class Scale:
     label: str
 
     @property
+    def most(self) -> int | None:
+        """Digits behind the point, of a unit that seconds are shown in: a second is the least that is meant."""
+        return math.ceil(math.log10(self.divisor)) if self.divisor > 1 else None
+
+    @property
     def suffix(self) -> str:
         """The unit as it follows a number: `` h``, or nothing for a pure number."""
         return f" {self.label}" if self.label else ""
 
     def text(self, value: float, *, signed: bool = False) -> str:
         """Return the value in this unit, without the unit."""
-        return number_text(value / self.divisor, signed=signed)
+        return number_text(value / self.divisor, signed=signed, most=self.most)
 
 
 def scale_for(unit: str, values: Iterable[float], shown: str = "") -> Scale:
@@ -110,7 +115,8 @@ class NumberFormat:
 
     def _text(self, value: float, least: int) -> str:
         shown = value / self.scale.divisor
-        return number_text(shown, signed=self.signed, decimals=self.decimals, least=least, digits=self.digits)
+        how = {"decimals": self.decimals, "least": least, "digits": self.digits, "most": self.scale.most}
+        return number_text(shown, signed=self.signed, **how)
 
 
 def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
