@@ -41,11 +41,36 @@ def _in_plain_text() -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(error, typer.BadParameter):
-            error.message = error.message.removeprefix("Value error, ")
+            error.message = _in_our_words(error)
         if hasattr(error, "format_message"):
             text = visible(error.format_message())
             error.format_message = lambda: text
         raise
+
+
+def _in_our_words(error: typer.BadParameter) -> str:
+    """Return what is wrong with the value of an option: the value, and what is to be written."""
+    details: list[Any] = getattr(error.__cause__, "errors", list)()
+    if not details or not isinstance(details[0], dict) or details[0]["type"] == "value_error":
+        return error.message.removeprefix("Value error, ")
+    kind, limits = str(details[0]["type"]), details[0].get("ctx", {})
+    given = details[0]["input"]
+    shown = repr(given) if isinstance(given, str) else str(given)
+    for name, words in _LIMITS.items():
+        if name in limits:
+            return f"{shown} is out of range; write a number {words} {limits[name]:,}"
+    expected = next((words for name, words in _KINDS.items() if kind.startswith(name)), "what --help says")
+    return f"{shown} cannot be read; write {expected}"
+
+
+_LIMITS = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number that is finite",
+    "bool": "true or false",
+    "path": "the name of a file",
+}
 
 
 def note_inputs(command: Any) -> Any:
