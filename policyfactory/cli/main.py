@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from policyfactory.cli.compiling import noted
 from policyfactory.core import inputs, signals
 from policyfactory.core.errors import PolicyfactoryError
+from policyfactory.core.output import no_empty_folders
 from policyfactory.core.own_settings import ignore_folder
 from policyfactory.core.version import __version__
 
@@ -115,7 +116,7 @@ def run() -> None:
     try:
         try:
             signals.install()
-            with inputs.command(), noted():
+            with inputs.command(), noted(), no_empty_folders():
                 build_command()()
         except Exception as error:
             if (cause := signals.behind(error)) is None:

@@ -41,6 +41,8 @@ class Screen(Progress):
         self._name = tables
         self._tables: Path | None = None
         self._step: Step | None = None
+        # Steps whose heads are not in the file yet: one that gives nothing makes none.
+        self._heads: list[Step] = []
         self._bar: Bar | None = None
         self._all: _AllSteps | None = None
         self._began = time.monotonic()
@@ -50,6 +52,9 @@ class Screen(Progress):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop()
+        if error is None and self._heads and self._tables is not None:
+            with self._to_tables():
+                pass
         if isinstance(error, PolicyfactoryError) and self._step is not None:
             note(f"step {self._step.number}/{self._step.total} could not be done:")
 
@@ -61,10 +66,8 @@ class Screen(Progress):
         """Print the head of a step."""
         self._stop()
         self._step = step
-        self._head()
-        if self._tables is not None:
-            with self._to_tables("w" if step.number == 1 else "a"):
-                self._head()
+        self._heads.append(step)
+        _head(step)
 
     def counter(self, title: str, unit: str = "") -> WorkCounter:
         """Return a bar."""
@@ -141,16 +144,6 @@ class Screen(Progress):
             self._bar.stop()
             self._bar = self._all = None
 
-    def _head(self) -> None:
-        step = self._step
-        if step is not None:
-            screen = console()
-            screen.rule(f"[bold]{step.number}/{step.total}[/bold]  {step.title}", align="left", style="dim")
-            if step.command:
-                typed = f"$ policyfactory {shlex.join(step.command)}"
-                screen.print(typed, style="cyan", markup=False, soft_wrap=True)
-            sys.stdout.flush()
-
     @contextlib.contextmanager
     def _results(self) -> Iterator[None]:
         """Print results on the screen, or into the file for them."""
@@ -159,22 +152,37 @@ class Screen(Progress):
             yield
             sys.stdout.flush()
             return
-        with self._to_tables("a"):
+        with self._to_tables():
             yield
 
     @contextlib.contextmanager
-    def _to_tables(self, mode: str) -> Iterator[None]:
+    def _to_tables(self) -> Iterator[None]:
+        """Print into the file, the heads of the steps first."""
+        mode = "w" if any(step.number == 1 for step in self._heads) else "a"
         assert self._tables is not None  # noqa: S101 (its callers look)
         try:
             with (
                 self._tables.open(mode, encoding="utf-8", errors="backslashreplace") as file,
                 contextlib.redirect_stdout(file),
             ):
+                for step in self._heads:
+                    _head(step)
+                self._heads.clear()
                 yield
         except OSError as error:
             if error.filename is not None:
                 raise
             raise OutputError(f"{self._tables}: cannot be written: {error.strerror or error}") from None
+
+
+def _head(step: Step) -> None:
+    """Print the head of a step."""
+    screen = console()
+    screen.rule(f"[bold]{step.number}/{step.total}[/bold]  {step.title}", align="left", style="dim")
+    if step.command:
+        typed = f"$ policyfactory {shlex.join(step.command)}"
+        screen.print(typed, style="cyan", markup=False, soft_wrap=True)
+    sys.stdout.flush()
 
 
 def _ranked(row: Ranked) -> list[str]:

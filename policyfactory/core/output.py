@@ -30,6 +30,7 @@ __all__ = [
     "destination",
     "file_of",
     "is_stream",
+    "no_empty_folders",
     "reason",
     "reported",
 ]
@@ -152,12 +153,32 @@ def check_directory(path: Path) -> Path:
     """
     if path.exists() and not path.is_dir():
         raise OutputError(f"{path}: is a file; name a folder for the results")
+    absent = [one for one in (path, *path.parents) if not os.path.lexists(one)]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be created: {error.strerror}; choose another folder") from None
+    _made.extend(one.absolute() for one in absent)
     check_output(path / "probe")
     return path
+
+
+@contextlib.contextmanager
+def no_empty_folders() -> Iterator[None]:
+    """Remove the folders that were made inside and have nothing in them: a command that changed nothing leaves none."""
+    before = len(_made)
+    try:
+        yield
+    finally:
+        made = _made[before:]
+        del _made[before:]
+        # The deepest first.
+        for folder in sorted(made, key=lambda one: -len(one.parts)):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+_made: list[Path] = []
 
 
 def reason(error: OSError) -> str:
