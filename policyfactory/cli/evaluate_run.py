@@ -12,6 +12,7 @@ from rich.progress import TextColumn
 from rich.text import Text
 
 from policyfactory.cli.compiling import note_compiling
+from policyfactory.cli.exits import leave
 from policyfactory.cli.screen import CountBar
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.errors import UsageError
@@ -83,7 +84,8 @@ def log_tables(paths: Sequence[Path]) -> dict[str, Mapping[str, Any]]:
 
 def run_content(content: dict[str, Any], request: Request) -> None:
     """Run a protocol that was made from options."""
-    _run(protocol_of(content), _headed(dump_toml(content), _narrowing(request)), request)
+    describes = _run(protocol_of(content), _headed(dump_toml(content), _narrowing(request)), request)
+    leave(describes=describes)
 
 
 def run_protocols(
@@ -97,14 +99,16 @@ def run_protocols(
     ``only`` are the experiments and the logs that are asked for, ``changes`` the seed and the number of resampled logs
     that are used in place of the protocol's own.
     """
+    describes = True
     for path in paths:
         protocol, text = _of_protocol(path, request, only, changes)
         output = request.output or Path(_RESULTS) / protocol.name
         if len(paths) > 1:
             output = (request.output or Path(_RESULTS)) / protocol.name
             _heading(f"{path}: {protocol.title}")
-        own = request.in_brief and _is_study(protocol)
-        _run(protocol, text, dataclasses.replace(request, output=output, in_brief=own))
+        own = dataclasses.replace(request, output=output, in_brief=request.in_brief and _is_study(protocol))
+        describes = _run(protocol, text, own) and describes
+    leave(describes=describes)
 
 
 def _is_study(protocol: Protocol) -> bool:
@@ -155,29 +159,32 @@ def _changed(content: dict[str, Any], seed: int | None, resamples: int | None) -
     return changed
 
 
-def _run(protocol: Protocol, text: str, request: Request) -> None:
-    """Run a protocol, whose text is kept with the results, and show what it says."""
+def _run(protocol: Protocol, text: str, request: Request) -> bool:
+    """Run a protocol, whose text is kept with the results, and show what it says.
+
+    Returns whether its sites describe its logs.
+    """
     output = request.output
     if output is None:
         if request.starts != "none":
             raise UsageError(f"--starts {request.starts} writes files; name their folder with --output DIR")
-        _show(*_study(protocol, request, None, None), request)
-        return
+        return _show(*_study(protocol, request, None, None), request)
     with room(output, overwrite=request.overwrite, partial=partial_path(output / _PARTIAL)) as place:
         writer = None if request.starts == "none" else _starts_writer(protocol, place, request.starts)
         partial = partial_path(place / _PARTIAL)
         study, manifest = _study(protocol, request, writer, partial)
         written = write_report(study, place, manifest, text, _start_files(study, writer))
         partial.unlink(missing_ok=True)
-    _show(study, manifest, request)
+    describes = _show(study, manifest, request)
     if caution := caution_of(output / "report.html"):
         warn(caution)
     if request.in_brief:
         note(f"all tables, pictures and intervals: {output}/report.html (--verbose prints the tables too)")
-        return
+        return describes
     folders = [f"{outcome.experiment.name}/" for outcome in study.outcomes]
     folders += ["claims/"] * bool(study.claims) + ["starts/"] * (writer is not None)
     note("written: " + ", ".join(f"{output}/{name}" for name in [*written, *folders]))
+    return describes
 
 
 def _starts_writer(protocol: Protocol, output: Path, layout: Layout) -> StartsWriter:
@@ -237,7 +244,9 @@ def _heading(text: str) -> None:
     console().rule(Text(visible(text)), align="left")
 
 
-def _show(study: Study, manifest: Manifest, request: Request) -> None:
+def _show(study: Study, manifest: Manifest, request: Request) -> bool:
+    """Show what a study says; return whether its sites describe its logs."""
+    describes = all(one.light != "far" for outcome in study.outcomes for one in outcome.fidelity.values())
     if request.as_json:
         printed = {
             section.name: section_dict(section)
@@ -246,11 +255,11 @@ def _show(study: Study, manifest: Manifest, request: Request) -> None:
             if section.name in request.shown
         }
         typer.echo(dump_json({**as_dict(study), **printed, "manifest": manifest.as_dict()}), nl=False)
-        return
+        return describes
     if request.in_brief:
         for line in in_brief(study):
             console().print(visible(line), markup=False)
-        return
+        return describes
     several = len(study.outcomes) > 1
     for outcome in study.outcomes:
         if several:
@@ -262,3 +271,4 @@ def _show(study: Study, manifest: Manifest, request: Request) -> None:
     if study.claims:
         _heading(study.claims[0].title)
         show_sections(study.claims, names=["claims"])
+    return describes

@@ -6,6 +6,8 @@ import typing
 from pathlib import Path
 from typing import Any
 
+from policyfactory.cli.exits import DESCRIBING, RULE
+
 __all__ = ["EXAMPLES", "arrange"]
 
 # At most five of each command, in this order.
@@ -113,6 +115,7 @@ def arrange(command: Any, path: str = "") -> Any:
     if command.help:
         # Paragraphs as wide as the terminal, whatever the width of the source.
         command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
+        command.help += f"\n\n{RULE}" if path in DESCRIBING else ""
     if example := EXAMPLES.get(path):
         command.epilog = f"Example: {example}"
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]

@@ -13,6 +13,7 @@ import typer
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.completion import complete_metrics
 from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.exits import leave
 from policyfactory.cli.learning_options import READING, MaxLongest, MaxP99
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.evaluate.plain import OPTIONS
@@ -84,6 +85,9 @@ def learn(
             "partition; can be repeated.",
         ),
     ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="With --site: go on where the replay is far from the record.")
+    ] = LearnOptions.anyway,
     seed: Annotated[int, typer.Option(help="Seed of the tuples, orders and replicas.")] = LearnOptions.seed,
     workers: WorkersOption = None,
     backend: BackendOption = None,
@@ -100,11 +104,11 @@ def learn(
     read predictions, compete with the published policies, and the best is chosen; the second half, which nothing has
     seen, says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
     otherwise. An interrupted run goes on with the same command. With --site the log's own jobs are first replayed
-    on it, under the site's priorities; where that is far from the record nothing is recommended, and the exit code is
-    1.
+    on it, under the site's priorities; where that is far from the record the command stops there, before hours of
+    work; with --anyway it goes on, and recommends nothing.
     """
     reading |= {"predictions": predictions, "replicas": replicas, "leave_out": tuple(leave_out or ())}
-    reading |= {"max_p99": max_p99, "max_longest": max_longest}
+    reading |= {"anyway": anyway, "max_p99": max_p99, "max_longest": max_longest}
     options = LearnOptions(tuples, trials, metric, threshold, windows, seed=seed, **reading)
     who = workers_of(workers, backend, scheduler)
 
@@ -120,8 +124,7 @@ def learn(
     _close(learned, output, log)
     shown = "" if verbose else f", {STEPS}: all tables"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): test/report.html: the evidence{shown}")
-    if learned.fidelity is not None and learned.fidelity.light == "far":
-        raise typer.Exit(1)
+    leave(describes=learned.fidelity is None or learned.fidelity.light != "far")
 
 
 def _close(learned: Learned, folder: Path, log: Path) -> None:

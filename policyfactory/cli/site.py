@@ -9,6 +9,7 @@ import typer
 
 from policyfactory.cli import site_replay
 from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.exits import leave
 from policyfactory.cli.learning_options import READING, Log
 from policyfactory.cli.site_replay import JsonOption, SiteOption, note_assumed
 from policyfactory.core.artefact import Manifest, command_line, dump_json
@@ -186,6 +187,7 @@ def check(
             f"most jobs do not fit ({fit.jobs - fit.fitting:,} of {fit.jobs:,}): is this log of another cluster than "
             f"{site.name}?"
         )
+    leave(describes=not fit.other_cluster)
 
 
 def _show_fit(fit: Fit, name: str) -> None:

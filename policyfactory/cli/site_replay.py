@@ -11,6 +11,7 @@ import typer
 
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.exits import leave
 from policyfactory.cli.learning_options import READING
 from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
 from policyfactory.core.artefact import dump_json
@@ -74,6 +75,7 @@ def replay(
         write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
     elif not json:
         note("add --output DIR for a page with pictures")
+    leave(describes=found.light != "far")
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ _EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
     "replicas": (int, "a whole number, 0 or at least 6"),
     "max_p99": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
     "max_longest": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
+    "anyway": (bool, "True or False"),
     "leave_out": (tuple | list, 'names of attributes, for example ("executable",)'),
     "preset": (str, 'the name of a filter, for example "default"'),
     "seed": (int, "a whole number"),
@@ -63,6 +64,8 @@ class LearnOptions:
         Use them also where the log's header has another number.
     estimate_missing : {"error", "runtime", "model", "drop"}
         What to do with jobs without a requested time.
+    anyway : bool
+        Go on where the replay is far from the record.
     preset : str
         Filter for the log.
     assume : str or None
@@ -74,7 +77,7 @@ class LearnOptions:
         export carries both.
     site : str or None
         File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
-        where that is far from the record no policy is recommended.
+        where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
@@ -112,6 +115,7 @@ class LearnOptions:
     max_p99: str | None = "1.1x"
     max_longest: str | None = None
     leave_out: tuple[str, ...] = ()
+    anyway: bool = False
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics

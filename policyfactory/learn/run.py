@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.errors import WorkloadError
+from policyfactory.core.errors import EvaluationError, WorkloadError
 from policyfactory.core.options import changed
 from policyfactory.core.units import HOUR, WEEK
 from policyfactory.core.whole_folder import replaced_whole
@@ -19,6 +20,7 @@ from policyfactory.evaluate.basis import basis_in_words
 from policyfactory.evaluate.gate import gate_in_words, gated, headed, replay_logs
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
+from policyfactory.fidelity.words import verdict_of
 from policyfactory.learn.choice import KEPT_GAIN, QUANTILES, ByReplicas, Choice, Tested
 from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Compared, Rival
 from policyfactory.learn.files import KEPT, POLICY, PREDICTED, check_folder, earlier_files, write_rivals
@@ -88,6 +90,8 @@ def learn(
         If an option is outside its limits.
     WorkloadError
         If the log is too short, or cannot be used.
+    EvaluationError
+        If the log's replay on its site is far from the record, and it is not to go on ``anyway``.
     OutputError
         If the folder holds a learned policy, or cannot be written.
     """
@@ -198,7 +202,16 @@ class _Learning(Quarters):
             self.options.site,
             *self.reading_in_full(),
         )
-        self.gate = replay_logs(self.rules, {self.log.name: self.read}, self.progress.warning).get(self.log.name)
+        counter = functools.partial(self.progress.counter, "replayed, %", "jobs/s")
+        found = replay_logs(self.rules, {self.log.name: self.read}, self.progress.warning, counter)
+        self.gate = found.get(self.log.name)
+        if self.gate is not None and self.gate.light == "far" and not self.options.anyway:
+            words = " ".join(verdict_of(self.gate).sentences)
+            raise EvaluationError(
+                f"{self.log.path}: the replay on {self.options.site} is far from the record, so nothing was learned. "
+                f"{words} Correct the site file (policyfactory site replay says more), or go on all the same with "
+                "--anyway"
+            )
 
     def _predictor(self, winner: Rival) -> Forests | None:
         """Return the model that the choice needs from the end of the log on."""

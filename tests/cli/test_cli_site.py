@@ -9,6 +9,7 @@ import pytest
 
 from commands import Run
 from naive.logs import text_of
+from policyfactory.cli.exits import DESCRIBING, RULE
 from policyfactory.core.artefact import sha256_file
 from policyfactory.site.file import read_site
 
@@ -117,8 +118,8 @@ def test_jobs_that_fit_are_counted_and_others_named(run: Run, tmp_path: Path) ->
     assert "another cluster" not in done.stderr
     (tmp_path / "t.toml").write_text(SMALL.replace("[1-4]", "1").replace("cores = 8", "cores = 2"))
     words = ("site", "check", "log.swf", "t.toml", "--processors", 128, "--force-processors")
-    assert "most jobs do not fit (10 of 10): is this log of another cluster than t?" in run(*words).stderr
-    assert json.loads(run(*words, "--json").stdout)["other_cluster"] is True
+    assert "most jobs do not fit (10 of 10): is this log of another cluster than t?" in run(*words, code=1).stderr
+    assert json.loads(run(*words, "--json", code=1).stdout)["other_cluster"] is True
 
 
 def _replayed_log(tmp_path: Path, wait: int) -> None:
@@ -153,7 +154,7 @@ def test_a_log_is_replayed_as_it_was(run: Run, tmp_path: Path) -> None:
 
 def test_what_is_assumed_of_the_jobs_is_said_and_counts(run: Run, tmp_path: Path) -> None:
     _replayed_log(tmp_path, 1)
-    done = run("site", "check", "log.swf", "s.toml", "--assume", "n=5")
+    done = run("site", "check", "log.swf", "s.toml", "--assume", "n=5", code=1)
     assert "nodes 5, and partition batch allows 4" in done.stdout
     assert "assumed n=5 for 200 of 200 jobs, of which the log does not say it" in done.stderr
     assert "do not say their nodes" in run("site", "check", "log.swf", "s.toml").stdout
@@ -166,12 +167,53 @@ def test_what_is_assumed_of_the_jobs_is_said_and_counts(run: Run, tmp_path: Path
 
 def test_a_replay_that_is_far_says_what_lacks(run: Run, tmp_path: Path) -> None:
     _replayed_log(tmp_path, 5000)
-    done = run("site", "replay", "log.swf", "s.toml")
+    done = run("site", "replay", "log.swf", "s.toml", code=1)
     assert "Not to be trusted here" in done.stdout
     assert "of the time that jobs waited, their partition had enough idle cores for them" in done.stdout
     assert "add --output DIR for a page with pictures" in done.stderr
     few = run("site", "replay", "log.swf", "s.toml", "--to", "1h").stdout
     assert "Only 54 jobs can be compared, and 100 are asked for" in few
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("site", "replay", "log.swf", "s.toml"),
+        ("site", "replay", "log.swf", "s.toml", "--json"),
+        ("evaluate", "log.swf", "--site", "s.toml", "--policies", "FCFS,SAF"),
+        ("evaluate", "log.swf", "--site", "s.toml", "--policies", "FCFS,SAF", "--json"),
+        ("learn", "log.swf", "--site", "s.toml"),
+        ("site", "check", "log.swf", "s.toml"),
+    ],
+    ids=" ".join,
+)
+def test_the_exit_code_says_whether_the_site_describes_the_log(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    # What is compared with the record is far from it; of site check the jobs fit, and do not.
+    _replayed_log(tmp_path, 5000)
+    if words[1] == "check":
+        run(*words)
+        (tmp_path / "s.toml").write_text(SMALL.replace("[1-4]", "1").replace("cores = 8", "cores = 2"))
+    run(*words, code=1)
+    if words[0] != "learn" and words[1] != "check":
+        _replayed_log(tmp_path, 1)
+        run(*words)
+    run(*words[:-1], words[-1], "--preset", "none-such", code=2)
+
+
+def test_the_rule_of_exit_codes_is_in_the_help_of_each(run: Run) -> None:
+    for command in DESCRIBING:
+        assert " ".join(RULE.split()) in " ".join(run(*command.split(), "--help").stdout.replace("│", " ").split())
+
+
+def test_learning_stops_after_a_replay_that_is_far(run: Run, tmp_path: Path) -> None:
+    _replayed_log(tmp_path, 5000)
+    done = run("learn", "log.swf", "--site", "s.toml", "--output", "out", code=1)
+    assert "the replay on s.toml is far from the record, so nothing was learned" in done.stderr
+    assert "go on all the same with --anyway" in done.stderr
+    assert "2/" not in done.stdout
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_log_that_cannot_be_replayed_is_refused(run: Run, tmp_path: Path) -> None:
