@@ -115,8 +115,10 @@ class NumberFormat:
 
     def _text(self, value: float, least: int) -> str:
         shown = value / self.scale.divisor
-        how = {"decimals": self.decimals, "least": least, "digits": self.digits, "most": self.scale.most}
-        return number_text(shown, signed=self.signed, **how)
+        most = self.scale.most
+        return number_text(
+            shown, signed=self.signed, decimals=self.decimals, least=least, digits=self.digits, most=most
+        )
 
 
 def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
