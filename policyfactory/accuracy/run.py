@@ -16,6 +16,7 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import changed
+from policyfactory.core.units import DAY
 from policyfactory.engine.guesses import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, Ended, guesses
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.predict.features import NAMES, known_of, requests_of
@@ -101,9 +102,11 @@ def predict(
     workload = _without(workload, leave_out)
     options = dataclasses.replace(options, renew_s=0.0)
     prepared = prepare(workload, Rules())
+    if forests is None:
+        _check_length(prepared, options)
     foreseen = run_predicted(prepared, policy, Predictor(options, forests), tail=True, follow=progress)
     if forests is None and not foreseen.trainings:
-        raise _too_short(prepared, foreseen, options)
+        raise _too_short(prepared, foreseen.start, options)
     # What is in the model already is no prediction.
     seen = isinstance(model, Path | str) and digest_of_jobs(model) == workload.sha256()
     found = Predicted(prepared.workload, policy, options, **_beside(prepared, foreseen, forests), seen=seen)
@@ -132,14 +135,24 @@ def _without(workload: Workload, names: Sequence[str]) -> Workload:
     return dataclasses.replace(workload, attributes=attributes.without(names)) if names else workload
 
 
-def _too_short(prepared: Prepared, foreseen: Foreseen, options: PredictorOptions) -> EvaluationError:
+def _check_length(prepared: Prepared, options: PredictorOptions) -> None:
+    """Refuse, before it is simulated, a log that is too short even if no job waits."""
+    submit = prepared.workload.submit
+    if not len(submit):
+        return
+    ended = int((submit + prepared.run_time <= submit[-1]).sum())
+    if ended < options.least or submit[-1] - submit[0] < options.first_days * DAY * prepared.workload.ticks:
+        raise _too_short(prepared, submit, options)
+
+
+def _too_short(prepared: Prepared, start: Int64Array, options: PredictorOptions) -> EvaluationError:
     workload = prepared.workload
     last = int(workload.submit[-1])
-    ended = int((foreseen.start + prepared.run_time <= last).sum())
-    days = (last - int(workload.submit[0])) / workload.ticks / 86_400
+    ended = int((start + prepared.run_time <= last).sum())
+    days = (last - int(workload.submit[0])) / workload.ticks / DAY
     return EvaluationError(
-        f"{workload.name}: nothing could be trained: when its last job is submitted, after {days:.1f} days, {ended:,} "
-        f"of its {len(workload):,} jobs have ended, and the first training takes {options.least:,} after "
+        f"{workload.name}: nothing could be trained: when its last job is submitted, after {days:.1f} days, at most "
+        f"{ended:,} of its {len(workload):,} jobs have ended, and the first training takes {options.least:,} after "
         f"{options.first_days:g} days; give a longer log, lower --least or --first-days, or a model (--model)"
     )
 

@@ -116,10 +116,9 @@ def learn(
     from policyfactory.learn.files import STEPS
     from policyfactory.learn.run import learn as learn_policy
 
-    if options.judged_under_slurm:
-        note_compiling()
+    first = note_compiling if options.judged_under_slurm else lambda: None
     begin = time.monotonic()
-    with Screen(None if verbose else STEPS) as screen:
+    with Screen(None if verbose else STEPS, first) as screen:
         learned = learn_policy(log, options, output=output, overwrite=overwrite, workers=who, progress=screen)
     _close(learned, output, log)
     shown = "" if verbose else f", {STEPS}: all tables"

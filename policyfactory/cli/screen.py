@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -35,10 +35,12 @@ class Screen(Progress):
     ----------
     tables : str, optional
         Name of the file of the folder of results that gets the tables; without it they are printed.
+    first : callable, optional
+        Called before the first step, behind what is refused.
     """
 
-    def __init__(self, tables: str | None = None) -> None:
-        self._name = tables
+    def __init__(self, tables: str | None = None, first: Callable[[], None] = lambda: None) -> None:
+        self._name, self._first = tables, first
         self._tables: Path | None = None
         self._step: Step | None = None
         # Steps whose heads are not in the file yet: one that gives nothing makes none.
@@ -65,6 +67,8 @@ class Screen(Progress):
     def begin(self, step: Step) -> None:
         """Print the head of a step."""
         self._stop()
+        if self._step is None:
+            self._first()
         self._step = step
         self._heads.append(step)
         _head(step)

@@ -20,7 +20,7 @@ from policyfactory.core.version import __version__
 from policyfactory.export.advice import gaming, renewal, starvation
 from policyfactory.export.compressed import Made, make_with_few_ties
 from policyfactory.export.content import Site
-from policyfactory.export.exported import Exported, claim, earlier_files, write_files
+from policyfactory.export.exported import Exported, claim, earlier_files, places, write_files
 from policyfactory.export.expressible import NO_THRESHOLD, left_out, prepare
 from policyfactory.export.foresight import site_predictions
 from policyfactory.export.options import ExportOptions
@@ -120,6 +120,7 @@ class _Work:
             self._advise if target.name not in _PROGRAMS else None,
         )
         self.advice: list[str] = []
+        self._refused = False
         if options.log_only and not target.name.startswith("slurm-"):
             raise UsageError(f"--log-only: {target.name} cannot log without acting; the targets for Slurm can")
         if options.slurm and not target.name.startswith("slurm-"):
@@ -131,10 +132,9 @@ class _Work:
 
     def run(self, output: Path | None, *, overwrite: bool) -> Exported:
         """Make the files, write them where an output is named, and say what must be known of them."""
+        self._refuse(output, overwrite=overwrite)
         done = make_with_few_ties(self.target, self.model, self.site)
         made, options = done.export, self.options
-        if options.weight is not None and made.scale is None:
-            raise UsageError(f"--weight: {self.target.name} makes no whole numbers of the scores of {self.policy.name}")
         if isinstance(options.workload, Path | str) and made.install and not self.drawn:
             from policyfactory.workload.swf.files import read_swf
 
@@ -165,8 +165,19 @@ class _Work:
             self.options.log_only,
         )
 
+    def _refuse(self, output: Path | None, *, overwrite: bool) -> None:
+        """Refuse what cannot be made or written, before the waits under the formula are simulated."""
+        made = self.target.make(self.model, self.site)
+        if self.options.weight is not None and made.scale is None:
+            raise UsageError(f"--weight: {self.target.name} makes no whole numbers of the scores of {self.policy.name}")
+        if output is not None:
+            places(made, self.target.name, output, overwrite=overwrite)
+        self._refused = True
+
     def _advise(self, policy: Policy, scale: Scale | None) -> list[str]:
         """Return what must be known before the formula orders a queue; kept for what is printed."""
+        if not self._refused:
+            return []
         sentences = (
             renewal(policy, scale, self.begin, self.life),
             self._starvation,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from policyfactory.export.queue import Queue
     from policyfactory.policy.scale import Scale
 
-__all__ = ["Exported", "claim", "earlier_files", "write_files"]
+__all__ = ["Exported", "claim", "earlier_files", "places", "write_files"]
 
 # Of a folder, and of a file, that are looked at for an earlier export.
 _MOST_FILES = 1000
@@ -144,6 +144,19 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
     OutputError
         If a file is there already, or cannot be written.
     """
+    paths, files = places(made, target, output, overwrite=overwrite)
+    if len(made.files) > 1:
+        check_directory(output)
+    with together():
+        for path, file in zip(paths, files, strict=True):
+            if len(paths) > 1:
+                check_file(path, "more files")
+            atomic_write(path, file.text, executable=file.executable)
+    return paths
+
+
+def places(made: Export, target: str, output: Path, *, overwrite: bool = False) -> tuple[list[Path], list[File]]:
+    """Return where the files of an export go, and these; parameters and errors are those of `write_files`."""
     if len(made.files) > 1 or output.is_dir():
         if output.exists() and not output.is_dir():
             raise OutputError(f"{output}: is a file, and {target} has {len(made.files)} files; name a folder")
@@ -157,14 +170,7 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
         paths.append(paths[0].with_name(name))
         files.append(made.uninstall)
     refuse_earlier(*paths, overwrite=overwrite)
-    if len(made.files) > 1:
-        check_directory(output)
-    with together():
-        for path, file in zip(paths, files, strict=True):
-            if len(paths) > 1:
-                check_file(path, "more files")
-            atomic_write(path, file.text, executable=file.executable)
-    return paths
+    return paths, files
 
 
 def earlier_files(folder: Path, written: list[Path]) -> list[str]:

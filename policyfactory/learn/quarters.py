@@ -32,7 +32,7 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.replicas import too_few_weeks
 from policyfactory.workload.swf.files import format_swf, log_name, write_swf
 from policyfactory.workload.swf.log import SwfLog
-from policyfactory.workload.windows import parse_windows
+from policyfactory.workload.windows import cut, parse_windows
 
 __all__ = ["Quarters"]
 
@@ -119,12 +119,8 @@ class Quarters(Stages):
         log, dropped = in_order(self.log)
         if dropped:
             self.progress.warning(f"{dropped:,} jobs without a submit time were left out")
-        half, quarter = len(log) // 2, len(log) // 4
-        # Unless the parts are cut into windows, all that came before is simulated with them.
-        before = quarter if self.windows else 0
-        bounds = {"training": (0, quarter), "choosing": (before, half - before), "test": (half, None)}
         parts = {}
-        for name, (skip, jobs) in bounds.items():
+        for name, (skip, jobs) in self._bounds(log).items():
             path = self.place(f"{self.log.name}-{name}.swf")
             words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
             self.begin(_TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite")
@@ -140,6 +136,27 @@ class Quarters(Stages):
             self.edges = kept[0], kept[1]
             self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1]}
         return parts
+
+    def _bounds(self, log: SwfLog) -> dict[str, tuple[int, int | None]]:
+        """Return how many jobs of a log in order are before each part, and how many are in it (None: all others)."""
+        half, quarter = len(log) // 2, len(log) // 4
+        # Unless the parts are cut into windows, all that came before is simulated with them.
+        before = quarter if self.windows else 0
+        return {"training": (0, quarter), "choosing": (before, half - before), "test": (half, None)}
+
+    def check_windows(self) -> None:
+        """Refuse windows that the parts to choose by and to test on do not have, before any work.
+
+        Raises
+        ------
+        WorkloadError
+            If one of them is too short.
+        """
+        log, _ = in_order(self.log)
+        for name, (skip, jobs) in self._bounds(log).items():
+            if self.windows and name != "training":
+                part = dataclasses.replace(cut_between(log, skip=skip, jobs=jobs), name=f"{log.name}-{name}")
+                cut(self.workload_of(part), self.windows)
 
     def dated(self, rivals: list[Rival]) -> list[Rival]:
         """Let r count from the first day of the log in the rivals that have it.

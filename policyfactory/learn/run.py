@@ -126,6 +126,7 @@ class _Learning(Quarters):
     def run(self) -> Learned:
         """Take all steps."""
         self.warn()
+        self.check_windows()
         self._replay()
         options, parts = self.options, self.cut()
         if short := self.too_short():
