@@ -90,6 +90,8 @@ def predict(
         show_sections([section for section in sections_of(found) if section.name != IN_FULL])
     if found.seen:
         warn(f"{model}: {SEEN[0].lower()}{SEEN[1:]}")
+    if found.workload.cleaning.warning:
+        warn(found.workload.cleaning.warning)
     for text in found.missing:
         if text.startswith(_USERS):
             warn(f"{log} does not say its {text}")

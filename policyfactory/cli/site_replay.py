@@ -16,7 +16,7 @@ from policyfactory.cli.learning_options import READING
 from policyfactory.cli.review_output import OutputOption, OverwriteOption, refuse_to_replace, show, write
 from policyfactory.core.artefact import dump_json
 from policyfactory.evaluate.plain import OPTIONS
-from policyfactory.report.terminal import console, note, progress
+from policyfactory.report.terminal import console, note, progress, warn
 
 if TYPE_CHECKING:
     from policyfactory.workload.jobs import Workload
@@ -98,6 +98,8 @@ def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
 
 
 def note_assumed(workload: Workload) -> None:
-    """Say what was assumed of the jobs (``--assume``)."""
+    """Say what was assumed of the jobs (``--assume``), and first if most of the log's were dropped."""
+    if workload.cleaning.warning:
+        warn(workload.cleaning.warning)
     for text in () if workload.requests is None else workload.requests.assumed:
         note(text)

@@ -232,6 +232,8 @@ class Quarters(Stages):
 
     def warn(self) -> None:
         """Say beforehand what weakens the result."""
+        if self.read.cleaning.warning:
+            self.progress.warning(self.read.cleaning.warning)
         if self.left_out:
             self.progress.warning(self.left_out)
         for sentence in self.windows_too_short():

@@ -84,6 +84,19 @@ class CleaningReport:
         """Jobs in the file that are not kept."""
         return self.read - self.kept
 
+    @property
+    def warning(self) -> str:
+        """That most jobs were dropped, and for what; empty if they were not."""
+        if 2 * self.dropped <= self.read:
+            return ""
+        most = max((step for step in self.steps if step.action == "dropped"), key=lambda step: step.jobs, default=None)
+        why = "" if most is None else f", {most.jobs:,} of them for: {most.what}"
+        return f"most jobs of {printable(self.source, 300)} were dropped, {self.dropped:,} of {self.read:,}{why}"
+
+    @property
+    def _first(self) -> str:
+        return f"{self.warning}. " if self.warning else ""
+
     def counts(self, action: str) -> int:
         """Return the sum of the jobs of all steps with ``action``."""
         return sum(step.jobs for step in self.steps if step.action == action)
@@ -96,8 +109,8 @@ class CleaningReport:
         reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
         dropped = f"; dropped: {', '.join(reasons)}" if reasons else ""
         return (
-            f"{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, preset "
-            f"{self.preset}, {self.machine:,} processors){dropped}"
+            f"{self._first}{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, "
+            f"preset {self.preset}, {self.machine:,} processors){dropped}"
         )
 
     def rows(self) -> list[list[str]]:
@@ -117,9 +130,9 @@ class CleaningReport:
     def totals(self) -> str:
         """Return the totals and the time base in words."""
         return (
-            f"{self.read:,} jobs read, {self.dropped:,} dropped, {self.kept:,} kept; machine of {self.machine:,} "
-            f"processors ({self.machine_source}); times count from the first job kept, {self.shift:,} s "
-            f"({format_duration(self.shift)}) after the file's 0"
+            f"{self._first}{self.read:,} jobs read, {self.dropped:,} dropped, {self.kept:,} kept; machine of "
+            f"{self.machine:,} processors ({self.machine_source}); times count from the first job kept, "
+            f"{self.shift:,} s ({format_duration(self.shift)}) after the file's 0"
         )
 
     def as_dict(self) -> dict[str, Any]:

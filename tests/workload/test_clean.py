@@ -467,3 +467,15 @@ def test_rlschedulers_filter_reads_a_log_as_its_program_does() -> None:
         "run time 0": ("dropped", 1, 3),
         "no run time, 10 s taken": ("changed", 1, 2),
     }
+
+
+def test_a_log_of_which_most_jobs_are_dropped_says_so_first() -> None:
+    good, bad = {"run_time": 30, "requested_time": 60}, {"run_time": -1, "requested_time": 60}
+    report = clean(log_of([{**(good if n < 4 else bad), "submit": n, "allocated": 2} for n in range(10)])).cleaning
+    first = "most jobs of test.swf were dropped, 6 of 10, 6 of them for: no run time"
+    assert report.warning.startswith(first)
+    assert report.summary().startswith(first)
+    assert report.totals().startswith(first)
+    half = clean(log_of([{**(good if n < 5 else bad), "submit": n, "allocated": 2} for n in range(10)])).cleaning
+    assert half.warning == ""
+    assert half.totals().startswith("10 jobs read, 5 dropped")
