@@ -155,7 +155,7 @@ def test_a_preview_shows_who_moves(run, tmp_path: Path) -> None:
 
 
 def test_a_preview_on_a_narrow_screen_cuts_no_number(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyfactory.report.terminal._PIPED_WIDTH", 60)
+    monkeypatch.setattr("policyfactory.report.terminal._PIPED_WIDTH", 80)
     (tmp_path / "queue.csv").write_text(QUEUE)
     wide = json.loads(run("export", "SAF", "--preview", "queue.csv", "--json").stdout)
     lines = run("export", "SAF", "--preview", "queue.csv").stdout.splitlines()
