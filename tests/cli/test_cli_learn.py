@@ -26,17 +26,17 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")
     done = run("learn", "log.swf", "--output", "my folder", *few)
     folder = tmp_path / "my folder"
-    # The first quarter, the first three quarters, and the last, in the log's order.
+    # The first quarter, the first half, and the second, in the log's order.
     numbers = [read_swf(folder / f"log-{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
-    assert [len(part) for part in numbers] == [650, 975, 325]
-    assert numbers[0] == numbers[1][:650]
+    assert [len(part) for part in numbers] == [325, 650, 650]
+    assert numbers[0] == numbers[1][:325]
     assert numbers[1] + numbers[2] == read_swf(tmp_path / "log.swf").job_id.tolist()
-    # Of the second, the second quarter is measured; of the whole log, the last.
+    # Of the first half its second quarter is measured; of the whole log its second half.
     jobs = [
         json.loads((folder / part / "evaluation.json").read_text())["protocol"]["experiments"][0]["cases"][0]["jobs"]
         for part in ("choosing", "test")
     ]
-    assert jobs == [325, 325]
+    assert jobs == [325, 650]
     # The choice is that of the second part; the evidence is from the third.
     chosen = load_model(folder / "policy.json").policy.name
     choosing, test = (json.loads((folder / part / "evaluation.json").read_text()) for part in ("choosing", "test"))
