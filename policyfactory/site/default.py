@@ -27,7 +27,8 @@ _NAME = "assumed"
 def site_of(workload: Workload) -> Site:
     """Return the site that is assumed of a log: one partition with the log's processors, and Slurm's defaults.
 
-    Where at least half of the jobs say how many nodes they ask for, nodes are as large as the jobs need them. Else a
+    Where of at least half of the jobs it is known how many nodes they ask for or had, nodes are as large as that needs
+    them. Else a
     node has the largest number of processors, up to 256, that divides the machine and in whose multiples at least 92 %
     of all processors are asked for. Jobs get whole nodes where at least 92 % of them ask for such multiples. There are
     no more than 8,192 nodes, unless a job asks for more.
@@ -42,12 +43,13 @@ def site_of(workload: Workload) -> Site:
     Site
         ``assumed`` says in a sentence what it has.
     """
-    said = Requests.unknown(len(workload)).nodes if workload.requests is None else workload.requests.nodes
+    requests = workload.requests or Requests.unknown(len(workload))
+    said = np.where(requests.nodes > 0, requests.nodes, requests.allocated_nodes)
     named, least = said > 0, 1
     if 2 * int(named.sum()) >= max(len(workload), 1):
         cores = int((-(-workload.processors[named] // said[named])).max())
-        least = int(said.max())
-        why = "as large as the nodes that jobs ask for must be"
+        least = max(int(requests.nodes.max()), 1)
+        why = "as large as the nodes that jobs ask for or had must be"
     else:
         cores = _cores_of_a_node(workload)
         why = "nearly all processors are asked for in multiples of it" if cores > 1 else "jobs have no common size"

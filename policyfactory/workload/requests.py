@@ -19,7 +19,7 @@ __all__ = ["COLUMNS", "NAMED", "Requests"]
 NAMED = {"partition": "partition", "qos": "qos", "account": "account", "user_name": "user"}
 # What the 18 fields of a plain log say, which its digest has never had.
 _PLAIN = ("partition", "memory")
-_LATER = ("array", "array_limit")
+_LATER = ("array", "array_limit", "allocated_nodes")
 _NONE = np.empty(0, dtype=np.int64)  # stands for a column that was not given
 
 
@@ -46,6 +46,8 @@ class Requests:
     array, array_limit : array
         A number that the tasks of one job array share, and how many of them may run at once, at least 1; both -1 where
         no limit is known.
+    allocated_nodes : array
+        Nodes that it had, at least 1, where ``nodes`` is not known: they show how large nodes are.
     names : mapping of str to tuple of str
         The names; a key may be absent where nothing is named.
     assumed : tuple of str
@@ -69,11 +71,12 @@ class Requests:
     user_name: Int64Array
     array: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     array_limit: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    allocated_nodes: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("array", "array_limit"):
+        for name in _LATER:
             if getattr(self, name) is _NONE:
                 object.__setattr__(self, name, np.full(np.shape(self.nodes), -1, dtype=np.int64))
         for name in COLUMNS:
@@ -110,7 +113,7 @@ class Requests:
             most = len(self.names.get(NAMED[name], ())) - 1
             expected = f"the place of one of {most + 1} names, or -1 (not known)"
         wrong = column < -1
-        if name in {"nodes", "array_limit"}:
+        if name in {"nodes", "array_limit", "allocated_nodes"}:
             wrong |= column == 0
             expected = "at least 1, or -1 (not known)"
         if most is not None and greatest > most:

@@ -108,6 +108,8 @@ class _Log:
             record.end = None
         if record.state is State.pending:
             record.start = None
+        if (record.allocated_nodes or 0) <= 0:
+            record.requested_nodes = None
         nothing = record.allocated_nodes == 0 or (
             "allocated_tres" in self.columns.place and not values["allocated_tres"]
         )

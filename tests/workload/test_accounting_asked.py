@@ -8,6 +8,7 @@ import pytest
 
 from accounting_logs import COLUMNS, T0, UTC, imported, job, sacct_text, waiting
 from commands import Run, runner
+from policyfactory.site.default import site_of
 from policyfactory.workload.accounting import pbs_fields
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.slurm import array_limit, asks_for_nodes, depends_on, tres_gpus, tres_memory
@@ -15,6 +16,7 @@ from policyfactory.workload.accounting.to_swf import Labels
 from policyfactory.workload.clean import read
 from policyfactory.workload.requests import Requests
 from policyfactory.workload.swf.files import write_swf
+from policyfactory.workload.swf.log import log_of_workload
 
 
 @pytest.fixture
@@ -118,6 +120,39 @@ def test_the_new_log_keeps_what_jobs_asked_for(tmp_path: Path) -> None:
     assert [asked.name_of("user_name", row) for row in range(3)] == ["ann", "bela", "ann"]
 
 
+def test_the_nodes_of_a_job_that_had_more_than_the_least_are_not_known(tmp_path: Path) -> None:
+    # sbatch -n 16, -N 4, -N 2-4 on nodes of four cores, and -n 3.
+    jobs = [
+        job(1, ReqNodes=1, AllocNodes=4, AllocCPUS=16, ReqCPUS=16, ReqTRES="cpu=16,node=1"),
+        job(2, 1, ReqNodes=4, AllocNodes=4, AllocCPUS=16, ReqCPUS=16, ReqTRES="cpu=16,node=4"),
+        job(3, 2, ReqNodes=2, AllocNodes=3, ReqTRES="cpu=4,node=2"),
+        job(4, 3, ReqNodes=1, AllocNodes=1, AllocCPUS=3, ReqCPUS=3, ReqTRES="cpu=3,node=1"),
+    ]
+    done = imported(tmp_path, *jobs)
+    asked = requests_of(done, tmp_path / "log.swf")
+    assert asked.nodes.tolist() == [-1, 4, -1, 1]
+    assert asked.allocated_nodes.tolist() == [4, -1, 3, -1]
+    what = "jobs that had more nodes than the least that they asked for: how many they wanted is not known"
+    assert [(step.count, step.first_job) for step in done.report.steps if step.what == what] == [(2, "1")]
+    # ReqTRES has the same minimum.
+    without = imported(tmp_path, *(one | {"ReqNodes": ""} for one in jobs))
+    assert without.log.extra["nodes"].tolist() == [-1, 4, -1, 1]
+    site = site_of(read(tmp_path / "log.swf", processors=16, force_processors=True))
+    assert [(group.names, group.cores) for group in site.nodes] == [("n[1-4]", 4)]
+    again = log_of_workload(read(tmp_path / "log.swf"))
+    assert again.extra["allocated_nodes"].tolist() == [4, -1, 3, -1]
+
+
+def test_without_the_nodes_that_jobs_had_those_asked_for_are_not_known(tmp_path: Path) -> None:
+    hidden = {"AllocNodes": "", "NNodes": ""}
+    done = imported(tmp_path, job(1, ReqNodes=1, **hidden), job(2, 1, ReqNodes=3, **hidden))
+    assert "nodes" not in done.log.extra
+    assert done.report.lacking[0].startswith("the log has no nodes asked for (sacct: ReqNodes and AllocNodes")
+    # One node is all that a job can have asked for that had one; of others the nodes they had say nothing.
+    only = [job(number, number, ReqNodes="", ReqTRES="cpu=4", AllocNodes=number) for number in (1, 2)]
+    assert imported(tmp_path, *only).log.extra["nodes"].tolist() == [1, -1]
+
+
 def test_an_anonymous_log_keeps_the_numbers_and_no_names(tmp_path: Path) -> None:
     done = imported(
         tmp_path, job(1, Partition="a"), job(2, 1, Partition="b", Account="x"), labels=Labels(anonymous=True)
@@ -140,7 +175,15 @@ def test_what_the_log_lacks_is_said_with_its_price(tmp_path: Path, run: Run) -> 
     lacking = [text.partition(" (")[0] for text in done.report.lacking]
     assert lacking == [
         f"the log has no {what}"
-        for what in ("nodes", "memory", "GPUs", "eligible times", "partitions", "qualities of service", "accounts")
+        for what in (
+            "nodes asked for",
+            "memory",
+            "GPUs",
+            "eligible times",
+            "partitions",
+            "qualities of service",
+            "accounts",
+        )
     ]
     assert done.log.extra == {}
     shown = run("workload", "import", path, "--time-zone", "UTC")

@@ -97,6 +97,9 @@ def test_the_limit_of_an_array_is_in_the_record_of_one_task() -> None:
 def test_zero_is_no_time_and_no_list_is_no_processor() -> None:
     waits = record_of(time__start=0, time__end=0, state__current="PENDING", tres__allocated=[], allocation_nodes=0)
     assert (waits.start, waits.end, waits.allocated, waits.allocated_nodes) == (None, None, 0, 0)
+    # The least that it asked for: nothing shows yet whether it wants more.
+    assert waits.requested_nodes is None
+    assert record_of().requested_nodes == 1
 
 
 def test_a_submit_line_shows_what_was_asked_for() -> None:

@@ -100,7 +100,7 @@ def test_components_of_a_het_job_are_one_job(tmp_path: Path) -> None:
     # The peak counts its processors once.
     assert imported(tmp_path, *parts).report.machine == 6
     nodes = imported(tmp_path, *parts, unit="nodes")
-    assert column(nodes, "allocated", "requested") == [(3, 2)]
+    assert column(nodes, "allocated", "requested") == [(3, -1)]
 
 
 def test_a_het_job_of_which_one_part_has_no_limit_has_none(tmp_path: Path) -> None:
@@ -281,7 +281,8 @@ def test_jobs_are_chosen_by_when_they_were_submitted(tmp_path: Path) -> None:
 
 def test_nodes_can_be_the_unit(tmp_path: Path) -> None:
     done = imported(tmp_path, job(1, AllocNodes=3, ReqNodes=2, AllocCPUS=48), unit="nodes")
-    assert column(done, "allocated", "requested") == [(3, 2)]
+    # Two is the least that it asked for, and it may have asked for more.
+    assert column(done, "allocated", "requested") == [(3, -1)]
     assert done.log.header.nodes == done.log.header.processors == 3
     assert counts_nodes(parse_header(list(done.log.header.lines)))
     assert not counts_nodes(imported(tmp_path, job(1)).log.header)

@@ -11,8 +11,8 @@ __all__ = ["LACKING", "after_of", "extra_of", "lacking"]
 
 # What it costs that no record has a column: the further field, or field 17, and the words.
 LACKING: dict[str, str] = {
-    "nodes": "nodes (sacct: ReqNodes or ReqTRES; PBS: nodect): formulas that read n need --assume n=..., and jobs that "
-    "take whole nodes are simulated by their processors",
+    "nodes": "nodes asked for (sacct: ReqNodes and AllocNodes; PBS: nodect): formulas that read n need --assume n=..., "
+    "and jobs that take whole nodes are simulated by their processors",
     "memory_mb": "memory (sacct: ReqTRES; PBS: mem or select): formulas that read mem need --assume mem=..., and the "
     "simulation shows no waits for memory",
     "gpus": "GPUs (sacct: gres/gpu in ReqTRES, which needs AccountingStorageTRES=gres/gpu; PBS: ngpus): if the cluster "
@@ -38,14 +38,14 @@ def extra_of(jobs: ImportedJobs, begins: int, qos: Column, account: Column) -> d
         Numbers of the quality of service and account of each job, -1 for none.
     """
     table, rows = jobs.table, jobs.rows
-    nodes = table.requested_nodes[rows]
+    asked, had = table.requested_nodes[rows], table.allocated_nodes[rows]
     # Where nobody asks for a GPU the log may not count them at all.
     gpus = table.gpus[rows]
     # Not before its submission, nor after its start: a requeued job has become eligible again.
     latest = np.where(table.start[rows] >= 0, table.start[rows], np.iinfo(np.int64).max)
     eligible = np.minimum(np.maximum(table.eligible[rows], table.submit[rows]), latest) - begins
     columns = {
-        "nodes": np.where(nodes > 0, nodes, table.allocated_nodes[rows]),
+        "nodes": np.where(asked > 0, asked, -1),
         "memory_mb": table.memory[rows],
         "gpus": gpus if (gpus > 0).any() else np.full(len(rows), -1, dtype=np.int64),
         "exclusive": table.exclusive[rows],
@@ -54,7 +54,7 @@ def extra_of(jobs: ImportedJobs, begins: int, qos: Column, account: Column) -> d
         "account": account,
     }
     columns["array"], columns["array_limit"] = _arrays(jobs)
-    columns["nodes"] = np.where(columns["nodes"] > 0, columns["nodes"], -1)
+    columns["allocated_nodes"] = np.where((asked <= 0) & (had > 0), had, -1)
     return {name: column for name, column in columns.items() if (column >= 0).any()}
 
 

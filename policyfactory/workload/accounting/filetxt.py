@@ -120,7 +120,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         limit_kind=kind,
         requested=tres(fields.get("tres", ""), "cpu"),
         allocated=processors,
-        requested_nodes=tres(fields.get("tres", ""), "node"),
+        requested_nodes=tres(fields.get("tres", ""), "node") if nodes and processors else None,
         allocated_nodes=nodes,
         memory=tres_memory(fields.get("tres", "")),
         gpus=tres_gpus(fields.get("tres", "")),

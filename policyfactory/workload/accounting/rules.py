@@ -92,6 +92,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     _not_over(sieve)
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
+    _nodes(sieve)
     requested, allocated = _sizes(sieve, rules.unit, started)
     _impossible(sieve, started)
     recorded_limit = table.limit.copy()
@@ -173,6 +174,20 @@ def _started(sieve: Sieve, *, keep: bool) -> Mask:
         sieve.drop(never & cancelled, "jobs cancelled before they started", why)
         sieve.drop(never, "jobs that ended in another way before they started", why)
     return ~never
+
+
+def _nodes(sieve: Sieve) -> None:
+    """Keep a number of nodes only where it is what a job asked for: what a log has may be the least of them."""
+    table = sieve.table
+    least, had = table.requested_nodes, table.allocated_nodes
+    # A job that had one node asked for no more.
+    table.requested_nodes[(least <= 0) & (had == 1)] = 1
+    more = (least > 0) & (had > least)
+    sieve.count(
+        "kept", more, "jobs that had more nodes than the least that they asked for: how many they wanted is not known",
+        "ReqNodes is a minimum: 1 for sbatch -n 16, on however many nodes it runs",
+    )  # fmt: skip
+    table.requested_nodes[more] = -1
 
 
 def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:

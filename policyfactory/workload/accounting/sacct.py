@@ -189,6 +189,8 @@ def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:
     pending = numbers["state"] == State.pending
     numbers["end"][pending | (numbers["state"] == State.running)] = _NONE
     numbers["start"][pending] = _NONE
+    # ReqNodes is a minimum, and only the nodes that a job had show whether it wanted more.
+    numbers["requested_nodes"][numbers["allocated_nodes"] <= 0] = _NONE
     nothing = numbers["allocated_nodes"] == 0
     if rows.has("allocated_tres"):
         codes, texts = rows.coded("allocated_tres")

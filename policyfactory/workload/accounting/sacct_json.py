@@ -203,6 +203,7 @@ def _record(job: dict[str, Any], number: int) -> Record:
     state = state_of(current if isinstance(current, str) else _text(current[0]))
     limit, kind = _limit(time["limit"])
     nodes = _number(job.get("allocation_nodes"))
+    nodes = nodes if nodes is not None else _resource(allocated, "node") or 0
     name, group_id = _identity(job)
     requested = job["tres"]["requested"]
     names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in {"user_name", "after"}}
@@ -219,8 +220,9 @@ def _record(job: dict[str, Any], number: int) -> Record:
         limit_kind=kind,
         requested=_number((job.get("required") or {}).get("CPUs")) or _resource(requested, "cpu"),
         allocated=_resource(allocated, "cpu") or 0,
-        requested_nodes=_resource(requested, "node"),
-        allocated_nodes=nodes if nodes is not None else _resource(allocated, "node") or 0,
+        # A minimum: only the nodes that a job had show whether it wanted more.
+        requested_nodes=_resource(requested, "node") if nodes else None,
+        allocated_nodes=nodes,
         memory=_resource(requested or allocated, "mem"),
         gpus=_gpus(requested or allocated),
         state=state,

@@ -34,6 +34,7 @@ EXTRA_FIELDS: dict[str, str] = {
     "account": "account, a number",
     "array": "job array with a limit, a number that its tasks share",
     "array_limit": "tasks of the array that may run at once",
+    "allocated_nodes": "nodes that the job had, where requested nodes are not known",
 }
 # More fields are no line of a log.
 WIDEST = 64
@@ -80,10 +81,9 @@ def requests_of(
         of_all = np.where(per_processor >= 0, -(-per_processor * processors // _KB), -1)
         memory = np.where(memory >= 0, memory, of_all)
     found["memory"] = memory
-    if found["nodes"] is not unknown:
-        found["nodes"] = np.where(found["nodes"] > 0, found["nodes"], -1)
-    if found["array_limit"] is not unknown:
-        found["array_limit"] = np.where(found["array_limit"] > 0, found["array_limit"], -1)
+    for name in ("nodes", "array_limit", "allocated_nodes"):
+        if found[name] is not unknown:
+            found[name] = np.where(found[name] > 0, found[name], -1)
     found["exclusive"] = np.minimum(found["exclusive"], 1)
     eligible = found["eligible"]
     if eligible is not unknown:

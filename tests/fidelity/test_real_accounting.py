@@ -1,0 +1,48 @@
+"""The accounting of real clusters, imported as the pages say, and simulated on their own imported sites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import Run, runner
+from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.site.file import read_site
+from policyfactory.workload.clean import read
+from support import shared_path
+
+_REPORTS = {
+    "--sacctmgr": "dump.cfg",
+    "--qos": "qos.txt",
+    "--events": "events.txt",
+    "--reservations": "reservations.txt",
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command of the package; see `commands`."""
+    return runner(tmp_path, monkeypatch, capfd)
+
+
+def waits(run: Run, folder: Path, replay: str, log: str, *words: str) -> tuple[float, float]:
+    """Return the mean wait of a replay's record, and that of its jobs on the site that its cluster's files give."""
+    theirs = shared_path(f"oracles/slurm24/{replay}")
+    reports = [word for option, name in _REPORTS.items() for word in (option, theirs / name)]
+    run("site", "import", theirs / "slurm.conf", *reports, "--time-zone", "UTC", "-o", "site.toml", "--overwrite")
+    run("workload", "import", theirs / log, *words, "-o", "log.swf", "--overwrite")
+    jobs = read(folder / "log.swf")
+    start = run_slurm(jobs, read_site(folder / "site.toml")).start
+    assert (start >= 0).all()
+    return float((jobs.start - jobs.submit).mean()), float((start - jobs.submit).mean())
+
+
+# Two replays of the jobs of tasks-only by Slurm are 11 % apart themselves: the second is taken with the first.
+@pytest.mark.parametrize("replays", ["tasks-only-1", "tasks-only-1 tasks-only-2", "threads-1", "threads-2"])
+@pytest.mark.parametrize("log", ["accounting.txt", "accounting.json.gz"])
+def test_jobs_that_ask_for_tasks_alone_wait_as_long_as_they_did(
+    run: Run, tmp_path: Path, replays: str, log: str
+) -> None:
+    recorded, simulated = map(sum, zip(*(waits(run, tmp_path, replay, log) for replay in replays.split()), strict=True))
+    assert simulated == pytest.approx(recorded, rel=0.1)
