@@ -24,7 +24,8 @@ def job(number: object, submit: int = 0, start: int | None = None, run: int = 10
     """Give one line: submitted at T0 + ``submit``, begun at T0 + ``start``, ended ``run`` seconds later."""
     begun = T0 + (submit if start is None else start)
     cells: Cells = {
-        "JobIDRaw": number, "JobID": number, "UID": 1000, "GID": 100, "Account": "physics", "Partition": "batch",
+        "JobIDRaw": number, "JobID": number, "UID": 1000, "User": "ada", "GID": 100, "Account": "physics",
+        "Partition": "batch",
         "QOS": "normal", "State": "COMPLETED", "Submit": T0 + submit, "Eligible": T0 + submit, "Start": begun,
         "End": begun + run, "ElapsedRaw": run, "TimelimitRaw": 60, "ReqCPUS": 4, "AllocCPUS": 4, "ReqNodes": 1,
         "NNodes": 1, "AllocNodes": 1, "ReqTRES": "billing=4,cpu=4,mem=1000M,node=1", "Suspended": "00:00:00",

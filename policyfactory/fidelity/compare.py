@@ -151,6 +151,7 @@ def fidelity(
         else None,
         left_out,
         stopped,
+        fit.unknown,
     )
 
 

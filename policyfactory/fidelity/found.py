@@ -124,6 +124,8 @@ class Fidelity:
     itself : GroupFit or None
         All jobs, as simulated (``observed``), and simulated again with nodes that are free a second later
         (``simulated``): what chance alone makes. None: not asked for.
+    unknown : tuple of str
+        What the log does not say, of what the site limits.
     left_out : str
         Which of the jobs that never start were not simulated, since the site does not have their partition; empty if
         none.
@@ -146,6 +148,7 @@ class Fidelity:
     itself: GroupFit | None = None
     left_out: str = ""
     stopped: bool = False
+    unknown: tuple[str, ...] = ()
 
     @property
     def trusted(self) -> bool:
@@ -154,10 +157,10 @@ class Fidelity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out", "stopped", "beyond")
+        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out")
         return {
             "schema_version": 1,
-            **{name: getattr(self, name) for name in kept},
+            **{name: getattr(self, name) for name in (*kept, "stopped", "unknown", "beyond")},
             "groups": [dataclasses.asdict(one) for one in self.groups],
             "course": None if self.course is None else self.course.as_dict(),
             "reasons": [dataclasses.asdict(one) for one in self.reasons],

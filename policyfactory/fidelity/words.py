@@ -118,6 +118,8 @@ def _caveats(found: Fidelity) -> Iterator[str]:
     if found.never and found.light != "far":
         yield f"{counted(found.never, 'job')} of the record never start on this site"
         yield from filter(None, [found.left_out.rstrip(".")])
+    if found.light != "far":
+        yield from found.unknown
     others = [one for one in found.groups[1:] if one.light == "far"]
     if others and found.light == "near":
         yield "far from the record: " + ", ".join(f"{one.kind} {one.name} ({one.jobs:,} jobs)" for one in others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +16,8 @@ from policyfactory.core.arrays import Int64Array
 from policyfactory.core.text import counted, enumerated
 from policyfactory.core.units import format_duration
 from policyfactory.site.layout import Layout, lay_out
-from policyfactory.site.model import Partition, Qos, Site
+from policyfactory.site.model import Limits, Partition, Qos, Site
+from policyfactory.site.users import with_alike_users
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
@@ -124,7 +125,7 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
         tuple(rows),
         dict(kinds.most_common()),
         tuple(first),
-        tuple(_unknown(site, layout, requests, numbered=numbered)),
+        (*_unknown(site, layout, requests, numbered=numbered), *_unknown_users(site, requests, workload.user)),
     )
 
 
@@ -346,3 +347,21 @@ def _unknown(site: Site, layout: Layout, requests: Requests, *, numbered: bool) 
         if matters and missing:
             found.append(f"{missing:,} of {jobs:,} jobs do not say {what}")
     return found
+
+
+def _unknown_users(site: Site, requests: Requests, user: Int64Array) -> Iterator[str]:
+    """Give in words what a site has or limits by user, and cannot be held against jobs whose user is not known."""
+    jobs = len(requests)
+    nobody = int(((requests.user_name < 0) & (user < 0)).sum())
+    of_users = any(one.per_user != Limits() for one in site.qos) or any(
+        one.own != Limits() for one in site.associations
+    )
+    if nobody and of_users:
+        yield f"{nobody:,} of {jobs:,} jobs do not say their user, and so not the limits of each user"
+    named = with_alike_users(requests, user, site).user_name >= 0
+    unnamed = int((~named & (requests.account >= 0)).sum())
+    if unnamed and any(one.user for one in site.associations):
+        yield (
+            f"{unnamed:,} of {jobs:,} jobs do not name their user (sacct: User; workload import --user-names), and so "
+            "not the shares and limits that the site gives users by name; limits of each user count by the log's number"
+        )

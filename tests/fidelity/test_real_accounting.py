@@ -46,3 +46,12 @@ def test_jobs_that_ask_for_tasks_alone_wait_as_long_as_they_did(
 ) -> None:
     recorded, simulated = map(sum, zip(*(waits(run, tmp_path, replay, log) for replay in replays.split()), strict=True))
     assert simulated == pytest.approx(recorded, rel=0.1)
+
+
+@pytest.mark.parametrize("replay", ["share-mix-1", "share-mix-2"])
+@pytest.mark.parametrize("log", ["accounting.txt", "accounting-user.txt --user-names", "accounting.json.gz"])
+def test_limits_and_shares_of_users_hold_with_their_names_and_without(
+    run: Run, tmp_path: Path, replay: str, log: str
+) -> None:
+    recorded, simulated = waits(run, tmp_path, replay, *log.split())
+    assert simulated == pytest.approx(recorded, rel=0.1)

@@ -97,7 +97,7 @@ class Rules:
             for known, limit, group in (
                 (total, qos.total, of_qos),
                 (account, qos.per_account, [one for one in of_qos if one.job.account == job.account]),
-                (user, qos.per_user, [one for one in of_qos if one.job.user == job.user]),
+                (user, qos.per_user, [one for one in of_qos if _same_user(one.job, job)]),
             ):
                 if math.isinf(known) and len(group) >= limit.submitted:
                     return False
@@ -106,7 +106,7 @@ class Rules:
         if math.isinf(total) and any(len(self._below(present, one)) >= one.total.submitted for one in chain):
             return False
         own = self.inherited(chain, "own", "submitted") if math.isinf(min(user, account)) else math.inf
-        return not chain or len(self._below(present, chain[0])) < own
+        return not (chain and job.user) or len(self._below(present, chain[0])) < own
 
     def _of_qos(self, entries: list[Entry], qos: Qos) -> list[Entry]:
         return [one for one in entries if qos in self.both_qos(one.partition, one.qos)]
@@ -128,7 +128,7 @@ class Rules:
                 return False
             if math.isinf(account) and sum(one.job.account == job.account for one in of_qos) >= qos.per_account.jobs:
                 return False
-            if math.isinf(user) and sum(one.job.user == job.user for one in of_qos) >= qos.per_user.jobs:
+            if math.isinf(user) and sum(_same_user(one.job, job) for one in of_qos) >= qos.per_user.jobs:
                 return False
             if math.isinf(wall) and entry.limit > qos.max_wall:
                 return False
@@ -138,7 +138,7 @@ class Rules:
         if math.isinf(jobs) and any(len(self._below(running, one)) >= one.total.jobs for one in chain):
             return False
         own = self.inherited(chain, "own", "jobs") if math.isinf(min(account, user)) else math.inf
-        if chain and len(self._below(running, chain[0])) >= own:
+        if chain and job.user and len(self._below(running, chain[0])) >= own:
             return False
         return not (math.isinf(wall) and entry.limit > self.inherited(chain, "max_wall"))
 
@@ -174,7 +174,7 @@ class Rules:
                 ("total", of_qos),
                 ("per_job", []),
                 ("per_account", [one for one in of_qos if one.job.account == job.account]),
-                ("per_user", [one for one in of_qos if one.job.user == job.user]),
+                ("per_user", [one for one in of_qos if _same_user(one.job, job)]),
             ):
                 limits = getattr(qos, kind)
                 counted = [name for name in RESOURCES if (kind, name) not in said]
@@ -191,6 +191,11 @@ class Rules:
             for name in RESOURCES
             if ("per_job", name) not in said
         )
+
+
+def _same_user(one: Job, other: Job) -> bool:
+    """Return whether two jobs are known to be of one user."""
+    return bool(one.user) and one.user == other.user
 
 
 def _either(first: float, second: float) -> float:

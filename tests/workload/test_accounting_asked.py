@@ -100,7 +100,7 @@ def test_the_new_log_keeps_what_jobs_asked_for(tmp_path: Path) -> None:
         job(13, 9, Eligible="Unknown", User="ann", SubmitLine="sbatch -d afterany:12:99 x"),
     )  # fmt: skip
     path = tmp_path / "sacct.txt"
-    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "User", "SubmitLine"]))
+    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "SubmitLine"]))
     done = import_logs([path], zone=UTC)
     assert done.report.lacking == ()
     asked = requests_of(done, tmp_path / "log.swf")
@@ -182,6 +182,7 @@ def test_what_the_log_lacks_is_said_with_its_price(tmp_path: Path, run: Run) -> 
             "eligible times",
             "partitions",
             "qualities of service",
+            "names of users",
             "accounts",
         )
     ]

@@ -25,7 +25,7 @@ def test_a_line_becomes_a_record() -> None:
     assert remarks == []
     assert record == Record(
         2, "11_3", T0 + 5, T0 + 5, T0 + 25, T0 + 32, 7, 0, 3600, Limit.given, 4, 16, 1, 1, State.completed,
-        "1000", "100", "physics", "batch", "normal", memory=1000, gpus=0,
+        "1000", "100", "physics", "batch", "normal", memory=1000, gpus=0, user_name="ada",
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ class Enforced:
     def lines(
         self, partition: Partition, name: str, chain: list[Association], account: str, user: str
     ) -> Iterator[_Line]:
-        """Give the counters of a job with their limits."""
+        """Give the counters of a job with their limits; of one whose user is not known (empty) no other job counts."""
         if not self.on:
             return
         said: set[tuple[str, str]] = set()
@@ -113,7 +113,7 @@ class Enforced:
                 ("per_job", _ALONE),
             ):
                 limits = getattr(one, kind)
-                yield of, _most(limits, kind, said)
+                yield (of if user or kind != "per_user" else _ALONE), _most(limits, kind, said)
                 new |= {(kind, what) for what in ("jobs", *_HELD) if not math.isinf(getattr(limits, what))}
             said |= new
         for association in chain:
@@ -121,8 +121,8 @@ class Enforced:
         if chain:
             leaf = chain[0]
             own = self._inherited(chain, "own", "jobs")
-            if not said & {("per_account", "jobs"), ("per_user", "jobs")}:
-                yield ("association", leaf.account, leaf.user), (own, *_NONE[1:])
+            if user and not said & {("per_account", "jobs"), ("per_user", "jobs")}:
+                yield ("association", leaf.account, leaf.user or f"number {user}"), (own, *_NONE[1:])
             per_job = Limits(**{what: self._inherited(chain, "per_job", what) for what in _HELD})
             yield _ALONE, _most(per_job, "per_job", said)
 

@@ -19,6 +19,7 @@ from policyfactory.simulate.slurm.machine import YEAR, node_capacity
 from policyfactory.simulate.slurm.requests import Allowed, allowed_to, limits_of, partitions_of, requests_of
 from policyfactory.site.layout import Layout
 from policyfactory.site.model import Association, Partition, Site
+from policyfactory.site.users import with_alike_users
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.requests import Requests
 
@@ -83,21 +84,20 @@ def place_jobs(
             f"{workload.name} has {workload.ticks:,} ticks in a second; Slurm's clock counts seconds: round its times"
         )
     asked, n = workload.requests or Requests.unknown(len(workload)), len(workload)
+    user = _users(workload, asked)
+    asked = with_alike_users(asked, workload.user, site)
     partition = partitions_of(workload, asked, site)
     limit = limits_of(workload, site, partition)
     rules = Enforced(site)
     allowed = allowed_to(asked, site, partition, rules)
     request = requests_of(workload, asked, site, layout, partition)
-    judge = _Judge(site, layout, rules, asked, partition, request, limit, allowed, reservation)
+    judge = _Judge(site, layout, rules, asked, user, partition, request, limit, allowed, reservation)
     order = np.lexsort((workload.job_id, workload.submit))
     for row in order:
         judge.look_at(int(row), associations)
     begins, pairs, most, held = judge.counters.arrays()
     ranks = np.empty(n, dtype=np.int64)
     ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
-    user = np.where(asked.user_name >= 0, asked.user_name, len(asked.names.get("user", ())))
-    if not (asked.user_name >= 0).any():
-        user = np.unique(workload.user, return_inverse=True)[1].astype(np.int64)
     # On the Unix clock, as planned times are rounded there.
     zero = workload.unix_start or 0
     priorities = judge.qos_priority, judge.association_priority
@@ -112,7 +112,7 @@ def place_jobs(
         limit=limit[order],
         planned=np.minimum(limit, longest)[order],
         partition=partition[order],
-        user=user[order],
+        user=np.unique(user, return_inverse=True)[1].astype(np.int64)[order],
         association=judge.association[order],
         reservation=reservation[order],
         request=request[order],
@@ -128,6 +128,13 @@ def place_jobs(
     return Placed(jobs, order, held, most, judge.never)
 
 
+def _users(workload: Workload, asked: Requests) -> Int64Array:
+    """Return a number for the user of each job, by its name, or else by the number that the log has; -1 for none."""
+    beyond = len(asked.names.get("user", ()))
+    numbered = np.where(workload.user >= 0, workload.user + beyond, -1)
+    return np.where(asked.user_name >= 0, asked.user_name, numbered)
+
+
 class _Judge:
     """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all."""
 
@@ -137,6 +144,7 @@ class _Judge:
         layout: Layout,
         rules: Enforced,
         asked: Requests,
+        user: Int64Array,
         partition: Int64Array,
         request: Int64Array,
         limit: Int64Array,
@@ -145,6 +153,7 @@ class _Judge:
     ) -> None:
         self.site, self.layout, self.rules, self.asked, self.allowed = site, layout, rules, asked, allowed
         self.partition, self.request, self.limit, self.reservation = partition, request, limit, reservation
+        self.user = user
         self.counters = Counters()
         self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
         self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
@@ -170,7 +179,8 @@ class _Judge:
         qos, chain, longest, most = self._known[key]
         # The counter of an array is the first, where the engine looks for it.
         arrays = [array_line(int(asked.array[row]), int(asked.array_limit[row]))] if self.in_array[row] else []
-        self.counters.add([*arrays, *rules.lines(its, qos, chain, account, user)])
+        who = str(self.user[row]) if self.user[row] >= 0 else ""
+        self.counters.add([*arrays, *rules.lines(its, qos, chain, account, who)])
         self.association[row] = associations.get((account, user), 0)
         self.association_priority[row] = next((one.priority for one in chain if one.priority), 0)
         if (one := rules.qos.get(qos)) is not None:

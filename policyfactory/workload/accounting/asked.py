@@ -21,6 +21,8 @@ LACKING: dict[str, str] = {
     "for the machine",
     "partition": "partitions (sacct: Partition; PBS: queue): a site's partitions and their limits cannot be applied",
     "qos": "qualities of service (sacct: QOS): their priorities and limits cannot be applied",
+    "user_name": "names of users (sacct: User): shares and limits that a site gives users by name cannot be applied; "
+    "those of each user count by the user's number",
     "account": "accounts (sacct: Account; PBS: account or project): fair share cannot be computed by account",
 }
 
@@ -104,7 +106,9 @@ def after_of(jobs: ImportedJobs) -> Column:
     return after
 
 
-def lacking(extra: dict[str, Column], partition: Column) -> tuple[str, ...]:
+def lacking(jobs: ImportedJobs, extra: dict[str, Column], partition: Column) -> tuple[str, ...]:
     """Return what no job of the log says, and what that costs, in words."""
-    known = {*extra, *(("partition",) if (partition >= 0).any() else ())}
+    table = jobs.table
+    named = (table.user_name[jobs.rows] > 0).any() or not all(name.isdigit() for name in table.names["user"][1:])
+    known = {*extra, *(("partition",) if (partition >= 0).any() else ()), *(("user_name",) if named else ())}
     return tuple(f"the log has no {words}" for name, words in LACKING.items() if name not in known)

@@ -210,7 +210,7 @@ def import_logs(
     log = swf_of(jobs, report, zone.clock, labels)
     return Imported(
         log,
-        dataclasses.replace(report, lacking=lacking(dict(log.extra), log.queue)),
+        dataclasses.replace(report, lacking=lacking(jobs, dict(log.extra), log.queue)),
         tuple(table.job[row] for row in jobs.rows.tolist()),
         *(
             tuple(table.names[name][code] for code in codes[jobs.rows].tolist())

@@ -14,7 +14,7 @@ __all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns"]
 
 # Free texts (job name, submit line, working directory) are not asked for: a `|` in one of them adds columns.
 _FIELDS = (
-    "JobIDRaw,JobID,UID,GID,Account,Partition,QOS,State,Submit,Eligible",
+    "JobIDRaw,JobID,UID,User,GID,Account,Partition,QOS,State,Submit,Eligible",
     "Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS",
     "ReqNodes,NNodes,AllocNodes,ReqTRES,Suspended,Flags",
 )
