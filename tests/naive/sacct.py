@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from policyfactory.workload.accounting.record import Record, Remark, State
+from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.slurm import (
     HET_ID,
     array_tasks,
+    gres_gpus,
     mark_asked,
+    memory_of_each,
     one_cluster,
     read_limit,
     state_of,
@@ -48,7 +51,7 @@ class _Log:
             "id", "state", "submit", "eligible", "start", "end", "elapsed_raw", "elapsed", "limit_raw", "limit",
             "requested", "allocated", "requested_nodes", "allocated_nodes", "allocated_tres", "requested_tres", "user",
             "group", "account", "partition", "qos", "suspended", "submit_line", "cluster",
-            "user_name",
+            "user_name", "requested_memory", "requested_gres", "allocated_gres",
         )  # fmt: skip
         return {name: fields[places[name]] if name in places else "" for name in names}
 
@@ -69,11 +72,12 @@ class _Log:
             yield Remark(number, values["id"], "sacct.steps")
             return
         self.cluster = one_cluster(values["cluster"], self.cluster, f"log:{number}")
-        try:
-            record, how = self.record(values, number)
-        except ValueError:
-            yield Remark(number, values["id"], "sacct.unreadable")
-            return
+        record, how, odd, lost = self.record(values, number)
+        for name, value in odd:
+            column = self.columns.names[self.columns.place[name]]
+            yield Remark(number, values["id"], "sacct.unreadable" if lost else "sacct.odd_cell", 1, column, value)
+            if lost:
+                return
         if how:
             yield Remark(number, record.job, f"sacct.{how}")
         self.count(values, record)
@@ -84,26 +88,84 @@ class _Log:
             self.first_zoneless = self.first_zoneless if self.zoneless else (record.line, record.job)
             self.zoneless += 1
 
-    def record(self, values: dict[str, str], line: int) -> tuple[Record, str]:
-        ran = int(values["elapsed_raw"]) if values["elapsed_raw"] else duration(values["elapsed"])
-        rested = suspended(values["suspended"])
-        times = [self.clock.read(values[name]) for name in ("submit", "start", "end")]
+    def record(
+        self, values: dict[str, str], line: int, *, strict: bool = False
+    ) -> tuple[Record, str, list[tuple[str, str]], bool]:
+        """Give the record, how its times were settled, cells that cannot be read, and whether it has no times."""
+        odd: list[tuple[str, str]] = []
+
+        def first(*sources: tuple[str, Callable[[str], int | None]]) -> int | None:
+            """Return what the first source says that says something."""
+            wrong = None
+            for name, read in sources:
+                try:
+                    value = read(values[name]) if values[name] else None
+                except ValueError:
+                    wrong = wrong or (name, values[name])
+                    if strict:
+                        break
+                else:
+                    if value is not None or (values[name] and not name.endswith("_tres")):
+                        return value
+            if wrong:
+                odd.append(wrong)
+            return None
+
+        def time(name: str) -> tuple[int, ...]:
+            try:
+                return self.clock.read(values[name])
+            except ValueError:
+                odd.append((name, values[name]))
+                return ()
+
+        ran = first(("elapsed_raw", int), ("elapsed", duration))
+        beginning = len(odd)
+        times = [time(name) for name in ("submit", "start", "end")]
+        wrong = [name for name, _ in odd[beginning:]]
+        lost = "submit" in wrong or "start" in wrong or ("end" in wrong and (ran is None or ran < 0))
+        if lost:
+            odd = odd[beginning:]
         submit, start, end = (time[0] if time else None for time in times)
         how = ""
-        if any(len(time) == 2 for time in times):
-            (submit, start, end), how = settle(times, None if ran is None or ran < 0 else ran + (rested or 0))
-        eligible = self.clock.read(values["eligible"])
-        limit, kind = read_limit(values["limit_raw"], values["limit"])
+        if any(len(time) == 2 for time in times) and not lost:
+            (submit, start, end), how = settle(
+                times, None if ran is None or ran < 0 else ran + (rested_of(values) or 0)
+            )
+        eligible = time("eligible")
+        limit, kind = None, Limit.missing
+        for name in ("limit_raw", "limit"):
+            if not values[name]:
+                continue
+            try:
+                limit, kind = read_limit(values[name], "") if name == "limit_raw" else read_limit("", values[name])
+            except ValueError:
+                odd.append((name, values[name]))
+                if strict:
+                    break
+            else:
+                if odd and odd[-1][0] == "limit_raw" and limit is not None and not strict:
+                    odd.pop()
+                break
         record = Record(
-            line, values["id"], submit, eligible[0] if eligible else None, start, end, ran, rested, limit, kind,
-            either(values["requested"], values["requested_tres"], "cpu"),
-            either(values["allocated"], values["allocated_tres"], "cpu"),
-            either(values["requested_nodes"], values["requested_tres"], "node"),
-            either(values["allocated_nodes"], values["allocated_tres"], "node"),
+            line, values["id"], submit, eligible[0] if eligible else None, start, end, ran,
+            first(("suspended", suspended)), limit, kind,
+            first(("requested", count), ("requested_tres", tres_of("cpu"))),
+            first(("allocated", count), ("allocated_tres", tres_of("cpu"))),
+            first(("requested_nodes", count), ("requested_tres", tres_of("node"))),
+            first(("allocated_nodes", count), ("allocated_tres", tres_of("node"))),
             state_of(values["state"]),
             *(values[name] for name in ("user", "group", "account", "partition", "qos")),
             tasks=array_tasks(values["id"]),
         )  # fmt: skip
+        nodes = record.allocated_nodes if (record.allocated_nodes or 0) > 0 else record.requested_nodes
+        record.memory = first(("requested_tres", tres_memory), ("allocated_tres", tres_memory))
+        if record.memory is None and values["requested_memory"]:
+            record.memory = self.memory(values["requested_memory"], nodes, record, odd)
+        record.gpus, record.allocated_gpus = tres_gpus(values["requested_tres"]), tres_gpus(values["allocated_tres"])
+        for name, column in (("gpus", "requested_gres"), ("allocated_gpus", "allocated_gres")):
+            of_node = gres_gpus(values[column])
+            if of_node is not None and not getattr(record, name) and nodes and nodes > 0:
+                setattr(record, name, of_node * nodes)
         if record.state in {State.running, State.pending}:
             record.end = None
         if record.state is State.pending:
@@ -117,10 +179,21 @@ class _Log:
             record.allocated = 0
         if match := HET_ID.fullmatch(values["id"]):
             record.group_id = match[1]
-        asked = values["requested_tres"] or values["allocated_tres"]
-        record.memory, record.gpus, record.user_name = tres_memory(asked), tres_gpus(asked), values["user_name"]
+        record.user_name = values["user_name"]
         mark_asked(record, values["submit_line"])
-        return record, how
+        return record, how, odd, lost
+
+    @staticmethod
+    def memory(text: str, nodes: int | None, record: Record, odd: list[tuple[str, str]]) -> int | None:
+        """Return the memory of the whole job that column ReqMem says."""
+        try:
+            each, of = memory_of_each(text)
+        except ValueError:
+            odd.append(("requested_memory", text))
+            return None
+        cores = record.requested if (record.requested or 0) > 0 else record.allocated
+        times = (1, nodes, cores)[of]
+        return math.ceil(each * times) if each and times and times > 0 else None
 
     def odd(self, number: int, fields: list[str]) -> Iterator[Record | Remark]:
         place = self.columns.place["id"]
@@ -153,17 +226,22 @@ class _Log:
             numbered = self.columns.is_called(name, column)
             if numbered and not (values[name].isdigit() or (step and not values[name])):
                 return None
-        try:
-            record, _ = self.record(values, number)
-        except ValueError:
+        record, _, odd, _ = self.record(values, number, strict=True)
+        if odd:
             return None
         return record if record.state is not State.unknown and record.submit is not None else None
 
 
-def either(count: str, resources: str, name: str) -> int | None:
-    if not count:
-        return tres(resources, name)
-    return int(count.removesuffix("K")) * 1024 if count.endswith("K") else int(count)
+def count(text: str) -> int:
+    return int(text.removesuffix("K")) * 1024 if text.endswith("K") else int(text)
+
+
+def tres_of(name: str) -> Callable[[str], int | None]:
+    return lambda text: tres(text, name)
+
+
+def rested_of(values: dict[str, str]) -> int | None:
+    return duration(values["suspended"])
 
 
 def suspended(text: str) -> int | None:

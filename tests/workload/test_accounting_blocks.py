@@ -25,7 +25,7 @@ from policyfactory.workload.swf import files as swf
 from policyfactory.workload.swf.files import format_swf
 from policyfactory.workload.swf.print_rows import printed
 
-ALL = [*COLUMNS, "User", "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster"]
+ALL = [*COLUMNS, "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster", "ReqMem", "ReqGRES", "AllocGRES"]
 MORE = {
     "User": "ann",
     "AllocTRES": "cpu=4,node=1",
@@ -33,6 +33,9 @@ MORE = {
     "Elapsed": "00:01:40",
     "SubmitLine": "",
     "Cluster": "c",
+    "ReqMem": "",
+    "ReqGRES": "",
+    "AllocGRES": "",
 }
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 
@@ -60,7 +63,11 @@ ODD = {
     "ReqCPUS": ["2K", "", "-3", "four", str(1 << 41)],
     "AllocCPUS": ["", "0", "+4"],
     "AllocNodes": ["0", ""],
-    "AllocTRES": [""],
+    "AllocTRES": ["", "cpu=4,node=2,mem=3G,gres/gpu=2"],
+    "ReqMem": ["4Gn", "3000Mc", "2.5T", "0n", "much"],
+    "ReqNodes": ["0.01K", "2"],
+    "ReqGRES": ["gpu:2", "gpu:a:1(IDX:0-1),hbm:0", "hbm:0"],
+    "AllocGRES": ["gpu:1"],
     "ReqTRES": ["", "cpu=9,node=3", "cpu=9,gres/gpu:a=2,gres/gpu:b=1,mem=1.50G", "gres/gpu=4,gres/gpu:a=4,mem=7K"],
     "Suspended": ["", "00:10:00", "never"],
     "UID": ["Zoë", "", "a b"],

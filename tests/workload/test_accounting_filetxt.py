@@ -143,9 +143,9 @@ def test_what_a_line_can_say(changes: dict[str, str], expected: dict[str, object
 
 
 def test_a_job_that_changed_its_size_is_said() -> None:
-    result = list(read([line(JobState="RESIZING")], "x", Clock()))
-    assert result[0].state is State.requeued
-    assert result[1].what == "parts of jobs that changed their size while they ran"
+    (part,) = read([line(JobState="RESIZING")], "x", Clock())
+    assert isinstance(part, Record)
+    assert part.state is State.resized
 
 
 def test_local_times_and_the_end_of_summer_time() -> None:

@@ -149,13 +149,22 @@ def test_a_line_with_very_many_delimiters_is_dropped_at_once() -> None:
     [
         ("Submit", "yesterday"), ("Start", "2026-01-01"), ("AllocCPUS", "many"), ("AllocCPUS", "1.50K"),
         ("ElapsedRaw", "1:00"), ("TimelimitRaw", "soon"), ("Suspended", "a while"), ("ReqCPUS", "\u00b2"),
-        ("End", "9" * 5000),
+        ("End", "9" * 5000), ("Eligible", "soon"),
     ],
 )  # fmt: skip
-def test_a_line_that_cannot_be_read_is_counted_and_the_next_is_read(column: str, value: str) -> None:
-    records, remarks = read_lines(sacct_text(job(1, **{column: value}), job(2)))
+def test_a_cell_that_cannot_be_read_is_counted_and_costs_the_line_only_if_times_are_lost(
+    column: str, value: str
+) -> None:
+    dropped = column in {"Submit", "Start"}
+    columns = [name for name in COLUMNS if name != "ReqTRES"]
+    records, remarks = read_lines(sacct_text(job(1, **{column: value}), job(2), columns=columns))
+    assert [record.job for record in records] == (["2"] if dropped else ["1", "2"])
+    assert [(item.action, item.job, item.line, item.column, item.value) for item in remarks] == [
+        ("dropped" if dropped else "changed", "1", 2, column, value)
+    ]
+    # Without a run time the end is needed.
+    records, _ = read_lines(sacct_text(job(1, End="soon", ElapsedRaw="long"), job(2)))
     assert [record.job for record in records] == ["2"]
-    assert [(item.action, item.job, item.line) for item in remarks] == [("dropped", "1", 2)]
 
 
 def test_a_line_that_was_cut_off_is_counted() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
+from policyfactory.workload.accounting.sacct_columns import delimiter_of
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
@@ -24,7 +25,6 @@ LogReader = Callable[[Iterable[Any], str, Clock], Iterator[Record | RecordBlock 
 # Bytes at the beginning of a file that are looked at.
 HEAD = 1 << 16
 
-_SACCT_HEADER = re.compile(r"\w+(?:[|\x1f]\w+)+[|\x1f]?")
 _PBS_LINE = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];[^;]*;")
 
 
@@ -63,8 +63,7 @@ def _is_json(lines: list[str]) -> bool:
 
 
 def _is_sacct(lines: list[str]) -> bool:
-    names = {name.casefold() for name in re.split(r"[|\x1f]", lines[0].strip())}
-    return bool(_SACCT_HEADER.fullmatch(lines[0].strip())) and bool(names & {"jobid", "jobidraw", "state", "submit"})
+    return delimiter_of(lines[0]) is not None
 
 
 def _is_filetxt(lines: list[str]) -> bool:

@@ -101,8 +101,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         # This run ended and the job went back to the queue (22.05.8, seen).
         state = State.requeued
     elif state is State.running:
-        state = State.requeued
-        remarks.append(Remark(number, fields["id"], "filetxt.resized"))
+        state = State.resized
     if not processors:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None

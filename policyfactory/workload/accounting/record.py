@@ -20,7 +20,7 @@ __all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "Stat
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
-    "array_limit",
+    "array_limit", "allocated_gpus",
 )  # fmt: skip
 NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
@@ -42,6 +42,7 @@ class State(enum.IntEnum):
     running = 6  # also suspended: started, not over
     pending = 7
     unknown = 8
+    resized = 9  # this part ended and the job went on with another size: another record follows
 
 
 class Limit(enum.IntEnum):
@@ -93,6 +94,8 @@ class Record:
         Names or numbers as in the log, the last one the job's own; empty if it has none.
     memory, gpus : int or None
         MB and GPUs asked for, over the whole job.
+    allocated_gpus : int or None
+        GPUs it had.
     exclusive : int or None
         1 if it asked for whole nodes, 0 if it shares them.
     array_limit : int or None
@@ -128,6 +131,7 @@ class Record:
     gpus: int | None = None
     exclusive: int | None = None
     array_limit: int | None = None
+    allocated_gpus: int | None = None
     user_name: str = ""
     after: str = ""
     group_id: str | None = None
@@ -159,7 +163,7 @@ class RecordBlock:
 
     Parameters
     ----------
-    numbers : int64 array (19, n)
+    numbers : int64 array (20, n)
         A row for each of `NUMBERS`; -1 where the log has no number.
     names : tuple of (int64 array (n,), list of str)
         For each of `NAMES` a number for each record, and the names that the numbers stand for.
@@ -195,7 +199,7 @@ class Remark:
     """What a reader left out of a line, changed or noticed, beside the record that it may give of it.
 
     The report adds up what has the same ``action`` and ``what``, and names the first; so both are fixed texts, those
-    of ``remarks.toml``, without anything of the line in them.
+    of ``remarks.toml``, without anything of the line in them but the name of a column.
 
     Parameters
     ----------
@@ -207,12 +211,18 @@ class Remark:
         Section and name in ``remarks.toml``, for example ``"sacct.steps"``.
     count : int
         How many jobs or lines it stands for.
+    column : str
+        The column that it is about, if it is about one.
+    value : str
+        What stands there.
     """
 
     line: int
     job: str
     kind: str
     count: int = 1
+    column: str = ""
+    value: str = ""
 
     @property
     def action(self) -> str:
@@ -222,7 +232,7 @@ class Remark:
     @property
     def what(self) -> str:
         """What the line has."""
-        return _remarks()[self.kind][1]
+        return _remarks()[self.kind][1].replace("{column}", self.column)
 
     @property
     def why(self) -> str:

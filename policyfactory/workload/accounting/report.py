@@ -37,6 +37,8 @@ class ImportStep:
         Its file and line.
     expected : bool
         What was dropped was not wanted, or its job is there by another record: nothing is lost.
+    value : str
+        Column and cell of the first of them, where it is about one.
     """
 
     action: str
@@ -46,11 +48,13 @@ class ImportStep:
     first_job: str
     place: str
     expected: bool = False
+    value: str = ""
 
     @property
     def first(self) -> str:
         """The first of them in words, without the file's folder."""
-        return f"job {self.first_job or '?'} ({self.place.rpartition('/')[2]})"
+        value = f": {self.value}" if self.value else ""
+        return f"job {self.first_job or '?'} ({self.place.rpartition('/')[2]}){value}"
 
 
 class StepCounter:
@@ -78,6 +82,9 @@ class StepCounter:
             return
         place = f"{printable(path, 200)}:{item.line}"
         self.add(item.action, item.what, item.why, item.count, item.job, place, expected=item.expected)
+        if item.column and item.count:
+            value = f"{printable(item.column, 40)} is {printable(item.value, 60)!r}"
+            self._steps[item.action, item.what].value = value
 
     def steps(self) -> tuple[ImportStep, ...]:
         """Return the steps, those that took something away first."""

@@ -93,6 +93,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
     _nodes(sieve)
+    _gpus(table)
     requested, allocated = _sizes(sieve, rules.unit, started)
     _impossible(sieve, started)
     recorded_limit = table.limit.copy()
@@ -133,7 +134,9 @@ def _in_partitions(table: RecordTable, partitions: tuple[str, ...]) -> Mask:
 def _nothing_left(records: int, counter: StepCounter, submitted: Column, clock: dt.tzinfo) -> str:
     """Return why there is no job: what was dropped, and the time of the log where that matters."""
     steps = [step for step in counter.steps() if step.action == "dropped"]
-    reasons = "; ".join(f"{step.what}: {step.count:,}" for step in steps)
+    reasons = "; ".join(
+        f"{step.what}: {step.count:,}{f', the first {step.first}' if step.value else ''}" for step in steps
+    )
     text = f"no job is left of {records:,} records ({reasons or 'the log has none'})"
     if len(submitted) and any(step.why == "--from, --to" for step in steps):
         first, last = shown(int(submitted.min()), clock), shown(int(submitted.max()), clock)
@@ -147,7 +150,9 @@ def _not_over(sieve: Sieve) -> None:
     pending = table.state == State.pending
     sieve.drop(pending & (table.tasks > 1), f"tasks of arrays {STILL_WAIT}", "their run is to come")
     sieve.drop(pending, f"jobs {STILL_WAIT}", "their run is to come")
-    running = (table.state == State.running) | ((table.state == State.unknown) & (table.end < 0) & (table.elapsed < 0))
+    # A part of a job whose next part is not in the log.
+    running = (table.state == State.running) | (table.state == State.resized)
+    running |= (table.state == State.unknown) & (table.end < 0) & (table.elapsed < 0)
     sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
 
 
@@ -188,6 +193,16 @@ def _nodes(sieve: Sieve) -> None:
         "ReqNodes is a minimum: 1 for sbatch -n 16, on however many nodes it runs",
     )  # fmt: skip
     table.requested_nodes[more] = -1
+
+
+def _gpus(table: RecordTable) -> None:
+    """Take the GPUs that jobs had for those that they asked for, where the log does not say these.
+
+    Where some job asks for GPUs, the others ask for none, and those that they had came with a whole node.
+    """
+    unknown = table.gpus < 0 if (table.gpus > 0).any() else np.ones(len(table), dtype=bool)
+    unknown &= table.allocated_gpus >= 0
+    table.gpus[unknown] = table.allocated_gpus[unknown]
 
 
 def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:

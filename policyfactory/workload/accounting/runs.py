@@ -31,7 +31,7 @@ def settle_runs(sieve: Sieve, mode: str) -> None:
     """
     chains: list[list[int]] = []
     for rows in sieve.table.again():
-        chains += _chains(sieve, _looks(sieve, _distinct(sieve, rows)))
+        chains += _chains(sieve, _resized(sieve, _looks(sieve, _distinct(sieve, rows))))
     sieve.used = sieve.alive.copy()
     for chain in chains:
         if len(chain) > 1:
@@ -66,6 +66,33 @@ def _looks(sieve: Sieve, rows: list[int]) -> list[int]:
         sieve.drop([row for row in waiting if row != latest or old], what, why, expected=True)
         left += [] if old else [latest]
     return sorted(left, key=lambda row: (table.submit[row], table.start[row] < 0, table.start[row], row))
+
+
+def _resized(sieve: Sieve, rows: list[int]) -> list[int]:
+    """Return ``rows`` with one for the parts of a run that changed its size: from the first start to the last end.
+
+    It has the processors and nodes that it had longest.
+    """
+    table, left, longest = sieve.table, list[int](), 0
+    for row in rows:
+        if not left or table.state[left[-1]] != State.resized:
+            left.append(row)
+            longest = int(table.elapsed[row])
+            continue
+        first = left[-1]
+        if table.elapsed[row] > longest:
+            longest = int(table.elapsed[row])
+            for column in ("allocated", "allocated_nodes", "allocated_gpus"):
+                getattr(table, column)[first] = getattr(table, column)[row]
+        for column in ("elapsed", "suspended"):
+            values = getattr(table, column)
+            values[first] = values[first] + values[row] if min(values[first], values[row]) >= 0 else -1
+        for column in ("end", "state", "limit", "limit_kind"):
+            getattr(table, column)[first] = getattr(table, column)[row]
+        why = "it is one job, and field 5 is the size that it had longest"
+        sieve.count("merged", [row], "parts of jobs that changed their size while they ran, with the first part", why)
+        sieve.alive[row] = False
+    return left
 
 
 def _chains(sieve: Sieve, rows: list[int]) -> list[list[int]]:
@@ -136,7 +163,7 @@ def merge_het(sieve: Sieve) -> None:
 
 def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
     """Give the row of the first component what all have together."""
-    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes", "memory", "gpus"):
+    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes", "memory", "gpus", "allocated_gpus"):
         values = getattr(table, column)
         values[leader] = -1 if (values[rows] < 0).any() else values[rows].sum()
     for column in ("end", "elapsed", "suspended", "exclusive"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.header import printable
 
-__all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns"]
+__all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns", "delimiter_of"]
 
 # Free texts (job name, submit line, working directory) are not asked for: a `|` in one of them adds columns.
 _FIELDS = (
@@ -49,6 +50,9 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "allocated_nodes": ("allocnodes", "nnodes"),
     "allocated_tres": ("alloctres",),
     "requested_tres": ("reqtres",),
+    "requested_memory": ("reqmem",),
+    "requested_gres": ("reqgres",),
+    "allocated_gres": ("allocgres",),
     "user": ("uid", "user"),
     "group": ("gid", "group"),
     "submit_line": ("submitline",),
@@ -63,6 +67,22 @@ _NEEDED = (
 # Ways to read one line that are tried, and fields that are looked at for it.
 _MOST_PLACEMENTS = 2000
 _MOST_LOOKS = 60_000
+_DELIMITER = re.compile(r"[^\w ]{1,8}", re.ASCII)
+_COLUMN = re.compile(r"\w+", re.ASCII)
+
+
+def delimiter_of(header: str) -> str | None:
+    """Return what stands between the names of a header line (``--delimiter``); None if it is none of sacct -P.
+
+    Blanks are none: what is aligned by them was printed without -P, and cells that are cut off.
+    """
+    match = _DELIMITER.search(header.strip(" "))
+    if match is None:
+        return None
+    names = {name.casefold() for name in header.strip(" ").split(match[0])}
+    known = names & {"jobid", "jobidraw", "state", "submit"}
+    named = all(_COLUMN.fullmatch(name) for name in names - {""})
+    return match[0] if named and (known if match[0] in "|\x1f" else len(known) > 1) else None
 
 
 class Columns:
@@ -82,7 +102,7 @@ class Columns:
     """
 
     def __init__(self, header: str, place: str) -> None:
-        self.delimiter = "\x1f" if "\x1f" in header else "|"
+        self.delimiter = delimiter_of(header) or "|"
         self.names = header.strip(" ").split(self.delimiter)
         # With -p in place of -P every line ends with a delimiter.
         self.closed = self.names[-1] == ""
@@ -115,6 +135,22 @@ class Columns:
     def job(self, line: str) -> str:
         """Return the job id in a line, empty if it is cut off before."""
         return "".join(line.split(self.delimiter)[self.place["id"] :][:1])
+
+    def name_of(self, term: str) -> str:
+        """Return the name of the column that is read for ``term``."""
+        return self.names[self.place[term]]
+
+    def joined(self, pieces: list[str]) -> str | None:
+        """Return a line that line breaks cut into pieces, without its free texts; None if they are elsewhere."""
+        fields: list[str] = []
+        for piece in pieces:
+            first, *rest = piece.split(self.delimiter)
+            if fields and len(fields) - 1 not in self._free:
+                return None
+            fields = [*fields[:-1], first, *rest] if fields else [first, *rest]
+        if len(fields) != self.width:
+            return None
+        return self.delimiter.join("" if at in self._free else field for at, field in enumerate(fields))
 
     def placements(self, line: str) -> Iterator[str]:
         """Give the ways to read a line with too many fields, without its free texts: to these the surplus belongs.

@@ -18,8 +18,10 @@ __all__ = [
     "asked",
     "asks_for_nodes",
     "depends_on",
+    "gres_gpus",
     "limit_in_id",
     "mark_asked",
+    "memory_of_each",
     "one_cluster",
     "read_limit",
     "state_of",
@@ -43,8 +45,9 @@ _WORDS = {
     State.node_fail: "NODE_FAIL",
     State.cancelled: "CANCELLED DEADLINE PREEMPTED REVOKED",
     State.requeued: "REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT",
-    State.running: "COMPLETING CONFIGURING POWER_UP_NODE RESIZING RUNNING SIGNALING STAGE_OUT STOPPED SUSPENDED",
+    State.running: "COMPLETING CONFIGURING POWER_UP_NODE RUNNING SIGNALING STAGE_OUT STOPPED SUSPENDED",
     State.pending: "PENDING RESV_DEL_HOLD",
+    State.resized: "RESIZING",
 }
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 _TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%(\d{1,9}))?\]", re.ASCII)
@@ -54,6 +57,8 @@ _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 _MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", re.ASCII)
 _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
+_GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z_][^:]{0,80})?(?::(\d{1,9}))?", re.ASCII)
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
 _DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])(after[\w:,?+]{1,2000})(?!\S)", re.ASCII)
 _DEPENDENCY = re.compile(r"after(?:ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
@@ -123,6 +128,28 @@ def tres_gpus(text: str) -> int | None:
     # The count without a type is that of all types.
     untyped = [int(count) for kind, count in counts if not kind]
     return untyped[0] if untyped else sum(int(count) for _, count in counts)
+
+
+def memory_of_each(text: str) -> tuple[float, int]:
+    """Return the MB of column ReqMem and of what they are: 0 the whole job, 1 each node (``4Gn``), 2 each core.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    match = _EACH.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
+
+
+def gres_gpus(text: str) -> int | None:
+    """Return the GPUs on each node of ``gpu:a100:2(IDX:0-1),hbm:0``: the sum; None where the text is empty."""
+    if not text:
+        return None
+    parts = re.sub(r"\([^()]{0,200}\)", "", text).split(",")
+    return sum(int(match[1] or 1) for part in parts if (match := _GRES_GPUS.fullmatch(part)))
 
 
 def depends_on(submit_line: str) -> str:

@@ -33,7 +33,7 @@ class RecordTable:
 
     Parameters
     ----------
-    columns : int64 array (27, n)
+    columns : int64 array (28, n)
         `NUMBERS`, then `NAMES`.
     job : list of str
         Ids as the site writes them.

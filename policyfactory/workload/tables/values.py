@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
 from policyfactory.workload.accounting.record import coded
+from policyfactory.workload.accounting.slurm import memory_of_each
 from policyfactory.workload.accounting.times import AMBIGUOUS, NO_TIME, UNREADABLE, Clock, duration
 from policyfactory.workload.tables.cells import LONGEST, NOTHING, ArrowCells, Cells, number_of
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, Column
@@ -25,7 +26,6 @@ _FRACTION = re.compile(r"(:\d{2})[.,]\d{1,12}", re.ASCII)
 _SHORT_OFFSET = re.compile(r":\d{2}[+-]\d{2}$", re.ASCII)
 _DAYS = re.compile(r"(\d{1,6}) days?,? (\d{1,2}):(\d{2}):(\d{2})(?:\.\d{1,12})?", re.ASCII)
 _TRES = re.compile(r"([^=,]{1,100})=(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)(?=,|$)", re.ASCII)
-_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
 # In MB; no letter is MB (man page of sbatch, --mem).
 _LETTERS = {"K": 2.0**-10, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 
@@ -220,10 +220,10 @@ def _slurm_memory(text: str) -> tuple[float, int]:
     text = text.strip()
     if text in NOTHING:
         return float("nan"), 0
-    match = _MEMORY.fullmatch(text)
-    if match is None:
+    try:
+        return memory_of_each(text)
+    except ValueError:
         return float(UNREADABLE), 0
-    return float(match[1]) * _LETTERS[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
 
 
 def _numbers(cells: Cells, column: Column, entry: Callable[[str], float]) -> tuple[Floats, Mask]:

@@ -1,0 +1,115 @@
+"""Accounting as public reports show it: other columns, units and versions than those of the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accounting_logs import COLUMNS, UTC, column, counts, imported, job, read_lines, sacct_text
+from policyfactory.core.errors import WorkloadError
+from policyfactory.workload.accounting.importing import Imported, import_logs
+from support import shared_path
+
+
+def case(name: str) -> Imported:
+    return import_logs([shared_path(f"cases/{name}")], zone=UTC)
+
+
+def test_a_resource_that_reqtres_does_not_have_is_that_of_alloctres() -> None:
+    done = case("old_reqtres_hides_alloctres.txt")
+    assert done.log.extra["memory_mb"].tolist() == [31000, 1000]
+    assert done.log.extra["gpus"].tolist() == [2, 0]
+    assert not [text for text in done.report.lacking if "GPUs" in text]
+
+
+def test_gpus_of_a_whole_node_are_not_asked_for_where_others_ask(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    jobs = [
+        job(1, ReqTRES="cpu=4,gres/gpu=1,node=1", AllocTRES="cpu=4,gres/gpu=1,node=1"),
+        job(2, 1, ReqTRES="cpu=4,node=1", AllocTRES="cpu=64,gres/gpu=8,mem=9G,node=1"),
+        job(3, 2, ReqTRES="", AllocTRES="cpu=4,gres/gpu=2,node=1"),
+    ]
+    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "AllocTRES"]))
+    extra = import_logs([path], zone=UTC).log.extra
+    assert extra["gpus"].tolist() == [1, 0, 2]
+    assert extra["memory_mb"].tolist() == [-1, 9216, -1]
+
+
+def test_memory_and_gpus_of_each_node_or_core_are_read_last(tmp_path: Path) -> None:
+    assert case("reqmem_column.txt").log.extra["memory_mb"].tolist() == [8192, 24000, 2621440]
+    old = {"ReqTRES": "cpu=8,node=2", "NNodes": 2, "AllocNodes": 2, "ReqCPUS": 8}
+    jobs = [
+        job(1, ReqMem="1500K", ReqGRES="gpu:a100:2(IDX:0-1),hbm:0", AllocGRES="gpu:2", **old),
+        job(2, 1, ReqMem="0n", ReqGRES="gres:gpu:1", AllocGRES="", **old),
+        job(3, 2, ReqMem="9Gn", ReqGRES="hbm:1", AllocGRES="", **(old | {"ReqTRES": "cpu=8,mem=7M,node=2"})),
+        job(4, 3, ReqMem="much", ReqGRES="gpu", AllocGRES="", **old),
+    ]
+    path = tmp_path / "log.txt"
+    path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "ReqMem", "ReqGRES", "AllocGRES"]))
+    done = import_logs([path], zone=UTC)
+    assert done.log.extra["memory_mb"].tolist() == [2, -1, 7, -1]
+    assert done.log.extra["gpus"].tolist() == [4, 2, 0, 2]
+    (step,) = [step for step in done.report.steps if "ReqMem" in step.what]
+    assert step.first.endswith("ReqMem is 'much'")
+
+
+def test_an_optional_cell_that_cannot_be_read_costs_no_line_and_is_named() -> None:
+    done = case("reqnodes_units.txt")
+    assert len(done.log) == 2
+    (step,) = done.report.steps
+    assert (step.action, step.count) == ("changed", 2)
+    assert step.what == "cells of ReqNodes that cannot be read: taken as unknown"
+    assert step.first == "job 1 (reqnodes_units.txt:2): ReqNodes is '0.00K'"
+    assert done.report.as_dict()["steps"][0]["value"] == "ReqNodes is '0.00K'"
+
+
+def test_a_cell_that_cannot_be_read_falls_back_to_the_next_column(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1, ReqNodes="0.00K", AllocNodes="2", ReqTRES="cpu=4,mem=1M,node=2"))
+    assert done.log.extra["nodes"].tolist() == [2]
+    assert done.report.count("changed") == 0
+
+
+def test_a_log_of_which_nothing_is_left_names_column_and_value(tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match=r"none: 2, the first job 1 \(log\.txt:2\): Start is 'soon'"):
+        imported(tmp_path, job(1, Start="soon", End="later"), job(2, Submit="never"))
+
+
+def test_a_line_that_a_name_with_a_line_break_cut_is_joined() -> None:
+    done = case("multiline_name.txt")
+    assert column(done, "submit", "allocated", "run_time") == [(0, 8, 3600)] * 2
+    assert [(step.action, step.count) for step in done.report.steps] == [("changed", 1)]
+    names = ["JobID", "JobName", *COLUMNS[2:]]
+    lines = sacct_text(job(1, JobName="a|b"), job(2, JobName="x"), columns=names).splitlines()
+    broken = [lines[0], lines[1].replace("a|b", "a"), "", *lines[2].replace("x", "y\n\nz", 1).split("\n")]
+    # The end of the second line is not that of a free text: it stays cut off.
+    broken.append(lines[2].rpartition("|")[0])
+    records, remarks = read_lines("\n".join(broken))
+    assert [record.job for record in records] == ["1", "2"]
+    assert [remark.kind for remark in remarks] == ["sacct.joined", "sacct.cut_off"]
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "^", "::", "@|@"])
+def test_other_delimiters_are_recognised(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "log.txt"
+    lines = sacct_text(job(1, ReqTRES="cpu=4"), job(2, 5, ReqTRES="cpu=4"), delimiter=delimiter)
+    path.write_text(lines.replace("00:00:00", "0") if ":" in delimiter else lines)
+    done = import_logs([path], zone=UTC)
+    assert done.report.inputs[0][1] == "sacct"
+    assert column(done, "submit", "allocated") == [(0, 4), (5, 4)]
+
+
+def test_parts_of_a_job_that_changed_its_size_are_one(tmp_path: Path) -> None:
+    parts = [
+        job(7, 0, start=10, run=20, State="RESIZING", AllocCPUS=8, ReqCPUS=8),
+        # Slurm gives the next part the time of the change as its submission.
+        job(7, 30, start=30, run=50, State="RESIZING", AllocCPUS=4),
+        job(7, 80, start=80, run=5, State="COMPLETED", AllocCPUS=2),
+    ]
+    done = imported(tmp_path, job(1), *parts)
+    fields = ("submit", "wait", "run_time", "allocated", "requested", "status")
+    assert column(done, *fields)[1] == (0, 10, 75, 4, 8, 1)
+    assert counts(done)["parts of jobs that changed their size while they ran, with the first part"] == 2
+    assert done.report.records == done.report.jobs + done.report.count("merged") == 4
+    # Of a job whose last part is not in the log nobody knows how long it ran.
+    assert len(imported(tmp_path, job(1), parts[0]).log) == 1
