@@ -38,8 +38,8 @@ _FORM = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="sacct, sacct-json, filetxt or pbs (default: what the file's beginning shows); or a published table: "
-        "kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, theta-swf, "
+        help="sacct, sacct-json, filetxt, pbs or gridengine (default: what the file's beginning shows); or a published "
+        "table: kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, theta-swf, "
         "adastra.",
     ),
 ]
@@ -167,7 +167,7 @@ def import_log(
     json: _JSON = False,
     overwrite: _OVERWRITE = False,
 ) -> None:
-    """Make a log (SWF) of a cluster's accounting (Slurm, OpenPBS, PBS Professional, TORQUE) or of a table of jobs.
+    """Make a log (SWF) of a cluster's accounting (Slurm, PBS, TORQUE, Grid Engine) or of a table of jobs.
 
     Every record becomes a job, or is counted with the rule that took it away. The requested time is the job's limit,
     never its run time. The recorded starts are kept.

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from accounting_logs import COLUMNS, UTC, column, counts, imported, job, read_lines, sacct_text
-from policyfactory.core.errors import WorkloadError
+from policyfactory.core.errors import InputError, TraceFormatError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported, import_logs
+from policyfactory.workload.tables.importing import import_tables
+from policyfactory.workload.tables.mapping_file import read_mapping
 from support import shared_path
 
 
@@ -113,3 +115,64 @@ def test_parts_of_a_job_that_changed_its_size_are_one(tmp_path: Path) -> None:
     assert done.report.records == done.report.jobs + done.report.count("merged") == 4
     # Of a job whose last part is not in the log nobody knows how long it ran.
     assert len(imported(tmp_path, job(1), parts[0]).log) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "JobId=5 JobName=a\n   UserId=ann(7) GroupId=x(7)\n",
+            "what scontrol show job prints, .*give the accounting: S",
+        ),
+        ("JobId=5 ArrayJobId=5 ArrayTaskId=1 JobName=a UserId=ann(7)\n", "what scontrol show job prints"),
+        ("  JOBID PARTITION     NAME     USER ST       TIME\n", "the queue .squeue., which has no jobs that ended"),
+        ("JobID    JobName  Partition    State\n------- --------\n", "sacct without -P, .*print it again: SLURM_TIME"),
+        ('"JOB_FINISH" "10.1" 1527327585 7610 1000 33554438 1 1527326745\n', "LSF .*--mapping FILE.toml"),
+        (
+            "==============================================================\nqname  all.q\n",
+            "what qacct -j prints; give",
+        ),
+    ],
+)
+def test_what_is_no_accounting_is_told_apart_with_the_cure(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(text)
+    with pytest.raises(TraceFormatError, match=message):
+        import_logs([path], zone=UTC)
+
+
+def test_the_json_of_the_queue_is_told_apart() -> None:
+    with pytest.raises(TraceFormatError, match=r"the output of squeue --json .*give that of sacct --json"):
+        case("squeue_json.json")
+
+
+def test_the_sum_of_slots_that_torque_writes_decides() -> None:
+    done = case("torque6_exec_host_count.txt")
+    assert column(done, "allocated", "requested") == [(32, 32), (4, 4), (4, 4)]
+    assert done.report.machine == 40
+
+
+def test_what_becomes_of_jobs_without_a_requested_time_is_said_as_it_is(tmp_path: Path) -> None:
+    jobs = [job(number, number) for number in range(2, 301)]
+    few = "".join(imported(tmp_path, job(1, TimelimitRaw="INVALID"), *jobs).report.warnings())
+    assert "learn and evaluate leave them out, as they are fewer than 1%" in few
+    (many,) = imported(tmp_path, job(1, TimelimitRaw="INVALID"), *jobs[:3]).report.warnings()
+    assert "learn and evaluate ask what to make of them" in many
+    assert "--estimate-missing drop (without these jobs), model" in many
+
+
+def test_percents_of_a_table_are_divided(tmp_path: Path) -> None:
+    mapping = shared_path("cases/ali.toml").read_text()
+    own = tmp_path / "ali.toml"
+    own.write_text(
+        mapping.replace("times = 0.01", "by = 100").replace(
+            'requested = "inst_num"', 'requested = { column = "plan_cpu", by = 100 }'
+        )
+    )
+    done = import_tables([shared_path("cases/ali.csv")], read_mapping(own), without_limits=True)
+    # 600 % of a core and 25 % of a GPU, which is one that is not whole.
+    assert column(done, "requested") == [(6,)]
+    assert done.log.extra["gpus"].tolist() == [1]
+    own.write_text(mapping)
+    with pytest.raises(InputError, match=r"times is 0\.01; a whole .* is expected; by = 100 divides by 100"):
+        read_mapping(own)

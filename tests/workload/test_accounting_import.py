@@ -249,6 +249,7 @@ def test_a_format_is_known_by_the_first_lines_or_by_name() -> None:
     heads = {
         "sacct": "\nJobIDRaw|State|Submit\n1|", "sacct-json": '{\n "meta": {', "filetxt": "JobId=5 UserId=root(0)",
         "pbs": "06/06/2005 14:07:17;E;407.host;user=guest",
+        "gridengine": "# Version: 8.1\n" + ":".join(str(at) for at in range(36)),
     }  # fmt: skip
     assert {name: detect(head, "log").name for name, head in heads.items()} == {name: name for name in FORMATS}
     assert detect("JobID\x1fState\n", "log").name == "sacct"

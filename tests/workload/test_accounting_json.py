@@ -56,7 +56,7 @@ def record_of(**changes: Any) -> Record:
 def test_a_job_becomes_a_record() -> None:
     assert record_of() == Record(
         1, "11", 1_700_000_000, 1_700_000_000, 1_700_000_020, 1_700_000_027, 7, 0, 300, Limit.given, 4, 8, 1, 2,
-        State.completed, "anna", "users", "physics", "batch", "normal", "a|b", gpus=0,
+        State.completed, "anna", "users", "physics", "batch", "normal", "a|b", gpus=0, allocated_gpus=0,
     )  # fmt: skip
 
 
@@ -102,6 +102,40 @@ def test_zero_is_no_time_and_no_list_is_no_processor() -> None:
     assert record_of().requested_nodes == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "column"),
+    [
+        ({"time__limit": [5]}, "time.limit"), ({"tres": {"allocated": 3}}, "tres.allocated"),
+        ({"required": {"CPUs": -4}}, "required.CPUs"), ({"time__elapsed": True}, "time.elapsed"),
+        ({"tres__allocated": [{"count": 1}]}, "tres.allocated"), ({"time__end": "soon"}, "time.end"),
+    ],
+)  # fmt: skip
+def test_an_entry_of_another_form_is_unknown_and_costs_no_job(change: dict[str, Any], column: str) -> None:
+    remark, record = items_of(changed(**change))
+    assert isinstance(remark, Remark)
+    assert (remark.kind, remark.column) == ("sacct-json.odd_cell", column)
+    assert isinstance(record, Record)
+    # Nobody says that it never had the machine.
+    assert record.allocated != 0
+
+
+def test_an_entry_that_a_job_can_do_without_costs_no_job() -> None:
+    odd = items_of(changed(time__limit={"number": "soon"}, tres__requested=[{"type": "mem", "count": -2}]))
+    assert [(item.kind, item.column, item.value) for item in odd if isinstance(item, Remark)] == [
+        ("sacct-json.odd_cell", "time.limit", '{"number": "soon"}'),
+        ("sacct-json.odd_cell", "tres.requested", '[{"type": "mem", "count": -2}]'),
+    ]
+    (record,) = [item for item in odd if isinstance(item, Record)]
+    assert (record.limit_kind, record.memory) == (Limit.missing, None)
+
+
+def test_a_resource_is_that_of_the_allocation_where_the_request_has_none() -> None:
+    more = [{"type": "mem", "count": 9}, {"type": "gres", "name": "gpu", "count": 3}]
+    record = record_of(tres__allocated=[*JOB["tres"]["allocated"], *more])
+    assert (record.memory, record.gpus, record.allocated_gpus) == (9, 0, 3)
+    assert record_of(state__current=["RUNNING", "RESIZING"]).state is State.resized
+
+
 def test_a_submit_line_shows_what_was_asked_for() -> None:
     assert record_of(submit_line="sbatch -t 5 x").limit_kind is Limit.asked
     assert record_of(submit_line="sbatch x").limit_kind is Limit.given
@@ -118,9 +152,8 @@ def test_parts_of_any_length_give_the_same(size: int, jobs: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"time__submission": "soon"}, {"time__limit": [5]}, {"time": None}, {"state": {}}, {"tres": {"allocated": 3}},
-        {"job_id": None}, {"required": {"CPUs": -4}}, {"time__start": 1 << 50}, {"state__current": []},
-        {"time__elapsed": True}, {"tres__allocated": [{"count": 1}]},
+        {"time__submission": "soon"}, {"time": None}, {"state": {}}, {"job_id": None}, {"time__start": 1 << 50},
+        {"state__current": []}, {"time__end": "soon", "time__elapsed": None},
     ],
 )  # fmt: skip
 def test_a_job_of_another_form_is_counted_and_the_next_is_read(change: dict[str, Any]) -> None:

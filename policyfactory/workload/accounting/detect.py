@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, cast
 
 from policyfactory.core.errors import TraceFormatError, UsageError
+from policyfactory.workload.accounting.gridengine import is_record
 from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
-from policyfactory.workload.accounting.sacct_columns import delimiter_of
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, delimiter_of
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
@@ -25,6 +26,35 @@ LogReader = Callable[[Iterable[Any], str, Clock], Iterator[Record | RecordBlock 
 # Bytes at the beginning of a file that are looked at.
 HEAD = 1 << 16
 
+_SCONTROL = re.compile(r"JobId=\d{1,10} (?:Array\w+=\S* |Het\w+=\S* )*(?:Job)?Name=")
+# What is no accounting that can be read, by its first line: what it is, and what to give in its place.
+_OTHERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        _SCONTROL,
+        "what scontrol show job prints, which has the jobs that wait or run and those that ended minutes ago",
+        f"give the accounting: {RECOMMENDED}",
+    ),
+    (
+        re.compile(r"\s*JOBID\s+PARTITION\s", re.IGNORECASE),
+        "the queue (squeue), which has no jobs that ended",
+        f"give the accounting: {RECOMMENDED}",
+    ),
+    (
+        re.compile(r"\s*JobID(?:Raw)?\s+\w", re.IGNORECASE),
+        "the output of sacct without -P, which cuts cells off",
+        f"print it again: {RECOMMENDED}",
+    ),
+    (
+        re.compile(r'"JOB_[A-Z_]+" "[\d.]+" \d'),
+        "an accounting log of LSF (lsb.acct), a format that is not read",
+        "make a table of its jobs (CSV) and give it with a mapping of its columns, --mapping FILE.toml",
+    ),
+    (
+        re.compile(r"={20,}$"),
+        "what qacct -j prints",
+        "give the file that it reads, $SGE_ROOT/$SGE_CELL/common/accounting",
+    ),
+)
 _PBS_LINE = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{2}:\d{2}:\d{2};[A-Za-z];[^;]*;")
 
 
@@ -67,7 +97,11 @@ def _is_sacct(lines: list[str]) -> bool:
 
 
 def _is_filetxt(lines: list[str]) -> bool:
-    return lines[0].startswith("JobId=")
+    return lines[0].startswith("JobId=") and not _SCONTROL.match(lines[0])
+
+
+def _is_gridengine(lines: list[str]) -> bool:
+    return any(is_record(line) for line in lines[:100])
 
 
 def _is_pbs(lines: list[str]) -> bool:
@@ -81,6 +115,7 @@ FORMATS = {
         Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, "chunks"),
         Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", "filetxt", _is_filetxt),
         Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", "pbs", _is_pbs),
+        Format("gridengine", "Grid Engine: the file accounting(5) of the qmaster", "gridengine", _is_gridengine),
     )
 }
 
@@ -114,6 +149,9 @@ def detect(head: str, path: str) -> Format:
             return known
     if lines[0].lstrip().startswith(";") or re.match(r"\s*\d+(\s+-?\d+){17}\s*$", lines[0]):
         raise TraceFormatError(f"{path}: is a log in the Standard Workload Format already; use it as it is")
+    for pattern, what, cure in _OTHERS:
+        if pattern.match(lines[0]):
+            raise TraceFormatError(f"{path}:1: this looks like {what}; {cure}")
     raise TraceFormatError(
         f"{path}:1: {printable(lines[0], 80)!r} is not recognised as an accounting log (known are "
         f"{', '.join(FORMATS)}); sacct needs -P and its header line (no -n), or name the format with --format"

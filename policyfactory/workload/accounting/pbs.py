@@ -270,7 +270,9 @@ def _elapse(record: Record, entry: _Open | None) -> Iterator[Remark]:
 def _record(line: int, job: str, fields: dict[str, str]) -> Record:
     """Return what the fields say of a job that has started."""
     hosts, vnodes = fields.get("exec_host", ""), fields.get("exec_vnode", "")
-    allocated = vnode_processors(vnodes) or (count_slots(hosts) if hosts else None)
+    # What TORQUE writes behind a host is a slot, or in some versions how many: its own sum decides.
+    slots = whole(fields, "total_execution_slots")
+    allocated = slots or vnode_processors(vnodes) or (count_slots(hosts) if hosts else None)
     width = whole(fields, "Resource_List.mppwidth")
     if width is not None:
         # On a Cray exec_host is the login node.

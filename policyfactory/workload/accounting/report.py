@@ -8,6 +8,7 @@ from typing import Any
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.accounting.record import Remark
 from policyfactory.workload.header import printable
+from policyfactory.workload.presets import FEW_MISSING
 
 __all__ = ["ImportReport", "ImportStep", "PartitionLimits", "StepCounter"]
 
@@ -265,10 +266,16 @@ class ImportReport:
         cures = {"UNLIMITED": "--unlimited 7d", "Partition_Limit": "--partition-limit PARTITION=1d"}
         named = [cure for kind, cure in cures.items() if kind in self.unrequested]
         now = f"Import again with {' and '.join(named)}, as the site has it, or say" if named else "Say"
+        few = count < FEW_MISSING * self.jobs
+        so = (
+            f"learn and evaluate leave them out, as they are fewer than {FEW_MISSING:.0%}"
+            if few
+            else "learn and evaluate ask what to make of them"
+        )
         return (
-            f"{count:,} of {self.jobs:,} jobs {verb} no requested time ({kinds}): field 9 is -1, and learn and "
-            f"evaluate stop at such jobs. {now} later, to each command that takes the log, --estimate-missing drop "
-            "(without these jobs) or --estimate-missing runtime (as if their users had known the run time)"
+            f"{count:,} of {self.jobs:,} jobs {verb} no requested time ({kinds}): field 9 is -1, and {so}. {now} "
+            "later, to each command that takes the log, --estimate-missing drop (without these jobs), model (a request "
+            "of the same user, or a drawn one) or runtime (as if their users had known the run time)"
         )
 
     def _small_machine(self) -> str:

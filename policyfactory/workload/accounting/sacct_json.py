@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import NAMES, Limit, Record, Remark, State
@@ -30,6 +30,8 @@ __all__ = ["read"]
 _LARGEST_VALUE = 24 << 20
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
+_ERRORS = (TypeError, ValueError, LookupError, AttributeError)
+_Value = TypeVar("_Value")
 
 
 class _JsonText:
@@ -143,14 +145,31 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
     """
     cluster = ""
     for number, job in enumerate(_jobs(_JsonText(chunks, path)), start=1):
+        if isinstance(job, dict) and "time" not in job and {"job_state", "submit_time"} <= {*job}:
+            raise TraceFormatError(
+                f"{path}: job {number} of the list has job_state and submit_time: this is the output of squeue --json "
+                "or scontrol show job --json, which has no jobs that ended; give that of sacct --json"
+            )
+        odd: list[tuple[str, Any]] = []
         try:
-            record = _record(job, number)
+            record = _record(job, number, odd)
             name = _text(job.get("cluster"))
-        except (TypeError, ValueError, LookupError, AttributeError):
+        except _ERRORS:
             yield Remark(number, "", "sacct-json.unreadable")
             continue
         cluster = one_cluster(name, cluster, f"{path}: job {number} of the list")
+        yield from (Remark(number, record.job, "sacct-json.odd_cell", 1, *cell) for cell in odd)
         yield record
+
+
+def _or_none(odd: list[tuple[str, Any]], name: str, read: Callable[[Any], _Value | None], value: Any) -> _Value | None:
+    """Return what an entry says that a job can do without; where it cannot be read, nothing, and note it."""
+    try:
+        return read(value)
+    except _ERRORS:
+        if name not in dict(odd):
+            odd.append((name, json.dumps(value, default=str)[:200]))
+        return None
 
 
 def _number(value: Any) -> int | None:
@@ -181,6 +200,16 @@ def _resource(resources: Any, name: str) -> int | None:
     return next(counts, None)
 
 
+def _counted(name: str) -> Callable[[Any], int | None]:
+    return lambda resources: _resource(resources, name)
+
+
+def _state(current: Any) -> State:
+    """Return the state of a word or a list of words; later versions print RESIZING beside another one."""
+    words = [current] if isinstance(current, str) else [_text(word) for word in current]
+    return State.resized if "RESIZING" in words else state_of(words[0])
+
+
 def _gpus(resources: Any) -> int | None:
     """Return the GPUs in a list of trackable resources: that of all types, or the sum over them."""
     if not resources:
@@ -190,45 +219,56 @@ def _gpus(resources: Any) -> int | None:
     return untyped[0] if untyped else sum(count for name, count in found if str(name).startswith("gpu:"))
 
 
-def _record(job: dict[str, Any], number: int) -> Record:
-    """Return the record of one job.
+def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Record:
+    """Return the record of one job, and note in ``odd`` what of it cannot be read and is taken as unknown.
 
     Raises
     ------
     TypeError, ValueError, LookupError, AttributeError
         If it is not formed as Slurm forms it.
     """
-    time, allocated = job["time"], job["tres"]["allocated"]
-    current = job["state"]["current"]
-    state = state_of(current if isinstance(current, str) else _text(current[0]))
-    limit, kind = _limit(time["limit"])
-    nodes = _number(job.get("allocation_nodes"))
-    nodes = nodes if nodes is not None else _resource(allocated, "node") or 0
+
+    def known(name: str, read: Callable[[Any], _Value | None], value: Any) -> _Value | None:
+        return _or_none(odd, name, read, value)
+
+    time, tres = job["time"], job.get("tres") or {}
+    allocated, requested = tres.get("allocated") or (), tres.get("requested") or ()
+    state = _state(job["state"]["current"])
+    limit, kind = known("time.limit", _limit, time.get("limit")) or (None, Limit.missing)
+    nodes = known("allocation_nodes", _number, job.get("allocation_nodes"))
+    nodes = nodes if nodes is not None else known("tres.allocated", _counted("node"), allocated)
+    cores = known("tres.allocated", _counted("cpu"), allocated)
+    # Without an entry a job had none, unless the entry cannot be read.
+    none = None if "tres.allocated" in dict(odd) else 0
     name, group_id = _identity(job)
-    requested = job["tres"]["requested"]
+    elapsed = known("time.elapsed", _number, time.get("elapsed"))
+    end = _time(time["end"]) if elapsed is None else known("time.end", _time, time.get("end"))
+    memory = known("tres.requested", _counted("mem"), requested)
+    asked = known("required.CPUs", _number, (job.get("required") or {}).get("CPUs"))
     names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in {"user_name", "after"}}
     record = Record(
         line=number,
         job=name,
         submit=_time(time["submission"]),
-        eligible=_time(time.get("eligible")),
+        eligible=known("time.eligible", _time, time.get("eligible")),
         start=None if state is State.pending else _time(time["start"]),
-        end=None if state in {State.running, State.pending} else _time(time["end"]),
-        elapsed=_number(time.get("elapsed")),
-        suspended=_number(time.get("suspended")),
+        end=None if state in {State.running, State.pending} else end,
+        elapsed=elapsed,
+        suspended=known("time.suspended", _number, time.get("suspended")),
         limit=limit,
         limit_kind=kind,
-        requested=_number((job.get("required") or {}).get("CPUs")) or _resource(requested, "cpu"),
-        allocated=_resource(allocated, "cpu") or 0,
+        requested=asked or known("tres.requested", _counted("cpu"), requested),
+        allocated=cores or none,
         # A minimum: only the nodes that a job had show whether it wanted more.
-        requested_nodes=_resource(requested, "node") if nodes else None,
-        allocated_nodes=nodes,
-        memory=_resource(requested or allocated, "mem"),
-        gpus=_gpus(requested or allocated),
+        requested_nodes=known("tres.requested", _counted("node"), requested) if nodes else None,
+        allocated_nodes=nodes or none,
+        memory=memory if memory is not None else known("tres.allocated", _counted("mem"), allocated),
+        gpus=known("tres.requested", _gpus, requested),
+        allocated_gpus=known("tres.allocated", _gpus, allocated),
         state=state,
         group_id=group_id,
         tasks=array_tasks(name),
-        array_limit=_array_limit(job.get("array") or {}) or limit_in_id(name),
+        array_limit=known("array", _array_limit, job.get("array") or {}) or limit_in_id(name),
         **names,
     )
     record.user = record.user or _text((job.get("association") or {}).get("user"))

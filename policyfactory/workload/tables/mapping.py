@@ -63,6 +63,8 @@ class Column:
     tres : tuple of str
         The cell is a list as Slurm prints it (``cpu=4,mem=8G`` or ``1=4,2=8192``), and this entry of it is read; the
         first that is there.
+    by : int
+        What each number is divided by, rounded up: 100 for percents of a core.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Column:
     after: str = ""
     before: str = ""
     tres: tuple[str, ...] = ()
+    by: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

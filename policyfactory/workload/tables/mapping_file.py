@@ -38,7 +38,7 @@ _TABLES = {"table", "machine", "columns", "states", "filter"}
 _HEAD = {"schema", "title", "page", "licence", "cite", "notes"}
 _TABLE = {"form", "zone", "unit", "header", "repeated"}
 _CHOICES = {"form": ("csv", "parquet", "tsv", "blank"), "unit": ("cpus", "nodes"), "repeated": ("runs", "jobs")}
-_COLUMN = {"column", "unit", "none", "unlimited", "times", "after", "before", "tres"}
+_COLUMN = {"column", "unit", "none", "unlimited", "times", "by", "after", "before", "tres"}
 # What there must be; of the second pair one is enough, since the other follows.
 _NEEDED = (
     ("submit",),
@@ -91,7 +91,8 @@ class _Place:
         """Return a whole number of at least 1, None if there is none."""
         value = content.get(key)
         if value is not None and (type(value) is not int or not 1 <= value <= 1 << 31):
-            self.refuse(f"{key} is {_shown(value)}; a whole number from 1 to {1 << 31:,} is expected")
+            cure = "; by = 100 divides by 100" if key == "times" else ""
+            self.refuse(f"{key} is {_shown(value)}; a whole number from 1 to {1 << 31:,} is expected{cure}")
         return value
 
     def table_of(self, content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -212,7 +213,7 @@ def _column(place: _Place, field: str, value: Any) -> Column:
     )
     if unit not in units or (unit == "deadline" and field != "limit"):
         place.refuse(f"unit is {_shown(unit)}; {', '.join(units).strip() or 'no unit'} is expected for {field}")
-    for key, allowed in (("unlimited", ("limit",)), ("times", COUNTS), ("tres", COUNTS)):
+    for key, allowed in (("unlimited", ("limit",)), ("times", COUNTS), ("by", COUNTS), ("tres", COUNTS)):
         if key in content and field not in allowed:
             place.refuse(f"{key} means nothing for {field}; it is for {', '.join(allowed)}")
     if field in TIMES + NAMES and ("after" in content or "before" in content) and field != "job":
@@ -226,6 +227,7 @@ def _column(place: _Place, field: str, value: Any) -> Column:
         place.text(content, "after"),
         place.text(content, "before"),
         place.texts(content, "tres"),
+        place.number(content, "by") or 1,
     )
 
 

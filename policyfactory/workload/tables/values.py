@@ -177,10 +177,10 @@ def read_counts(cells: Cells, column: Column, *, absent: int = -1) -> Int64Array
     """
     values, wrong = _numbers(cells, column, lambda text: _entry(text, column.tres, _plain, float(absent)))
     none = np.isnan(values) | (values < 0)
-    wrong |= ~none & (values != np.rint(values))
+    wrong |= ~none & (values != np.rint(values)) & (column.by == 1)
     if not (column.tres or column.after or column.before):
         none |= _is_one_of(cells, values, column.none)
-    counts = (_bounded(values) * column.times).astype(np.int64)
+    counts = np.ceil(_bounded(values) * column.times / column.by).astype(np.int64)
     return np.where(wrong, UNREADABLE, np.where(none, -1, counts))
 
 
@@ -211,7 +211,7 @@ def read_memory(cells: Cells, column: Column, nodes: Int64Array, cores: Int64Arr
                 _is_one_of(cells, values, column.none), np.nan, values * (MEMORY_UNITS[column.unit] or 1.0)
             )
     none = np.isnan(values) | (values <= 0)
-    megabytes = np.ceil(_bounded(values) * column.times).astype(np.int64)
+    megabytes = np.ceil(_bounded(values) * column.times / column.by).astype(np.int64)
     return np.where(wrong, UNREADABLE, np.where(none, -1, megabytes))
 
 
