@@ -39,8 +39,8 @@ _FORM = Annotated[
     typer.Option(
         "--format",
         help="sacct, sacct-json, filetxt, pbs or gridengine (default: what the file's beginning shows); or a published "
-        "table: kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, theta-swf, "
-        "adastra.",
+        "table: kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, "
+        "theta-swf, adastra.",
     ),
 ]
 _MAPPING = Annotated[
