@@ -315,7 +315,7 @@ def test_what_must_be_done_stands_in_the_file(target: str) -> None:
     for text in (*export.settings, *export.install, *export.rollback, *export.limits):
         assert " ".join(text.split()) in " ".join(words.split())
     assert "SchedulerParameters=bf_job_part_count_reserve=1" in export.settings
-    assert "Seen with Slurm 22.05.8." in words
+    assert "Seen with Slurm 22.05.8 and 24.11.5." in words
     assert "memory and GPUs are not looked at" in words
     assert "add lua to it" in words
     # Commands are in one line each.
@@ -435,6 +435,10 @@ ASKS = Policy("asks", "p*mem + 1e6*n + 1e7*g")
         ({"tres_per_node": "gres:gpu"}, 1, 0, 1),
         ({"tres_per_node": "gpu:2,license:7,gres:gputype:9"}, 1, 0, 2),
         ({"tres_per_node": 7, "min_mem_per_cpu": 2.0**60}, 1, 0, 0),
+        ({"tres_per_job": "gres:gpu:4", "mem_per_tres": "gres:gpu:100", "partition": "fat"}, 1, 400, 4),
+        ({"min_nodes": 2, "tres_per_node": "gres/gpu:2", "mem_per_tres": "gres/gpu:100"}, 2, 400, 4),
+        ({"tres_per_socket": "gres:gpu:1", "sockets_per_node": 2, "min_nodes": 2}, 2, 0, 4),
+        ({"num_tasks": 1, "tres_per_job": "gres:gpu:4", "mem_per_tres": "gres:gpu:1", "min_mem_per_node": 9}, 1, 9, 4),
     ],
 )
 def test_what_a_job_asks_for_is_found_in_slurms_fields(
@@ -469,3 +473,67 @@ def test_a_change_of_memory_or_gpus_scores_again() -> None:
     # Without them in the formula nothing of that is in the script.
     assert "requested_memory" not in export_of(F1).text
     assert "DefMemPerNode" in export.text
+
+
+# As sbatch of 22.05.8, sbatch of 24.11.5 and slurmrestd send them, and the processors that sacct has of the job then.
+BY_GPU_AND_TASK = [
+    ({"tres_per_job": "gres:gpu:4", "cpus_per_tres": "gres:gpu:8"}, 32),
+    ({"tres_per_job": "gres/gpu:4", "cpus_per_tres": "gres/gpu:8", "min_cpus": 32}, 32),
+    ({"tres_per_node": "gres:gpu:2", "cpus_per_tres": "gres:gpu:3", "min_nodes": 2, "min_cpus": 2}, 12),
+    ({"tres_per_task": "gres:gpu:1", "cpus_per_tres": "gres:gpu:3", "num_tasks": 4, "min_cpus": 4}, 12),
+    ({"tres_per_task": "gres/gpu=2", "tres_per_job": "gres/gpu:4", "num_tasks": 2, "cpus_per_task": 6}, 12),
+    ({"tres_per_socket": "gres:gpu:1", "sockets_per_node": 2, "min_nodes": 2, "cpus_per_tres": "gres:gpu:2"}, 8),
+    ({"tres_per_job": "gres:gpu:a100:2", "cpus_per_tres": "gres:gpu:2", "num_tasks": 8, "min_cpus": 8}, 8),
+    ({"tres_per_job": "gres:gpu:3", "ntasks_per_tres": 2}, 6),
+    ({"tres_per_job": "gres:gpu:2", "ntasks_per_tres": 2, "cpus_per_task": 2, "pn_min_cpus": 2, "min_cpus": 2}, 8),
+    ({"ntasks_per_tres": 2, "num_tasks": 4, "cpus_per_tres": "gres:gpu:5"}, 10),
+    ({"ntasks_per_node": 16, "min_nodes": 2, "min_cpus": NO_VAL}, 32),
+    ({"ntasks_per_node": 2, "min_nodes": 2, "min_cpus": 1, "cpus_per_task": 3}, 12),
+    ({"ntasks_per_node": 4}, 4),
+    ({"cpus_per_tres": "gres:gpu:8"}, 1),
+    ({"cpus_per_tres": 7, "tres_per_job": 7, "ntasks_per_tres": NO_VAL16}, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", FIELD)
+@pytest.mark.parametrize("version", LUAS)
+@pytest.mark.parametrize(("fields", "q"), BY_GPU_AND_TASK)
+def test_processors_by_gpu_and_by_task_are_found(fields: dict[str, Any], q: int, version: str, target: str) -> None:
+    export = export_of(F1, target)
+    controller = Controller(export.text, version)
+    assert controller.submit(time_limit=10, **fields)[FIELD[target]] == expected(export, 600, q)
+    assert not controller.errors
+
+
+def test_a_change_keeps_what_was_asked_for_by_gpu() -> None:
+    export = export_of(F1)
+    controller = Controller(export.text)
+    by_job = {"time_limit": 10, "min_cpus": 1, "tres_per_job": "gres:gpu:4", "cpus_per_tres": "gres:gpu:8"}
+    assert controller.modify(by_job, nice=0)["site_factor"] == expected(export, 600, 32)
+    assert controller.modify(by_job, cpus_per_tres="gres:gpu:2")["site_factor"] == expected(export, 600, 8)
+    assert controller.modify(by_job, tres_per_job="gres:gpu:1")["site_factor"] == expected(export, 600, 8)
+    # The tasks are not in the record; the GPUs that slurmctld counted are.
+    by_task = {"time_limit": 10, "min_cpus": 4, "tres_per_task": "gres:gpu:1", "cpus_per_tres": "gres:gpu:3"}
+    counted = {"tres_fmt_req_str": "cpu=4,mem=80M,node=1,billing=4,gres/gpu=4"}
+    assert controller.modify(by_task | counted, nice=0)["site_factor"] == expected(export, 600, 12)
+    assert not controller.errors
+
+
+def test_defaults_by_gpu_are_those_that_an_administrator_fills_in() -> None:
+    export = export_of(F1)
+    tables = "CPUS_PER_GPU, MB_PER_GPU = {}, {}"
+    assert tables in export.text
+    controller = Controller(export.text.replace(tables, 'CPUS_PER_GPU, MB_PER_GPU = {day = 8, [""] = 4}, {}'))
+    gpus = {"time_limit": 10, "tres_per_job": "gres:gpu:3"}
+    for fields, q in (
+        (gpus, 12),
+        (gpus | {"partition": "day"}, 24),
+        (gpus | {"cpus_per_tres": "gres:gpu:2"}, 6),
+        (gpus | {"cpus_per_task": 5, "pn_min_cpus": 5, "min_cpus": 5}, 5),
+        ({"time_limit": 10, "min_cpus": 2}, 2),
+    ):
+        assert controller.submit(**fields)["site_factor"] == expected(export, 600, q)
+        # slurmctld writes its default into the record when it first looks at the job, without "gres".
+        record = fields | ({"cpus_per_tres": "gpu:4"} if fields == gpus else {})
+        assert controller.modify({"min_cpus": 1} | record, nice=0)["site_factor"] == expected(export, 600, q)
+    assert not controller.errors

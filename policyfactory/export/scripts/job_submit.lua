@@ -29,6 +29,9 @@ end
 local NO_VAL, NO_VAL16 = 4294967294, 65534
 -- A job without any limit, as Slurm's backfill scheduler counts it (s).
 local UNLIMITED = @UNLIMITED@
+-- DefCpuPerGPU and DefMemPerGPU (MB) of slurm.conf, which Slurm does not tell Lua: fill them in, by partition, or [""]
+-- for all others: {gpu = 8, [""] = 4}.
+local CPUS_PER_GPU, MB_PER_GPU = {}, {}
 
 -- The number in a field of a job, or of its record from before a change; nil if there is none.
 local function number_in(field, mark, job, record)
@@ -65,13 +68,74 @@ local function requested_time(job, record, partitions)
   return minutes and 60.0 * minutes or UNLIMITED + 0.0
 end
 
+-- A text of a job, or of its record from before a change.
+local function text_in(field, job, record)
+  local value = job[field]
+  if value == nil and record then value = record[field] end
+  return value
+end
+
+-- The GPUs of "gres:gpu:2,gres/gpu:a100=4": 6. A name without a number is one.
+local function gpus_in(text)
+  local total = 0.0
+  if type(text) ~= "string" then return total end
+  for part in string.gmatch(text, "[^,]+") do
+    local rest = string.match(part, "^gres[:/]gpu(.*)$") or string.match(part, "^gpu(.*)$")
+    if rest and (rest == "" or string.find(rest, "^[:=]")) then
+      total = total + (tonumber(string.match(rest, "[:=](%d+)$")) or 1)
+    end
+  end
+  return total
+end
+
+-- n: the nodes; one where the job leaves their number to Slurm.
+local function requested_nodes(job, record)
+  return number_in("min_nodes", NO_VAL, job, record) or 1.0
+end
+
+-- The tasks, given or by node; nil where neither says.
+local function requested_tasks(job, record)
+  local on_each = number_in("ntasks_per_node", NO_VAL16, job)
+  return number_in("num_tasks", NO_VAL, job) or (on_each and on_each * requested_nodes(job, record))
+end
+
+-- g: the GPUs over the whole job, in whichever way they are asked for.
+local function requested_gpus(job, record)
+  local nodes, tasks = requested_nodes(job, record), requested_tasks(job, record)
+  local sockets = number_in("sockets_per_node", NO_VAL16, job) or 1.0
+  local gpus = math.max(gpus_in(text_in("tres_per_job", job, record)),
+    nodes * gpus_in(text_in("tres_per_node", job, record)),
+    nodes * sockets * gpus_in(text_in("tres_per_socket", job, record)),
+    (tasks or nodes) * gpus_in(text_in("tres_per_task", job, record)))
+  -- The record does not tell the tasks; what slurmctld counted it does, where AccountingStorageTRES has gres/gpu.
+  local counted = record and not tasks and string.match(record.tres_fmt_req_str or "", "gres/gpu=(%d+)")
+  if counted and not (job.tres_per_job or job.tres_per_node or job.tres_per_socket or job.tres_per_task) then
+    gpus = math.max(gpus, tonumber(counted))
+  end
+  local on_each = number_in("ntasks_per_tres", NO_VAL16, job)
+  if gpus == 0.0 and on_each and tasks then return math.floor(tasks / on_each) end
+  return gpus
+end
+
+-- What a table of defaults has for the partition of a job.
+local function default_of(defaults, job, record, partitions)
+  local _, name = partition_of(job, record, partitions)
+  return defaults[name or ""] or defaults[""] or 0.0
+end
+
 -- q: the largest of what the fields say; none of them alone is always right.
-local function requested_processors(job, record)
-  local tasks = number_in("num_tasks", NO_VAL, job) or 0.0
-  local each = number_in("cpus_per_task", NO_VAL16, job) or 1.0
-  local nodes = number_in("min_nodes", NO_VAL, job, record) or 1.0
+local function requested_processors(job, record, partitions)
+  local gpus = requested_gpus(job, record)
+  local each = number_in("cpus_per_task", NO_VAL16, job)
+  local tasks = math.max(requested_tasks(job, record) or 0.0,
+    gpus * (number_in("ntasks_per_tres", NO_VAL16, job) or 0.0))
   local on_each = number_in("pn_min_cpus", NO_VAL16, job, record) or 1.0
-  return math.max(number_in("min_cpus", NO_VAL, job, record) or 1.0, tasks * each, nodes * on_each)
+  local by_gpu = gpus_in(text_in("cpus_per_tres", job, record))
+  if by_gpu == 0.0 and not each and on_each == 1.0 then
+    by_gpu = default_of(CPUS_PER_GPU, job, record, partitions)
+  end
+  return math.max(number_in("min_cpus", NO_VAL, job, record) or 1.0, tasks * (each or 1.0),
+    requested_nodes(job, record) * on_each, gpus * by_gpu)
 end
 
 --=== value
@@ -81,16 +145,19 @@ end
 
 -- Whether a change is one of the time limit or of the size; another partition may have another limit.
 local function changes_shape(job)
+  for _, field in ipairs({"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task", "cpus_per_tres"}) do
+    if job[field] ~= nil then return true end
+  end
   return is_set(job.time_limit) or is_set(job.partition)
     or (number_in("min_cpus", NO_VAL, job) or number_in("num_tasks", NO_VAL, job)
       or number_in("cpus_per_task", NO_VAL16, job) or number_in("min_nodes", NO_VAL, job)
-      or number_in("pn_min_cpus", NO_VAL16, job)) ~= nil@CHANGES@
+      or number_in("pn_min_cpus", NO_VAL16, job) or number_in("ntasks_per_node", NO_VAL16, job)) ~= nil@CHANGES@
 end
 
 -- The number that slurmctld sorts by, of a job that was submitted at a Unix time; r is at least 1 s.
 local function value_of(job, record, partitions, submitted)
   local p = requested_time(job, record, partitions or {})
-  local q = requested_processors(job, record)
+  local q = requested_processors(job, record, partitions or {})
   return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0@FORESEEN@))
 end
 
@@ -109,7 +176,7 @@ policyfactory = {}
 local function log_score(job, record, partitions, submitted, user)
   local begin = os.clock()
   local p = requested_time(job, record, partitions or {})
-  local q = requested_processors(job, record)
+  local q = requested_processors(job, record, partitions or {})
   local value = score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0@FORESEEN@)
   local number = whole_number(value)
   local cost = (os.clock() - begin) * 1e6

@@ -10,7 +10,8 @@
 
 #include <math.h>
 #include <stdint.h>
-@INCLUDES@
+#include <string.h>
+
 #ifdef __FAST_MATH__
 #error "compile without -ffast-math: it drops the rules for infinity and NaN"
 #endif
@@ -22,7 +23,7 @@
 /* Log the numbers for policyfactory shadow, and set none. */
 #define POLICY_LOG_ONLY @LOG_ONLY@
 #define POLICY_COUNTS_FROM_OLDEST @FROM_OLDEST@
-/* Whether n, mem and g of a job are looked for. */
+/* Whether n, mem and g of a job are in the formula. */
 #define POLICY_ASKS @ASKS@
 
 typedef struct {

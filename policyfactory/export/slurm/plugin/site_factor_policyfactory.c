@@ -138,10 +138,46 @@ static double _given(uint32_t value)
 	return ((value == NO_VAL) || (value == INFINITE)) ? 0.0 : (double) value;
 }
 
-static double _requested_processors(const job_record_t *job)
+static double _nodes(const job_record_t *job)
+{
+	return fmax(_given(job->details->min_nodes), 1.0);
+}
+
+/* The GPUs over the whole job, in whichever way they are asked for. */
+static double _requested_gpus(job_record_t *job)
 {
 	const __typeof__(*job->details) *details = job->details; /* its name differs between versions */
-	double found = _given(details->min_cpus);
+	const double nodes = _nodes(job), tasks = fmax(_given(details->num_tasks), 1.0);
+	const double by_socket = nodes * job_get_sockets_per_node(job) * policy_gpus(job->tres_per_socket);
+	const double found = fmax(fmax(policy_gpus(job->tres_per_job), nodes * policy_gpus(job->tres_per_node)),
+				  fmax(by_socket, tasks * policy_gpus(job->tres_per_task)));
+
+	if ((found > 0.0) || !details->ntasks_per_tres || (details->ntasks_per_tres == NO_VAL16))
+		return found;
+	return floor(tasks / details->ntasks_per_tres);
+}
+
+static int _has_type(void *x, void *type)
+{
+	return ((const job_defaults_t *) x)->type == *(const uint16_t *) type;
+}
+
+/* What slurm.conf gives for each GPU, the partition's before the cluster's; 0 if it says nothing. */
+static double _default_per_gpu(const job_record_t *job, uint16_t type)
+{
+	const job_defaults_t *found = NULL;
+
+	if (job->part_ptr && job->part_ptr->job_defaults_list)
+		found = list_find_first(job->part_ptr->job_defaults_list, _has_type, &type);
+	if (!found && slurm_conf.job_defaults_list)
+		found = list_find_first(slurm_conf.job_defaults_list, _has_type, &type);
+	return found ? (double) found->value : 0.0;
+}
+
+static double _requested_processors(job_record_t *job)
+{
+	const __typeof__(*job->details) *details = job->details;
+	double found = _given(details->min_cpus), by_gpu = policy_gpus(job->cpus_per_tres);
 	const double by_tasks = _given(details->num_tasks) * details->cpus_per_task;
 	const double by_nodes = _given(details->pn_min_cpus) * _given(details->min_nodes);
 
@@ -150,6 +186,9 @@ static double _requested_processors(const job_record_t *job)
 		found = by_tasks;
 	if (by_nodes > found)
 		found = by_nodes;
+	if (!by_gpu && (details->orig_cpus_per_task == NO_VAL16))
+		by_gpu = _default_per_gpu(job, JOB_DEF_CPU_PER_GPU);
+	found = fmax(found, by_gpu * _requested_gpus(job));
 	return (found >= 1.0) ? found : NAN;
 }
 
@@ -160,34 +199,33 @@ static bool _is_memory(uint64_t value)
 }
 
 /* MB over the whole job; of a job that asks for none, its partition's default, else that of slurm.conf, else 0. */
-static double _requested_memory(const job_record_t *job, double nodes, double processors)
+static double _requested_memory(const job_record_t *job, const policy_job_t *known)
 {
 	uint64_t asked = job->details->pn_min_memory;
 
+	if (known->g && !(job->bit_flags & JOB_MEM_SET)) {
+		double by_gpu = policy_gpus(job->mem_per_tres);
+
+		if (!by_gpu)
+			by_gpu = _default_per_gpu(job, JOB_DEF_MEM_PER_GPU);
+		if (by_gpu)
+			return known->g * by_gpu;
+	}
 	if (!_is_memory(asked) && job->part_ptr)
 		asked = job->part_ptr->def_mem_per_cpu;
 	if (!_is_memory(asked))
 		asked = slurm_conf.def_mem_per_cpu;
 	if (!_is_memory(asked))
 		return 0.0;
-	return (asked & MEM_PER_CPU) ? processors * (double) (asked & ~MEM_PER_CPU) : nodes * (double) asked;
-}
-
-/* The GPUs over the whole job, in whichever way they are asked for. */
-static double _requested_gpus(const job_record_t *job, double nodes)
-{
-	const double tasks = fmax(_given(job->details->num_tasks), 1.0);
-	const double by_node = fmax(policy_gpus(job->tres_per_node), policy_gpus(job->tres_per_socket));
-
-	return fmax(fmax(policy_gpus(job->tres_per_job), nodes * by_node), tasks * policy_gpus(job->tres_per_task));
+	return (asked & MEM_PER_CPU) ? known->q * (double) (asked & ~MEM_PER_CPU) : known->n * (double) asked;
 }
 
 /* n, mem and g; a job that leaves the number of its nodes to Slurm has one. */
-static void _add_asked(const job_record_t *job, policy_job_t *asked)
+static void _add_asked(job_record_t *job, policy_job_t *asked)
 {
-	asked->n = fmax(_given(job->details->min_nodes), 1.0);
-	asked->mem = _requested_memory(job, asked->n, asked->q);
-	asked->g = _requested_gpus(job, asked->n);
+	asked->n = _nodes(job);
+	asked->g = _requested_gpus(job);
+	asked->mem = _requested_memory(job, asked);
 }
 #endif
 
