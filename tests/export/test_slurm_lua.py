@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,38 @@ def test_an_error_is_logged_and_the_job_is_last(target: str, version: str) -> No
     assert (job.site_factor, job.priority) == {SITE_FACTOR: (NO_VAL, NO_VAL), PRIORITY: (NO_VAL, 1)}[target]
     controller.modify({"time_limit": 60, "min_cpus": 8}, time_limit=7)
     assert controller.errors == ["policyfactory: 50% wrong"] * 2
+
+
+# What runs inside attempt(), which contains its errors: each function from its first line, and the file between them.
+OUTSIDE = {"attempt", "slurm_job_submit", "slurm_job_modify"}
+FUNCTION = re.compile(r"^(?:local )?function ([\w.]+)\(.*\)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("log_only", [False, True])
+@pytest.mark.parametrize("target", FIELD)
+@pytest.mark.parametrize("policy", ["F1", "ASKS"])
+def test_an_error_anywhere_reaches_nobody(policy: str, target: str, log_only: bool) -> None:
+    # An error that reaches slurmctld rejects the job since Slurm 26.05, and in the file keeps slurmctld from starting.
+    site = dataclasses.replace(make_site(processors=64), log_only=log_only)
+    text = export_of({"F1": F1, "ASKS": ASKS}[policy], target, site).text
+    functions = [found for found in FUNCTION.finditer(text) if found[1] not in OUTSIDE]
+    assert {"score", "policyfactory.submit", "policyfactory.modify", "partition_of"} < {name[1] for name in functions}
+    begin = text.index("attempt(function()")
+    places = [found.end() for found in functions] + [found.start() for found in functions if found.start() > begin]
+    logged = 0
+    for place in places:
+        controller = Controller(f"{text[:place]}\nerror({{}})\n{text[place:]}")
+        job = controller.submit(time_limit=60)
+        controller.modify({"time_limit": 60, "min_cpus": 8}, time_limit=7)
+        assert job.time_limit == 60
+        logged += bool(controller.errors)
+    assert logged > len(places) * 2 // 3
+    # The log itself may fail, and what is read from Slurm.
+    for name in ("slurm.log_error", "slurm.log_info", "os.time", "string.match", "math.floor"):
+        controller = Controller(text)
+        controller.lua.execute(f"{name} = function() error('no {name}') end")
+        controller.submit(time_limit=60)
+        controller.modify({"time_limit": 60, "min_cpus": 8}, time_limit=7)
 
 
 @pytest.mark.parametrize("target", FIELD)

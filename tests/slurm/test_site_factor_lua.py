@@ -186,7 +186,8 @@ def test_a_broken_script_leaves_submissions_working(cluster: Cluster, export: Ex
     broken = {
         "a file that ends early": export.text[: len(export.text) * 2 // 3],
         "a score that raises": export.text.replace("  return pf_log10", "  return nobody.knows + pf_log10"),
-        "an error beside it": export.text.replace("  policyfactory.submit(job_desc", "  nobody.knows(job_desc"),
+        "an error beside it": export.text.replace(" policyfactory.submit(...) end", " nobody.knows(...) end"),
+        "an error in the file": export.text.replace("\npolicyfactory = {}", "\nnobody.knows()"),
     }
     jobs = {}
     for name, text in broken.items():
@@ -195,7 +196,8 @@ def test_a_broken_script_leaves_submissions_working(cluster: Cluster, export: Ex
         jobs[name] = cluster.submit(4, 30, *CLOSED)
     # The script of before stays in force where the new one cannot be read; without a score, a job is last.
     assert_scored(export, cluster, good, jobs["a file that ends early"])
-    assert [priority(cluster, jobs[name]) for name in ("a score that raises", "an error beside it")] == [1, 1]
+    del jobs["a file that ends early"]
+    assert [priority(cluster, job) for job in jobs.values()] == [1, 1, 1]
     assert "policyfactory: " in (cluster.log / "slurmctld.log").read_text()
     cluster.replace_file("job_submit.lua", broken["a score that raises"])
     cluster.submit(1, 1, *CLOSED)

@@ -5,6 +5,15 @@
 local EPOCH = @EPOCH@ -- r counts from it (Unix s)
 local LOW, HIGH, LARGEST = @RANGE@
 
+-- An error is logged; it never keeps a job from being submitted or changed, nor slurmctld from starting.
+local function attempt(what, ...)
+  local fine, problem = pcall(what, ...)
+  if not fine then pcall(function() slurm.log_error("policyfactory: %s", tostring(problem)) end) end
+  return fine
+end
+
+attempt(function() -- all of it, to the entry points at the end
+
 @HELPERS@-- The score of a job; the job with the lowest runs first.
 local function score(p, q, r@MORE@)
   return @SCORE@
@@ -161,13 +170,6 @@ local function value_of(job, record, partitions, submitted)
   return whole_number(score(p, q, math.max(submitted - EPOCH, 1.0) + 0.0@FORESEEN@))
 end
 
--- An error is logged; it never keeps a job from being submitted or changed.
-local function attempt(what)
-  local fine, problem = pcall(what)
-  if not fine then pcall(slurm.log_error, "policyfactory: %s", tostring(problem)) end
-  return fine
-end
-
 -- Global, so that another job_submit.lua can call it.
 policyfactory = {}
 --=== log_only
@@ -248,14 +250,15 @@ function policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
   end)
 end
 --=== entry
+end)
 
-function slurm_job_submit(job_desc, part_list, submit_uid)
-  policyfactory.submit(job_desc, part_list, submit_uid)
+function slurm_job_submit(...)
+  attempt(function(...) policyfactory.submit(...) end, ...)
   return slurm.SUCCESS
 end
 
-function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-  policyfactory.modify(job_desc, job_rec, part_list, modify_uid)
+function slurm_job_modify(...)
+  attempt(function(...) policyfactory.modify(...) end, ...)
   return slurm.SUCCESS
 end
 
