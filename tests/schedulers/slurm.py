@@ -143,6 +143,11 @@ class Cluster:
         """Processors of the machine."""
         return self.nodes * self.processors
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Slurm's, (24, 11) for example."""
+        return tuple(int(part) for part in self.run("sinfo", "--version").split()[-1].split(".")[:2])
+
     def __enter__(self) -> Self:
         try:
             self._start_controller()

@@ -128,14 +128,9 @@ def prove(cluster: Cluster, name: str) -> None:
         cluster.run("scontrol", "update", f"JobId={job}", "Nice=0")
     again = counted(cluster, name)[len(jobs) :]
     assert dict(zip(requests, again, strict=True)) == dict(zip(requests, expected, strict=True))
-    known = len(REQUESTS) + (len(BY_GPU) if version(cluster) >= (24, 5) else 0)
+    known = len(REQUESTS) + (len(BY_GPU) if cluster.version >= (24, 5) else 0)
     found = dict(zip(requests[:known], recorded(cluster, jobs)[:known], strict=True))
     assert found == dict(zip(requests[:known], expected[:known], strict=True))
-
-
-def version(cluster: Cluster) -> tuple[int, ...]:
-    words = cluster.run("sinfo", "--version").split()
-    return tuple(int(part) for part in words[-1].split(".")[:2])
 
 
 def log_only() -> Site:

@@ -11,14 +11,14 @@ import pytest
 from policyfactory.site.model import NodeGroup, Outage, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
-from schedulers.processes import short_directory
+from schedulers.processes import short_directory, wait_for
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting
 
 LINES = (
     "PriorityWeightAge=1000", "PriorityMaxAge=1:30", "PriorityDecayHalfLife=90", "PriorityFavorSmall=YES",
     "PriorityCalcPeriod=00:02:30", "OverTimeLimit=UNLIMITED", "DefMemPerNode=100",
-    "SelectTypeParameters=CR_CPU_Memory", "PriorityFlags=DEPTH_OBLIVIOUS,ACCRUE_ALWAYS",
+    "SelectTypeParameters=CR_CPU_Memory", "PriorityFlags=NO_NORMAL_QOS,ACCRUE_ALWAYS",
     "PriorityUsageResetPeriod=Weekly",
 )  # fmt: skip
 PARTITIONS = (
@@ -73,6 +73,8 @@ def test_the_reports_of_a_cluster_with_accounting_are_read(tmp_path: Path) -> No
             cluster.run("sacctmgr", "dump", "test", f"file={reports.dump}")
             reports.qos.write_text(cluster.run("sacctmgr", "-P", "show", "qos"))
             events = ("sacctmgr", "-P", "show", "event", "all_clusters", "start=2020-01-01")
+            # slurmdbd has it about a second later.
+            wait_for("the event", lambda: "a|b" in cluster.run(*events), 60)
             reports.events.write_text(cluster.run(*events, environment=unix))
             reports.reservations.write_text(cluster.run("scontrol", "-o", "show", "reservation", environment=unix))
             site, _ = import_slurm(cluster.configuration, reports, Clock())

@@ -91,8 +91,8 @@ def test_weights_of_processors_and_size_order_the_jobs() -> None:
     epoch = recent_epoch()
     exact, opposite, *nearest = (make(model_of(name, epoch), site()) for name in ("SQF", "LPF", "SAF", LIN))
     assert "PriorityFavorSmall=YES" in opposite.text
-    # Flags of the site that the limits say can be kept.
-    flags = exact.text.replace("NO_NORMAL_TRES\n", "NO_NORMAL_TRES,NO_FAIR_TREE,NO_NORMAL_QOS,CALCULATE_RUNNING\n")
+    # Flags of the site that the limits say can be kept without slurmdbd.
+    flags = exact.text.replace("NO_NORMAL_TRES\n", "NO_NORMAL_TRES,NO_NORMAL_QOS,CALCULATE_RUNNING\n")
     assert flags != exact.text
     with short_directory() as folder, Cluster(folder, partitions=PARTITIONS, files={FILE_NAME: flags}) as cluster:
         check_hundred(cluster, exact)
