@@ -192,6 +192,14 @@ def _verdict(
             f"{having:,} of {len(known.log.job_id):,} jobs of {known.name} have a logged number; "
             f"{matched.without:,} of {len(log.lines):,} lines are of jobs that are not in the accounting"
         ),
+        *(
+            [
+                f"{counted(matched.larger, 'job')} got more processors than the score counted (whole nodes, or "
+                "slurm.conf's defaults by GPU, which Lua is not told: docs/slurm.md)"
+            ]
+            if matched.larger
+            else []
+        ),
         *([f"{log.unread:,} lines of {log.path} begin as a logged score and cannot be read"] if log.unread else []),
         (
             "starts are those of the real scheduler, with its backfilling, limits and partitions: some jobs start out "

@@ -210,3 +210,23 @@ def test_arrays_that_are_logged_again_and_again_are_bounded(tmp_path: Path, monk
     monkeypatch.setattr("policyfactory.review.matching._MOST_PAIRS", 249)
     with pytest.raises(WorkloadError, match="more than 249 jobs, the tasks of an array counted each time"):
         shadow(log, [accounting])
+
+
+def test_jobs_are_found_by_what_was_asked_for_or_allocated_and_larger_ones_counted(tmp_path: Path) -> None:
+    head = "JobID|UID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|Partition"
+    # Asked for by GPU: recorded so since Slurm 24.05, and before only by what ran; slurm.conf's default by GPU.
+    sizes = [(1, 32, 32), (2, 1, 32), (3, 1, 12), (4, 1, 1)]
+    rows = [
+        f"{job}|1000|COMPLETED|{BEGIN + job * 100}|{BEGIN + 900}|{BEGIN + 960}|60|5|{asked}|{given}|batch"
+        for job, asked, given in sizes
+    ]
+    (tmp_path / "sacct.txt").write_text("\n".join([head, *rows]) + "\n")
+    counted = zip(sizes, (32, 32, 1, 1), strict=True)
+    lines = [
+        line_of(at=BEGIN + job * 100, job="-", submit=BEGIN + job * 100, time=300, processors=size)
+        for (job, _, _), size in counted
+    ]
+    (tmp_path / "log").write_text("".join(lines))
+    found = shadow(tmp_path / "log", [tmp_path / "sacct.txt"])
+    assert (sorted(found.matched.rows.tolist()), found.matched.without, found.matched.larger) == ([0, 1, 2, 3], 0, 1)
+    assert any(text.startswith("1 job got more processors than the score counted") for text in found.verdict.caveats)
