@@ -24,7 +24,11 @@ from policyfactory.workload.accounting.times import duration
 
 __all__ = ["LARGEST_FILE", "QUEUE_COMMAND", "read_queue"]
 
-QUEUE_COMMAND = 'SLURM_TIME_FORMAT=%s squeue -r -t PD -o "%i,%Q,%V,%l,%C,%u"'
+# With -O, as -o has no processors by GPU: before 24.05 the number of processors is without them.
+QUEUE_COMMAND = (
+    'SLURM_TIME_FORMAT=%s squeue -r -t PD -O "JobArrayID:|,PriorityLong:|,SubmitTime:|,TimeLimit:|,NumCPUs:|,'
+    'UserName:|,tres-alloc:|,NumTasks:|,cpus-per-tres:|,tres-per-job:|,tres-per-node:|,tres-per-socket:|,tres-per-task:|"'
+)
 LARGEST_FILE = 64 << 20
 _MOST_JOBS = 1_000_000
 
@@ -36,10 +40,21 @@ _NAMES = {
     "limit": ("time_limit", "limit"),
     "processors": ("cpus", "processors"),
     "user": ("user",),
+    "least": ("tres_alloc",),
+    "tasks": ("tasks",),
+    "cpus_per_gpu": ("cpus_per_tres",),
+    "by_job": ("tres_per_job",),
+    "by_node": ("tres_per_node",),
+    "by_socket": ("tres_per_socket",),
+    "by_task": ("tres_per_task",),
 }
-_OPTIONAL = frozenset({"priority", "user"})
+_NEEDED = frozenset({"job", "submit", "limit", "processors"})
 _LATEST = 4_133_980_800  # 2101-01-01
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
+# One part of a field of GPUs, as gres:gpu:2 or gres/gpu:a100=4; a name without a number is one.
+_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=][^,]*?)??(?:[:=](\d{1,9}))?", re.ASCII)
+# Of a waiting job, what squeue calls allocated is asked for: "cpu=8,mem=160M,node=2"; its own nodes are the most.
+_NODES = re.compile(r"(?:^|,)node=(\d{1,9})", re.ASCII)
 _NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET", "INVALID", "PARTITION_LIMIT"})
 
 
@@ -59,6 +74,22 @@ class _Row:
         if text.isascii() and text.isdigit() and len(text) <= 15 and least <= int(text) <= most:
             return int(text)
         return self.fail(name, f"a whole number from {least} to {most:,}")
+
+    def processors(self) -> int:
+        """Return the processors, also where they are asked for by GPU."""
+        asked = self.whole("processors", 1, 10**9)
+        by_gpu = self._gpus("cpus_per_gpu")
+        if not by_gpu:
+            return asked
+        tasks = self.whole("tasks", 1, 10**9) if "tasks" in self.fields else 1
+        nodes = _NODES.search(self.fields.get("least", ""))
+        by_node = int(nodes[1] if nodes else 1) * max(self._gpus("by_node"), self._gpus("by_socket"))
+        found = max(asked, by_gpu * max(self._gpus("by_job"), by_node, tasks * self._gpus("by_task")))
+        return found if found <= 10**9 else self.fail("cpus_per_gpu", "at most 1,000,000,000 processors with the GPUs")
+
+    def _gpus(self, name: str) -> int:
+        found = (_GPUS.fullmatch(part) for part in self.fields.get(name, "").split(","))
+        return sum(int(one[1] or 1) for one in found if one)
 
     def priority(self) -> float:
         try:
@@ -111,7 +142,8 @@ def read_queue(
     ----------
     data : bytes
         Content of the file; columns as squeue names them, or job, priority, submit, limit, processors, user (in any
-        order and case; priority and user may be missing), separated by commas, ``|`` or ``;``.
+        order and case; priority and user may be missing), separated by commas, ``|`` or ``;``. Where it has what is
+        asked for by GPU, as squeue -O prints it, processors are counted with it.
     place : str
         Its name, for messages.
     at : int, optional
@@ -178,7 +210,7 @@ def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], at: i
         job=tuple(row.fields["job"] for row in rows),
         user=tuple(row.fields.get("user", "") for row in rows),
         p=np.array([UNLIMITED_S if limit is None else limit for limit in limits], dtype=np.int64),
-        q=np.array([row.whole("processors", 1, 10**9) for row in rows], dtype=np.int64),
+        q=np.array([row.processors() for row in rows], dtype=np.int64),
         submit=submit,
         priority=np.array([row.priority() for row in rows]) if priorities else None,
         now=latest if at is None else at,
@@ -226,7 +258,7 @@ def _columns(names: list[str], place: str) -> Mapping[str, int]:
             raise TraceFormatError(f"{place}: two columns are the {field}; keep one")
         if places:
             columns[field] = places[0]
-        elif field not in _OPTIONAL:
+        elif field in _NEEDED:
             raise TraceFormatError(
                 f"{place}: no column {known[0].upper()} (or {known[1]}) in the header; "
                 f"print the queue with {QUEUE_COMMAND}"

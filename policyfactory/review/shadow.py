@@ -28,6 +28,10 @@ __all__ = ["Shadow", "shadow"]
 
 _FEW_PAIRS, _FEW_STARTS = 100, 20
 _MOST_ROWS = 20
+_LARGER = (
+    "got more processors than the score counted (whole nodes, or slurm.conf's defaults by GPU, which Lua is not told: "
+    "docs/slurm.md)"
+)
 _ENOUGH = 0.95  # of the jobs must have a number, or a simulation of their order says nothing
 
 
@@ -192,14 +196,7 @@ def _verdict(
             f"{having:,} of {len(known.log.job_id):,} jobs of {known.name} have a logged number; "
             f"{matched.without:,} of {len(log.lines):,} lines are of jobs that are not in the accounting"
         ),
-        *(
-            [
-                f"{counted(matched.larger, 'job')} got more processors than the score counted (whole nodes, or "
-                "slurm.conf's defaults by GPU, which Lua is not told: docs/slurm.md)"
-            ]
-            if matched.larger
-            else []
-        ),
+        *([f"{counted(matched.larger, 'job')} {_LARGER}"] if matched.larger else []),
         *([f"{log.unread:,} lines of {log.path} begin as a logged score and cannot be read"] if log.unread else []),
         (
             "starts are those of the real scheduler, with its backfilling, limits and partitions: some jobs start out "

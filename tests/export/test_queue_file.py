@@ -40,6 +40,26 @@ def test_what_squeue_prints() -> None:
     )
 
 
+# As QUEUE_COMMAND prints it on 22.05.8, which does not count --cpus-per-gpu of a waiting job, and on 24.11.5.
+BY_GPU = """JOBID|PRIORITY|SUBMIT_TIME|TIME_LIMIT|CPUS|USER|TRES_ALLOC|TASKS|CPUS_PER_TRES|TRES_PER_JOB|TRES_PER_NODE|\
+TRES_PER_SOCKET|TRES_PER_TASK|
+6|1|5|10:00|4|ann|cpu=4,mem=62.50G,node=1,billing=4|4|gpu:3|N/A|gres:gpu:2|gres:gpu:1|N/A|
+5_1|1|5|10:00|1|ann|cpu=1,mem=62.50G,node=1,billing=1|1|gres:gpu:8|gres:gpu:4|N/A|N/A|N/A|
+4|1|5|10:00|32|ann|cpu=32,mem=80M,node=1,billing=1,gres/gpu=4|1|gres/gpu:8|gres/gpu:4|N/A|N/A|N/A|
+3|1|5|10:00|4|ann|cpu=4,node=1|4|gres:gpu:3|N/A|N/A|N/A|gres/gpu=1|
+2|1|5|10:00|2|ann|cpu=2,mem=125G,node=2,billing=2|2|gres:gpu:3|N/A|gres:gpu:a100:2,gres:gputype:9|N/A|N/A|
+1|1|5|10:00|5|ann|cpu=5,node=2|5|N/A|gres:gpu:4|N/A|N/A|N/A|
+"""
+
+
+def test_processors_by_gpu_are_counted() -> None:
+    queue, _ = read_queue(BY_GPU.encode(), "queue.csv")
+    assert dict(zip(queue.job, queue.q.tolist(), strict=True)) == {"6": 6, "5_1": 32, "4": 32, "3": 12, "2": 12, "1": 5}
+    many = BY_GPU.replace("gres:gpu:8|gres:gpu:4", "gres:gpu:999999999|gres:gpu:999999999")
+    with pytest.raises(TraceFormatError, match=r"queue.csv:3: cpus_per_gpu 'gres:gpu:9.*at most 1,000,000,000"):
+        read_queue(many.encode(), "queue.csv")
+
+
 def test_a_table_of_ones_own_in_any_order_of_columns() -> None:
     text = '\ufeffUser;limit;job;Processors;submit\r\n"an;n";2h30m;a 1;64;2026-01-31T08:00:00Z\r\n\r\nbob;90;b;1;5\r\n'
     queue, notes = read_queue(text.encode(), "q", at=1_800_000_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -313,3 +314,22 @@ def test_the_worst_texts_run_nothing(here: Here, tmp_path: Path) -> None:
     assert updates(tmp_path) == wanted
     assert (hostile.returncode, hostile.stdout, hostile.stderr) == (plain.returncode, plain.stdout, plain.stderr)
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_processors_by_gpu_are_counted(here: Here) -> None:
+    """squeue of Slurm before 24.05 does not count them of a waiting job."""
+    rows = [
+        f"{job}|{job}|100|0|5|10:00|{cpus}|Priority|batch|cpu=1,mem=9G,node={nodes},billing=1|{tasks}|{tres}|"
+        for job, cpus, nodes, tasks, tres in (
+            (1, 1, 1, 1, "gres:gpu:8|gres:gpu:4|N/A|N/A|N/A"),
+            (2, 32, 1, 1, "gres/gpu:8|gres/gpu:4|N/A|N/A|N/A"),
+            (3, 2, 2, 2, "gres:gpu:3|N/A|gres:gpu:a100:2,gres:gputype:9|N/A|N/A"),
+            (4, 4, 1, 4, "gres:gpu:3|N/A|N/A|N/A|gres/gpu=1"),
+            (5, 4, 1, 4, "gpu:3|N/A|gres:gpu|gres:gpu:1|N/A"),
+            (6, 5, 1, 5, "N/A|gres:gpu:4|N/A|N/A|N/A"),
+        )
+    ]
+    done = here(Policy("q", "q"), rows, "log")
+    assert done.returncode == 0, done.stderr
+    sizes = re.findall(r" job=(\d) .* processors=(\d+) ", done.stdout)
+    assert {int(job): int(size) for job, size in sizes} == {1: 32, 2: 32, 3: 12, 4: 12, 5: 4, 6: 5}

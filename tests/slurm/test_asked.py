@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.export.content import Export, Site
+from policyfactory.export.queue_file import QUEUE_COMMAND, read_queue
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -20,10 +21,11 @@ from schedulers.slurmdbd import Accounting
 from slurm.orders import usual_site
 from slurm.plugin import build, plugin_lines, slurm_source
 
+Request = tuple[str, int, int, int]
 # Whole numbers that a score of 53 bits keeps apart.
 ASKS = Policy("asks", "q + 1000*g + 1000000*mem")
 # What is asked for, and q, mem (MB) and g.
-REQUESTS = [
+REQUESTS: list[Request] = [
     ("-n 4", 4, 80, 0),
     ("-n 2 --mem=70", 2, 70, 0),
     ("-N 2 --ntasks-per-node=4 -c 2", 16, 320, 0),
@@ -38,7 +40,7 @@ REQUESTS = [
     ("--gpus=4 -c 5 -p defaults --mem=50", 5, 50, 4),
 ]
 # Before 24.05 ReqTRES has the processors that were asked for by GPU only when the job runs.
-BY_GPU = [
+BY_GPU: list[Request] = [
     ("--gpus=4 --cpus-per-gpu=8", 32, 640, 4),
     ("--gres=gpu:2 --cpus-per-gpu=3", 6, 120, 2),
     ("-N 2 --gpus-per-node=2 --cpus-per-gpu=3", 12, 240, 4),
@@ -49,12 +51,13 @@ BY_GPU = [
     ("--gpus=4 --cpus-per-gpu=1 --mem-per-gpu=7 -p defaults", 4, 28, 4),
 ]
 # ReqTRES never has slurm.conf's defaults for a GPU; what runs does.
-DEFAULTS = [
+DEFAULTS: list[Request] = [
     ("--gpus=4 -p defaults", 12, 160, 4),
     ("-N 2 --gpus-per-node=2 -p defaults", 12, 160, 4),
     ("-n 4 --gpus-per-task=1 -p defaults", 12, 160, 4),
     ("-n 4 -p defaults", 4, 80, 0),
 ]
+SHAPE = "CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=1"
 PARTITIONS = (
     "PartitionName=batch Nodes=g[1-4] Default=YES MaxTime=INFINITE State=DOWN DefMemPerCPU=20",
     "PartitionName=nodes Nodes=g[1-4] MaxTime=INFINITE State=DOWN DefMemPerNode=60",
@@ -75,7 +78,7 @@ def start() -> Iterator[Callable[..., Cluster]]:
                 "AccountingStorageTRES=gres/gpu",
                 "SelectTypeParameters=CR_CPU_Memory",
                 "GresTypes=gpu",
-                "NodeName=g[1-4] NodeAddr=127.0.0.1 CPUs=16 Sockets=2 RealMemory=64000 Gres=gpu:a100:4 State=DOWN",
+                f"NodeName=g[1-4] NodeAddr=127.0.0.1 {SHAPE} RealMemory=64000 Gres=gpu:a100:4 State=DOWN",
             )
             counts = {"gres.conf": "NodeName=g[1-4] Name=gpu Type=a100 Count=4\n"}
             folder = stack.enter_context(short_directory())
@@ -123,6 +126,7 @@ def prove(cluster: Cluster, name: str) -> None:
     ]
     expected = [tuple(asked) for _, *asked in requests]
     assert dict(zip(requests, counted(cluster, name), strict=True)) == dict(zip(requests, expected, strict=True))
+    by_squeue(cluster, requests[: -len(DEFAULTS)], jobs)
     # An update that changes nothing: what is known now is the same.
     for job in jobs:
         cluster.run("scontrol", "update", f"JobId={job}", "Nice=0")
@@ -131,6 +135,19 @@ def prove(cluster: Cluster, name: str) -> None:
     known = len(REQUESTS) + (len(BY_GPU) if cluster.version >= (24, 5) else 0)
     found = dict(zip(requests[:known], recorded(cluster, jobs)[:known], strict=True))
     assert found == dict(zip(requests[:known], expected[:known], strict=True))
+
+
+def by_squeue(cluster: Cluster, requests: Sequence[Request], jobs: Sequence[int]) -> None:
+    """Assert that a preview and the script of a user count processors so, too."""
+    queue, _ = read_queue(cluster.run("sh", "-c", QUEUE_COMMAND).encode(), "squeue")
+    found = dict(zip(queue.job, queue.q.tolist(), strict=True))
+    expected = {str(job): request[1] for job, request in zip(jobs, requests, strict=False)}
+    assert {job: found[job] for job in expected} == expected
+    script = cluster.folder / "nice_jobs.sh"
+    script.write_text(TARGETS["slurm-nice"].make(Model(Policy("q", "q")), usual_site()).files[0].text)
+    lines = re.findall(r" job=(\d+) .* processors=(\d+) ", cluster.run("sh", script, "log"))
+    found = {job: int(processors) for job, processors in lines}
+    assert {job: found[job] for job in expected} == expected
 
 
 def log_only() -> Site:

@@ -32,6 +32,28 @@ function seconds(text,  at, days, n, part, total, i) {
   return days * 86400 + total
 }
 
+# The GPUs of "gres:gpu:2,gres/gpu:a100=4": 6. A name without a number is one.
+function gpus(text,  part, n, i, found) {
+  n = split(text, part, ",")
+  for (i = 1; i <= n; i++) {
+    sub(/^gres[:\/]/, "", part[i])
+    if (part[i] !~ /^gpu($|[:=])/) continue
+    found += match(part[i], /[:=][0-9]+$/) ? substr(part[i], RSTART + 1) : 1
+  }
+  return found + 0
+}
+
+function larger(a, b) {
+  return a > b ? a : b
+}
+
+# The processors, with those that are asked for by GPU: before 24.05 squeue does not count them.
+function processors(  all, nodes) {
+  nodes = match($10, /node=[0-9]+/) ? substr($10, RSTART + 5, RLENGTH - 5) : 1
+  all = larger(gpus($13), larger(nodes * larger(gpus($14), gpus($15)), $11 * gpus($16)))
+  return larger($7 + 0, all * gpus($12))
+}
+
 function before(a, b) {
   if (late[a] != late[b]) return late[a] > late[b]
   if (!late[a] && value[a] != value[b]) return value[a] < value[b]
@@ -123,7 +145,7 @@ function say(count, text) {
 }
 
 $0 == "" { next }
-NF != 9 || $1 !~ /^[0-9]+(_[0-9]+)?$/ { odd++; next }
+(NF != 9 && NF != 17) || $1 !~ /^[0-9]+(_[0-9]+)?$/ { odd++; next }
 mode == "reset" && $4 <= 0 { next }
 mode != "reset" && ($3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldUser" || $8 == "JobHeldAdmin") {
   later++
@@ -131,7 +153,8 @@ mode != "reset" && ($3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldU
 }
 {
   # Tasks of an array that ask for the same get one nice value; a task may have been changed by hand.
-  key = $2 FS $5 FS $6 FS $7 FS $9
+  asked = processors()
+  key = $2 FS $5 FS $6 FS asked FS $9
   known = key in place_of
   if (!known) place_of[key] = ++n
   i = place_of[key]
@@ -151,7 +174,7 @@ mode != "reset" && ($3 == 0 || $8 ~ /^(BeginTime|Dependency)/ || $8 == "JobHeldU
   id[i] = $2
   nice[i] = $4 + 0
   limit[i] = seconds($6)
-  size[i] = $7 + 0
+  size[i] = asked
   partition[i] = $9
 }
 

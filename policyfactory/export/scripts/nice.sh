@@ -14,7 +14,8 @@ list() (
   unset SQUEUE_ACCOUNT SQUEUE_FEDERATION SQUEUE_LICENSES SQUEUE_NAMES SQUEUE_PARTITION SQUEUE_PRIORITY
   unset SQUEUE_QOS SQUEUE_SIBLING SQUEUE_STATES SQUEUE_USERS SLURM_CLUSTERS
   LC_ALL=C SLURM_TIME_FORMAT=%s squeue --noheader --array --all @WHOSE@\
-    --states=PENDING --format='%i|%F|%Q|%y|%V|%l|%C|%r|%P'
+    --states=PENDING --Format='JobArrayID:|,ArrayJobID:|,PriorityLong:|,Nice:|,SubmitTime:|,TimeLimit:|,NumCPUs:|,Reason:|,'\
+'Partition:|,tres-alloc:|,NumTasks:|,cpus-per-tres:|,tres-per-job:|,tres-per-node:|,tres-per-socket:|,tres-per-task:|'
 )
 
 rank() {
