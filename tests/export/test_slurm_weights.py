@@ -240,6 +240,7 @@ def test_what_becomes_of_the_sites_own_weights_and_flags_is_said() -> None:
         made = export_of(CATALOGUE[name])
         flags = next(line for line in made.settings if line.startswith("PriorityFlags="))
         assert any(f"{flags},NO_FAIR_TREE" in line and "INCR_ONLY cannot" in line for line in made.limits)
+        assert any("Without slurmdbd leave NO_FAIR_TREE and DEPTH_OBLIVIOUS out" in line for line in made.limits)
         assert any("the site's own go" in line for line in made.limits)
         assert any("restart slurmctld" in line for line in made.rollback)
         assert any("restart slurmctld" in line for line in made.install)
