@@ -18,7 +18,7 @@ from schedulers.slurmdbd import Accounting
 LINES = (
     "PriorityWeightAge=1000", "PriorityMaxAge=1:30", "PriorityDecayHalfLife=90", "PriorityFavorSmall=YES",
     "PriorityCalcPeriod=00:02:30", "OverTimeLimit=UNLIMITED", "DefMemPerNode=100",
-    "SelectTypeParameters=CR_CPU_Memory", "PriorityFlags=NO_NORMAL_QOS,ACCRUE_ALWAYS",
+    "SelectTypeParameters=CR_CPU_Memory", "PriorityFlags=SMALL_RELATIVE_TO_TIME,ACCRUE_ALWAYS",
     "PriorityUsageResetPeriod=Weekly",
 )  # fmt: skip
 PARTITIONS = (
