@@ -17,6 +17,7 @@ from policyfactory.search.published import Best
 from policyfactory.search.replicated import AIMS
 from policyfactory.statistics.adjusted import adjusted, level_of
 from policyfactory.statistics.compare import Paired, verdict_of
+from policyfactory.statistics.drawn import freedom_of
 from policyfactory.statistics.intervals import Estimate, Interval
 
 __all__ = ["Judged", "Judgement", "Verdict", "ratios_of"]
@@ -73,7 +74,7 @@ class Verdict:
         one = self.estimate
         if one is None or one.interval is None:
             return None
-        wide = adjusted(one.value, one.interval, one.cases - 1, self.tried)
+        wide = adjusted(one.value, one.interval, freedom_of(one.cases), self.tried)
         return Interval(_exp(wide.low), _exp(wide.high))
 
     @property

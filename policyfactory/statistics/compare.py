@@ -23,7 +23,7 @@ from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
-from policyfactory.statistics.drawn import estimate_drawn, logarithms
+from policyfactory.statistics.drawn import estimate_drawn, estimate_halves, logarithms
 from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import difference_unit, estimate_difference
 from policyfactory.statistics.weeks import estimate_weekly, estimate_weekly_ratio
@@ -174,13 +174,13 @@ def compare_replicas(
     policy, baseline : float64 array (n,)
         Logarithms of the metric, on whole replicas and then on half ones.
     whole : int
-        How many of them are whole. The estimate is theirs, the interval is of the variation of the halves.
+        How many of them are whole. The estimate is theirs, the interval that of the halves (`estimate_halves`).
     lower_is_better : bool or None
         Direction of the metric.
     """
     with np.errstate(invalid="ignore"):
         differences = policy - baseline
-    estimate = estimate_drawn(differences[:whole], differences[whole:])
+    estimate = estimate_halves(differences[:whole], differences[whole:])
     return _paired(estimate, None, differences[:whole], lower_is_better=lower_is_better)
 
 

@@ -18,38 +18,72 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.statistics.intervals import LEVEL, MIN_CASES, Estimate, Interval
 
-__all__ = ["estimate_drawn", "estimate_level", "logarithms"]
+__all__ = ["estimate_drawn", "estimate_halves", "estimate_level", "freedom_of", "logarithms"]
+
+_FREEDOM = 4
 
 
-def estimate_drawn(values: FloatArray, draws: FloatArray | None = None, *, widening: float = 1.0) -> Estimate:
-    """Return the mean of the values with an interval of the variation of the draws.
+def estimate_drawn(values: FloatArray, *, widening: float = 1.0) -> Estimate:
+    """Return the mean of a statistic over draws of a log, with an interval of the variation of single draws.
 
     Parameters
     ----------
     values : float64 array (n,)
-        The statistic on each draw, or replica.
-    draws : float64 array (k,), optional
-        The statistic on draws that deviate from the log as the log does from the truth; the values, if not given.
+        The statistic on each draw, which deviates from the log as the log does from the truth.
     widening : float
-        By how much more the log deviates than such a draw.
+        By how much more the log deviates than a draw.
 
     Returns
     -------
     Estimate
         Without an interval where there are fewer than ``MIN_CASES`` draws, or a value is not finite.
     """
+    count = len(values)
+    value = float(values.mean()) if count else math.nan
+    if count < MIN_CASES or not np.isfinite(values).all():
+        return Estimate(value, None, None, count)
+    spread = float(values.std(ddof=1)) * math.sqrt(1 + 1 / count) * widening
+    return _student(value, spread, count - 1, count)
+
+
+def estimate_halves(values: FloatArray, halves: FloatArray) -> Estimate:
+    """Return the mean of a statistic over replicas of a log, with an interval of the variation of random halves of it.
+
+    What one half deviates by in one direction, the other does in the other: half of the difference between the two of a
+    pair varies as the log does, and somewhat more, since a half is simulated once.
+
+    Parameters
+    ----------
+    values : float64 array (n,)
+        The statistic on each replica.
+    halves : float64 array (2 k,)
+        The statistic on half replicas, the two of a pair one after the other.
+
+    Returns
+    -------
+    Estimate
+        Without an interval where there are fewer than ``MIN_CASES`` halves, or a value is not finite.
+    """
+    value = float(values.mean()) if len(values) else math.nan
+    if len(halves) < MIN_CASES or not (np.isfinite(values).all() and np.isfinite(halves).all()):
+        return Estimate(value, None, None, len(halves))
+    apart = (halves[::2] - halves[1::2]) / 2
+    spread = math.sqrt(float(np.mean(apart**2)) * (1 + 1 / len(apart)))
+    return _student(value, spread, freedom_of(len(halves)), len(halves))
+
+
+def freedom_of(halves: int) -> int:
+    """Return the degrees of freedom that so many half replicas give: no more than four, as few users have most jobs."""
+    return min(halves // 2, _FREEDOM)
+
+
+def _student(value: float, spread: float, freedom: int, count: int) -> Estimate:
     from scipy import stats
 
-    drawn = values if draws is None else draws
-    count = len(drawn)
-    value = float(values.mean()) if len(values) else math.nan
-    if count < MIN_CASES or not (np.isfinite(values).all() and np.isfinite(drawn).all()):
-        return Estimate(value, None, None, count)
-    spread = float(drawn.std(ddof=1)) * math.sqrt(1 + 1 / count) * widening
     if spread == 0:
         return Estimate(value, Interval(value, value), 1.0 if value == 0 else 2.0 ** (1 - count), count)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * spread
-    p = 2 * float(stats.t.sf(abs(value) / spread, count - 1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * spread
+    p = 2 * float(stats.t.sf(abs(value) / spread, freedom))
     return Estimate(value, Interval(value - half, value + half), p, count)
 
 

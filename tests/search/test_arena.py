@@ -145,7 +145,8 @@ def test_what_is_held_out_is_judged_in_the_honest_closed_loop_and_counted(arena:
     logs, whole = np.log(honest[:, 0] / base[:, 0]), arena._last.replicas.whole
     assert (whole, len(logs)) == (6, 12)
     assert verdict.estimate.value == pytest.approx(logs[:whole].mean())
-    half = stats.t.ppf(0.975, 5) * logs[whole:].std(ddof=1) * math.sqrt(7 / 6)
+    apart = (logs[whole::2] - logs[whole + 1 :: 2]) / 2
+    half = stats.t.ppf(0.975, 3) * math.sqrt((apart**2).mean() * 4 / 3)
     assert verdict.estimate.interval.half_width == pytest.approx(half)
     # The jobs that are measured are those of the last part.
     assert len(arena._last.replicas.schedule(0, CATALOGUE["SAF"])) <= 2_400 - 1_440
