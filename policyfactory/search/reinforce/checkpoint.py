@@ -92,6 +92,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """
     data = read_bytes(path, limit=_LARGEST, own=True)
     try:
+        # What zipfile, zlib and numpy raise at damage has no common base: NotImplementedError, RuntimeError, SyntaxError,
+        # TokenError, struct.error, MemoryError and others. Nothing of ours but one refusal is called in here.
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             if sum(part.file_size for part in file.infolist()) > _LARGEST_ARRAY:
                 raise ModelFileError(f"{path}: unpacks to more than {_LARGEST_ARRAY:,} bytes; is it a checkpoint?")
@@ -102,7 +104,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
                 for part in file.infolist()
             }
         head = json.loads(found.pop(_HEAD).tobytes())
-    except (KeyError, ValueError, EOFError, OSError, RecursionError, AttributeError, zipfile.BadZipFile):
+    except ModelFileError:
+        raise
+    except Exception:  # noqa: BLE001 (see above)
         # A file that is cut has no table of contents, which is at its end.
         cut = data.startswith(b"PK")
         why = f"ends in the middle or is damaged ({len(data):,} bytes)" if cut else "is no checkpoint of a training run"
