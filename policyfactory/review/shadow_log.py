@@ -7,12 +7,10 @@ numbers are checked, and what cannot be read is counted.
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import hashlib
 import io
 import math
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -20,10 +18,16 @@ from typing import IO, Any
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.core.inputs import note_input
 from policyfactory.workload.header import printable
+from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 
 __all__ = ["Logged", "ShadowLog", "read_shadow"]
 
-_MARK = b"policyfactory-shadow: "
+# Where slurmctld's log puts it: behind a time or syslog's head, and words of Slurm's own. Elsewhere on a line the mark
+# stands in what a user wrote.
+_MARK = re.compile(
+    rb"(?:\[[^\[\]]{1,80}\] |(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\dT[\d:.,Z+-]{8,24}) [^\s:]{1,255} "
+    rb"slurmctld(?:\[\d{1,10}\])?: )?(?:slurmctld: )?(?:sched: )?(?:(?:job_submit/)?lua: )?policyfactory-shadow: "
+)
 _LONGEST_LINE = 4096
 _MOST_LINES = 20_000_000
 _LARGEST = float(1 << 40)
@@ -101,7 +105,7 @@ def read_shadow(path: Path | str) -> ShadowLog:
     Raises
     ------
     InputError
-        If the file cannot be read.
+        If the file cannot be read, is damaged, or unpacks to more than 50 times its size.
     TraceFormatError
         If no line in it is of such an export, or there are more than 20 million.
     """
@@ -152,14 +156,27 @@ def _ours(path: Path, name: str, digest: Any) -> Iterator[str]:
         note_input(path)
         with path.open("rb", buffering=0) as raw:
             text = io.BufferedReader(_Hashed(raw, digest), 1 << 16)
-            file: Any = gzip.GzipFile(fileobj=text) if text.peek(2)[:2] == b"\x1f\x8b" else text
-            while line := file.readline(_LONGEST_LINE):
-                at = line.find(_MARK)
-                if at >= 0:
-                    yield line[at + len(_MARK) :].decode("ascii", "replace")
-    except (OSError, EOFError, zlib.error) as error:
+            blocks = iter(lambda: text.read1(PART), b"")
+            begins, rest = True, b""
+            for block in unpacked(blocks, name) if text.peek(2)[:2] == GZIP else blocks:
+                *lines, rest = (rest + block).split(b"\n")
+                for line in lines:
+                    yield from _behind_mark(line, begins=begins)
+                    begins = True
+                # Of a line that is longer only the beginning is looked at.
+                if len(rest) > _LONGEST_LINE:
+                    yield from _behind_mark(rest, begins=begins)
+                    begins, rest = False, b""
+            yield from _behind_mark(rest, begins=begins)
+    except OSError as error:
         problem = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: cannot be read: {problem}; check the path and its permissions") from None
+
+
+def _behind_mark(line: bytes, *, begins: bool) -> Iterator[str]:
+    match = _MARK.match(line) if begins else None
+    if match:
+        yield line[match.end() : _LONGEST_LINE].decode("ascii", "replace")
 
 
 def _line(fields: dict[str, str]) -> Logged | None:

@@ -25,7 +25,7 @@ def write(folder: Path) -> None:
             f"{at + 1}|{1000 + at % 5}|COMPLETED|{submit}|{begin}|{begin + run}|{run}|{minutes}|{size}|{size}|<b>"
         )
         lines.append(
-            f"x policyfactory-shadow: policy=<script> at={submit} job={at + 1} user=1000 submit={submit} "
+            f"slurmctld: lua: policyfactory-shadow: policy=<script> at={submit} job={at + 1} user=1000 submit={submit} "
             f"time={60 * minutes} processors={size} score=1 number={-size * minutes} present=- us=2\n"
         )
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")

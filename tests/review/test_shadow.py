@@ -60,6 +60,36 @@ def test_lines_are_read_among_others_and_what_cannot_be_is_counted(tmp_path: Pat
     assert read_shadow(packed).lines == log.lines
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "", "[2026-01-01T00:00:00.000] ", "[Jan 01 00:00:00] lua: ", "[2026-01-01T00:00:00+01:00] sched: lua: ",
+        "slurmctld: lua: ", "Jan  1 00:00:00 head slurmctld[77]: lua: ",
+        "2026-01-01T00:00:00.123456+01:00 head slurmctld[77]: slurmctld: ",
+    ],
+)  # fmt: skip
+def test_the_mark_is_where_slurmctld_puts_it(head: str, tmp_path: Path) -> None:
+    mark = "policyfactory-shadow: "
+    (tmp_path / "log").write_text(head + mark + line_of().partition(mark)[2])
+    assert len(read_shadow(tmp_path / "log").lines) == 1
+
+
+@pytest.mark.parametrize(
+    "before", ["x ", "[2026-01-01T00:00:00.000] error: no account ", "[2026-01-01T00:00:00.000] name=", "x" * 4096]
+)
+def test_a_mark_that_a_user_wrote_is_passed_over(before: str, tmp_path: Path) -> None:
+    mark = "policyfactory-shadow: "
+    forged = before + mark + line_of(job="9", number=99).partition(mark)[2]
+    (tmp_path / "log").write_text(forged + line_of() + "y" * (1 << 20) + forged)
+    assert [line.job for line in read_shadow(tmp_path / "log").lines] == ["7"]
+
+
+def test_what_unpacks_out_of_proportion_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(line_of().encode() + bytes(32 << 20)))
+    with pytest.raises(InputError, match="unpacks to more than 50 times its size"):
+        read_shadow(tmp_path / "bomb.gz")
+
+
 def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_shadow(tmp_path / "none")
@@ -72,7 +102,7 @@ def test_what_is_no_such_log_is_refused(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(line_of().encode() * 50))
     packed[10] = 0xFF  # the kind of the first block: there is no such one
     (tmp_path / "broken.gz").write_bytes(packed)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is damaged and cannot be unpacked"):
         read_shadow(tmp_path / "broken.gz")
 
 
