@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
 from policyfactory.core.units import format_duration
-from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, count_hosts, expand
+from policyfactory.site.hostlist import MOST_HOSTS, MOST_NAMED, MOST_WRITTEN, count_hosts, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Partition, Qos, Scheduling, Site
 from policyfactory.site.origin import Contradiction, Origin
@@ -90,15 +90,16 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
             {"names": ", ".join(defaults)},
         )
     known = frozenset(one.name for one in site.qos)
+    lists: _Lists = {}
     for partition in site.partitions:
-        yield from _partition(partition, nodes, known)
+        yield from _partition(partition, nodes, known, lists)
     for qos in site.qos:
         yield from _qos(qos)
         yield from _in_vain(f"QOS {qos.name}", "flags", qos.flags, "qos_flags")
     yield from _in_vain("priority", "flags", site.priority.flags, "flags")
     yield from _in_vain("priority", "tres", site.priority.tres, "tres")
     yield from _associations(site.associations, known)
-    yield from _times(site, nodes)
+    yield from _times(site, nodes, lists)
     yield from _scheduling(site.scheduling)
 
 
@@ -133,7 +134,7 @@ def _too_many(site: Site) -> Contradiction | None:
     lists = [one.nodes for one in site.partitions]
     lists += [one.nodes for one in site.reservations]
     lists += [one.nodes for one in site.outages]
-    for hosts in lists:
+    for hosts in dict.fromkeys(lists):
         try:
             # All nodes cost little, as no names are made of them.
             total += 1000 if hosts.upper() == "ALL" else count_hosts(hosts)
@@ -156,7 +157,7 @@ def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
     if not site.nodes:
         return [_plain("no node", "", "there is no node", 'add nodes = [{names = "cn[001-100]", cores = 48}]')], None
     names: list[str] = []
-    cores = 0
+    cores = written = 0
     for group in site.nodes:
         try:
             of_group = expand(group.names)
@@ -165,7 +166,11 @@ def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
         if not of_group:
             return [_plain("no name", "", "a group of nodes has no names", "give it names")], None
         names += of_group
+        written += sum(map(len, of_group))
         cores += group.cores * len(of_group)
+        if written > MOST_WRITTEN:
+            text = f"the names of the nodes have more than {MOST_WRITTEN:,} characters together"
+            return [_plain("many", "", text, "shorten the names")], None
         if len(names) > MOST_HOSTS:
             return [_plain("many", "", f"there are more than {MOST_HOSTS:,} nodes", "check the host lists")], None
     found = list(_twice("node", (f"node {name}" for name in names), cure="name each node in one group"))
@@ -181,11 +186,13 @@ def _twice(what: str, entries: Iterable[str], cure: str = "give each its own nam
             yield Contradiction(f"{what}{_TWICE}", entry, "{entry} is there {times} times", cure, {"times": f"{times}"})
 
 
-def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str]) -> Iterator[Contradiction]:
+def _partition(
+    one: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists
+) -> Iterator[Contradiction]:
     entry = f"partition {one.name}"
     size = len(nodes)
     if one.nodes.upper() != "ALL":
-        size, found = _hosts(entry, one.nodes, nodes)
+        size, found = _hosts(entry, one.nodes, nodes, lists)
         yield from found
     written = {"min_nodes": f"min_nodes {one.min_nodes}", "max_nodes": f"max_nodes {one.max_nodes:.0f}"}
     if one.min_nodes > one.max_nodes:
@@ -219,19 +226,25 @@ def _unknown_qos(entry: str, names: Iterable[str], known: frozenset[str]) -> Ite
             yield Contradiction("no QOS", entry, text, "add it to qos", {"qos_name": name})
 
 
-def _hosts(entry: str, hosts: str, nodes: frozenset[str]) -> tuple[int, list[Contradiction]]:
+# By host list, how many nodes it has and which of them are not there: one that is written again costs nothing.
+_Lists = dict[str, tuple[int, list[str]]]
+
+
+def _hosts(entry: str, hosts: str, nodes: frozenset[str], lists: _Lists) -> tuple[int, list[Contradiction]]:
     """Return how many nodes a host list has, and what is wrong with it."""
-    try:
-        names = expand(hosts)
-    except UsageError as error:
-        return 0, [_hosts_wrong(entry, error)]
-    missing = [name for name in names if name not in nodes]
+    if hosts not in lists:
+        try:
+            names = expand(hosts)
+        except UsageError as error:
+            return 0, [_hosts_wrong(entry, error)]
+        lists[hosts] = len(names), [name for name in names if name not in nodes]
+    size, missing = lists[hosts]
     if not missing:
-        return len(names), []
+        return size, []
     more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
     text = "{entry} names node {node}{more}, which is not there"
     cure = "add it to the nodes, or check the spelling"
-    return len(names), [Contradiction("no node", entry, text, cure, {"node": missing[0], "more": more})]
+    return size, [Contradiction("no node", entry, text, cure, {"node": missing[0], "more": more})]
 
 
 def _qos(one: Qos) -> Iterator[Contradiction]:
@@ -303,7 +316,7 @@ def _circles(accounts: dict[str, Association]) -> Iterator[Contradiction]:
         ends.update(path)
 
 
-def _times(site: Site, nodes: frozenset[str]) -> Iterator[Contradiction]:
+def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
     text, cure = "{entry} ends at or before its start", "correct one of the two"
     for kind, entries in (
         ("reservation", ((f"reservation {one.name}", one) for one in site.reservations)),
@@ -311,7 +324,7 @@ def _times(site: Site, nodes: frozenset[str]) -> Iterator[Contradiction]:
     ):
         for entry, one in entries:
             if one.nodes.upper() != "ALL":
-                yield from _hosts(entry, one.nodes, nodes)[1]
+                yield from _hosts(entry, one.nodes, nodes, lists)[1]
             if not one.end > one.start:
                 yield Contradiction(f"{kind} ends", entry, text, cure)
 

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
 
-__all__ = ["MOST_HOSTS", "MOST_NAMED", "Named", "compress", "count_hosts", "expand"]
+__all__ = ["MOST_HOSTS", "MOST_NAMED", "MOST_WRITTEN", "Named", "compress", "count_hosts", "expand"]
 
 MOST_HOSTS = 200_000
-MOST_NAMED = 20_000_000  # names in all host lists of a site together
+MOST_WRITTEN = 16_000_000  # characters of all names of a list, or of all nodes
+MOST_NAMED = 2_000_000  # names in all host lists of a site together, but for those that are written alike
 
 _LONGEST = 4_000_000  # characters: every host of the most written out
+_LONGEST_NAME = 1024  # of a host; a name of DNS has at most 253 characters
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _LITERAL = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)", re.ASCII | re.DOTALL)
@@ -147,7 +149,7 @@ def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
     if len(text) > _LONGEST:
         raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
     items = [_parts(item, text) for item in _items(text)]
-    count = 0
+    count = written = 0
     for parts in items:
         product = 1
         for part in parts:
@@ -155,7 +157,25 @@ def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
         count += product
         if count > most:
             raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+        length = _length(parts)
+        written += product * length
+        if length > _LONGEST_NAME:
+            raise UsageError(
+                f"host list {_shown(text)} has a name of {length:,} characters; a host's has at most {_LONGEST_NAME:,}"
+            )
+        if written > MOST_WRITTEN:
+            raise UsageError(
+                f"host list {_shown(text)}: its names have more than {MOST_WRITTEN:,} characters together; shorten them"
+            )
     return items, count
+
+
+def _length(parts: list[_Part]) -> int:
+    """Return the most characters that a name of these parts can have."""
+    return sum(
+        len(part) if isinstance(part, str) else max(max(width, len(str(last))) for _, last, width in part)
+        for part in parts
+    )
 
 
 def _parts(item: str, text: str) -> list[_Part]:

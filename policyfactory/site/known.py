@@ -6,16 +6,20 @@ import dataclasses
 import difflib
 import functools
 import importlib.resources
+import operator
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from policyfactory.site.model import NotModelled
 
-__all__ = ["UNKNOWN", "Settings", "known_settings"]
+__all__ = ["UNKNOWN", "Settings", "known_settings", "with_hints"]
 
 UNKNOWN = "unknown to policyfactory: check its spelling, or what it does in your version of the scheduler"
 
 _LONGEST = 1000  # characters that a reader looks at
+_LONGEST_KEY = 80
+_MOST_HINTS = 100
 _HARMLESS = frozenset({"", "(null)", "none", "no", "off", "n/a", "false"})
 
 
@@ -58,20 +62,46 @@ class Settings:
         value = value[:_LONGEST]
         effect = self.effects.get(lower)
         if effect is None:
-            near = difflib.get_close_matches(lower, self.names, n=1, cutoff=0.8)
-            hint = f" (did you mean {self.names[near[0]]}?)" if near else ""
-            return NotModelled(name, value, place, f"{UNKNOWN}{hint}")
+            return NotModelled(name, value, place, UNKNOWN)
         short = value.strip().lower()
         if short in _HARMLESS or short.endswith("/none") or short in self.harmless[lower]:
             return None
         return NotModelled(name, value, place, effect)
 
 
+def with_hints(missing: Iterable[NotModelled], scheduler: str) -> tuple[NotModelled, ...]:
+    """Return what is not modelled with the nearest name beside an unknown one, of the first hundred of them.
+
+    A name is compared with all that a scheduler has: of a million that nobody knows this would take an hour.
+    """
+    names = functools.reduce(operator.or_, (dict(known_settings(scheduler, kind).names) for kind in _kinds(scheduler)))
+    hints: dict[str, str] = {}
+    found = []
+    for one in missing:
+        key = one.name.rpartition(" ")[2].lower()
+        if one.effect == UNKNOWN and key not in names and (key in hints or len(hints) < _MOST_HINTS):
+            if key not in hints:
+                near = difflib.get_close_matches(key[:_LONGEST_KEY], names, n=1, cutoff=0.8)
+                hints[key] = f" (did you mean {names[near[0]]}?)" if near else ""
+            one = dataclasses.replace(one, effect=f"{UNKNOWN}{hints[key]}")  # noqa: PLW2901 (the same with its hint)
+        found.append(one)
+    return tuple(found)
+
+
+@functools.cache
+def _table(scheduler: str) -> Mapping[str, Any]:
+    place = importlib.resources.files(f"{__package__}.{scheduler}").joinpath("keys.toml")
+    return tomllib.loads(place.read_text(encoding="utf-8"))
+
+
+def _kinds(scheduler: str) -> Iterable[str]:
+    return [kind for kind, table in _table(scheduler).items() if "modelled" in table]
+
+
 @functools.cache
 def known_settings(scheduler: str, kind: str) -> Settings:
     """Return the settings of a kind, a table of the ``keys.toml`` of a scheduler: ``slurm`` or ``pbs``."""
-    place = importlib.resources.files(f"{__package__}.{scheduler}").joinpath("keys.toml")
-    table = tomllib.loads(place.read_text(encoding="utf-8"))[kind]
+    table = _table(scheduler)[kind]
     modelled, silent, matters = table["modelled"].split(), table["silent"].split(), table.get("matters", {})
     return Settings(
         {name.lower(): name for name in (*modelled, *silent, *matters)},

@@ -56,8 +56,12 @@ def lay_out(site: Site) -> Layout:
         return np.repeat(np.array([getattr(group, name) for group in site.nodes], dtype=np.int64), counts)
 
     members = np.zeros((len(site.partitions), len(site.node_names)), dtype=np.bool_)
+    first: dict[str, int] = {}  # of the partitions of each host list
     for row, partition in enumerate(site.partitions):
-        members[row, partition_nodes(site, partition)] = True
+        if first.setdefault(partition.nodes, row) < row:
+            members[row] = members[first[partition.nodes]]
+        else:
+            members[row, partition_nodes(site, partition)] = True
     return Layout(site.node_names, column("cores"), column("memory"), column("gpus"), column("weight"), members)
 
 

@@ -236,9 +236,10 @@ def test_nodes_in_two_groups_and_none_at_all_are_refused(tmp_path: Path) -> None
 
 def test_host_lists_that_are_too_much_together_are_refused_before_they_are_expanded(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    outages = "[[outages]]\nnodes = 'n[1-200000]'\nstart = 1\n" * 10_000
+    # Lists that are written alike cost nothing.
+    outages = "".join(f"[[outages]]\nnodes = 'n[{n + 1}-200000]'\nstart = 1\n" for n in range(1000))
     path.write_text("schema = 1\nnodes = [{names = 'n[1-200000]'}]\npartitions = [{name = 'batch'}]\n" + outages)
-    with pytest.raises(SiteError, match="name more than 20,000,000 nodes together; leave out old"):
+    with pytest.raises(SiteError, match="name more than 2,000,000 nodes together; leave out old"):
         read_site(path)
 
 

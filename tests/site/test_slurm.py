@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -527,8 +529,15 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
             "NodeName=n[1-200000] CPUs=1\n"
             + "".join(f"NodeSet=s{number} Nodes=n[1-200000]\n" for number in range(101))
             + "PartitionName=a Nodes=s1\n",
-            "slurm.conf:102: all host lists up to here name more than 20,000,000 nodes together; leave some out",
+            "slurm.conf:12: all host lists up to here name more than 2,000,000 nodes together; leave some out",
         ),
+        (SMALL + f"NodeName={'m' * 2000}[1-200000]\n", "has a name of 2,006 characters; a host's has at most 1,024"),
+        (SMALL + f"NodeName={'m' * 900}[1-20000]\n", "its names have more than 16,000,000 characters together"),
+        (
+            SMALL + "".join(f"NodeName={letter * 900}[1-10000] CPUs=1\n" for letter in "mo"),
+            "slurm.conf:5: more than 16,000,000 characters of names of nodes; shorten the names",
+        ),
+        (SMALL + "".join(f"K{n}=1 " for n in range(500_001)), "more than 500,000 settings; is it a slurm.conf?"),
         (SMALL + f"Include {'x' * 9000}\n", "slurm.conf:4: includes x"),
         (SMALL + f"Include /{'x' * 9000}\n", "slurm.conf:4: includes /x"),
         (SMALL + f"PartitionName={'x' * 10_001} Nodes=ALL\n", "is a name of 10,001 characters"),
@@ -553,3 +562,29 @@ def test_of_two_partitions_of_a_name_no_more_is_said(tmp_path: Path) -> None:
 def test_of_a_very_long_setting_the_ends_are_kept() -> None:
     one = NotModelled("Name", f"first {'x' * 90_000} last", "slurm.conf:1", "jobs would wait")
     assert (len(one.value), one.value[:6], one.value[-5:]) == (2_000, "first ", " last")
+
+
+def test_an_include_of_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.conf")
+    for name in ("pipe.conf", "/dev/zero"):
+        with pytest.raises(InputError, match="is a pipe, a device or a socket, and no file"):
+            site_of(tmp_path, SMALL + f"Include {name}\n")
+
+
+def test_what_is_the_square_of_blanks_or_keys_is_read_in_time(tmp_path: Path) -> None:
+    # Each of these took between a minute and hours.
+    blanks = " " * 200_000
+    (tmp_path / "r.txt").write_text(f"ReservationName=a{blanks}x StartTime=100 EndTime=200 Nodes=(null)\n")
+    node = f"NodeName=n1 CPUTot=8 Comment=a{blanks}b State=IDLE"
+    shown = f"Configuration data as of x\n{node}\nPartitionName=a Nodes=ALL\n"
+    many = " ".join(f"Kee{n}=1" for n in range(20_000))
+    partitions = "".join(f"PartitionName=p{n} Nodes=n[1-{200_000 - n % 5}]\n" for n in range(1000))
+    began = time.process_time()
+    (one,) = site_of(tmp_path, shown).nodes
+    assert (one.names, one.cores) == ("n1", 8)
+    assert not site_of(tmp_path, SMALL, Reports(reservations=tmp_path / "r.txt")).reservations
+    defaults = "".join(f"PartitionName=q{n} Nodes=ALL\n" for n in range(3000))
+    site = site_of(tmp_path, f"NodeName=n1 CPUs=8\nPartitionName=DEFAULT MaxTime=60 {many}\n{defaults}")
+    assert {one.max_time for one in site.partitions} == {3600}
+    assert len(site_of(tmp_path, f"NodeName=n[1-200000] CPUs=1\n{partitions}").partitions) == 1000
+    assert time.process_time() - began < 60

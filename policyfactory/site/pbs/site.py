@@ -17,7 +17,7 @@ from typing import Any
 from policyfactory.core.errors import SiteError
 from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import compress
-from policyfactory.site.known import known_settings
+from policyfactory.site.known import known_settings, with_hints
 from policyfactory.site.model import Limits, NodeGroup, NotModelled, Partition, Qos, Site
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.pbs.qmgr import Node, Server, read_nodes, read_server
@@ -80,7 +80,7 @@ def import_pbs(path: Path, nodes: Path | None) -> tuple[Site, dict[str, str]]:
         priority=Priority(kind="basic"),
         scheduling=_scheduling(server, missing),
         enforced=("limits", "qos"),
-        not_modelled=tuple(missing),
+        not_modelled=with_hints(missing, "pbs"),
     )
     check_site(site, f"{path.name} with {nodes.name}", origin)
     return site, {path.name: server.digest, nodes.name: digest}

@@ -25,6 +25,7 @@ _MAX_BYTES = 1 << 26  # of each file
 _MOST_FILES = 100
 _DEEPEST = 10
 _MOST_LINES = 2_000_000
+_MOST_SETTINGS = 500_000  # of all lines together: each takes some hundred bytes
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
 _INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
 # Keys that make a record of the rest of their line.
@@ -75,6 +76,8 @@ class Conf:
         Whether it is what ``scontrol show`` prints of settings, nodes and partitions.
     reads : int
         How often a file was read.
+    count : int
+        How many settings were read, those that came again included.
     """
 
     settings: dict[str, Setting] = dataclasses.field(default_factory=dict)
@@ -82,6 +85,20 @@ class Conf:
     inputs: dict[str, str] = dataclasses.field(default_factory=dict)
     reported: bool = False
     reads: int = 0
+    count: int = 0
+
+    def counted(self, key: str, value: str, place: str) -> Setting:
+        """Return a setting of this file.
+
+        Raises
+        ------
+        SiteError
+            If it is one too many.
+        """
+        self.count += 1
+        if self.count > _MOST_SETTINGS:
+            raise SiteError(f"{place}: more than {_MOST_SETTINGS:,} settings; is it a slurm.conf?")
+        return Setting(key, value, place)
 
     def value(self, key: str, default: str = "") -> str:
         """Return the value of a key, whatever its case."""
@@ -168,6 +185,9 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
             "files into one"
         )
     try:
+        # Who names a pipe on the command line waits for it; a file of others may not make them wait.
+        if os.path.exists(wanted) and not os.path.isdir(wanted) and not os.path.isfile(wanted):  # noqa: PTH110,PTH112,PTH113 - as above
+            raise InputError(f"{wanted}: is a pipe, a device or a socket, and no file")
         text, digest = read_text(wanted)
     except InputError as error:
         said, folder = shortened(str(error), 300), f"the folder of {path.name}"
@@ -226,9 +246,9 @@ def _take_line(conf: Conf, line: str, place: str) -> None:
         if record is None and key.lower() in _RECORDS:
             record = Record(key.lower(), value, place, settings)
         elif record is not None:
-            settings[key.lower()] = Setting(key, value, place)
+            settings[key.lower()] = conf.counted(key, value, place)
         else:
-            conf.settings[key.lower()] = Setting(key, value, place)
+            conf.settings[key.lower()] = conf.counted(key, value, place)
     if record is not None:
         conf.records.append(record)
 
@@ -250,7 +270,8 @@ def _take_report(conf: Conf, text: str, name: str) -> None:
             settings = {}
             for pair in pairs:
                 if pair.value.lower() not in _NONE:
-                    settings[_RENAMED.get(pair.key.lower(), pair.key.lower())] = pair
+                    slurm = _RENAMED.get(pair.key.lower(), pair.key.lower())
+                    settings[slurm] = conf.counted(pair.key, pair.value, place)
             conf.records.append(Record(first.key.lower(), first.value, place, settings))
             continue
         key, mark, value = line.partition("=")
@@ -259,4 +280,4 @@ def _take_report(conf: Conf, text: str, name: str) -> None:
             others = line.endswith(_OTHERS)
         elif not others and value.lower() not in _NONE and key and " " not in key:
             unit = _UNIT.fullmatch(value)
-            conf.settings[key.lower()] = Setting(key, unit[1] if unit else value, place)
+            conf.settings[key.lower()] = conf.counted(key, unit[1] if unit else value, place)

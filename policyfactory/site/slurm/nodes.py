@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
-from policyfactory.site.hostlist import MOST_HOSTS, Named, compress, expand
+from policyfactory.site.hostlist import MOST_HOSTS, MOST_WRITTEN, Named, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NodeGroup, NotModelled, Outage
 from policyfactory.site.origin import Origin, Setting
@@ -40,6 +40,8 @@ class Nodes:
         Names of the nodes whose State is FUTURE, or that have no core for jobs: they are in no group.
     seen : set of str
         Names of all of them.
+    written : int
+        Their characters.
     threads : int
         The most threads of a core.
     not_modelled : list of NotModelled
@@ -51,6 +53,7 @@ class Nodes:
     features: dict[str, list[tuple[str, ...]]] = dataclasses.field(default_factory=dict)
     future: set[str] = dataclasses.field(default_factory=set)
     seen: set[str] = dataclasses.field(default_factory=set)
+    written: int = 0
     threads: int = 1
     not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
 
@@ -70,7 +73,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    nodes = Nodes()
+    nodes, known = Nodes(), known_settings("slurm", "node")
     defaults: dict[str, Setting] = {}
     resources: list[dict[str, int]] = []
     named: dict[str, None] = {}
@@ -81,7 +84,8 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
         if record.kind == "nodename":
             _judge(nodes, record)
             if record.name.upper() == "DEFAULT":
-                defaults.update(record.settings)
+                # What nobody knows is said once, and not carried to each line.
+                defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
             else:
                 settings = {**defaults, **record.settings}
                 resources.append(_take(nodes, record, settings, origin, reported=conf.reported))
@@ -129,8 +133,11 @@ def _take(
         # Fatal in read_config.c, _push_to_hashtbls.
         raise SiteError(f"{record.place}: node {shortened(again)} is there a second time; name each node on one line")
     nodes.seen.update(names)
+    nodes.written += sum(map(len, names))
     if len(nodes.seen) > MOST_HOSTS:
         raise SiteError(f"{record.place}: more than {MOST_HOSTS:,} nodes; check the host lists")
+    if nodes.written > MOST_WRITTEN:
+        raise SiteError(f"{record.place}: more than {MOST_WRITTEN:,} characters of names of nodes; shorten the names")
     state = settings["state"].value.lower() if "state" in settings else "unknown"
     if state.startswith("future"):
         effect = "the nodes are left out: they are no part of the cluster yet"

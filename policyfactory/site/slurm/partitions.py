@@ -45,6 +45,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
     named = Named()
     sets = _node_sets(conf, nodes, named)
     order = {name: number for number, name in enumerate(name for one in nodes.groups for name in expand(one.names))}
+    lists: dict[str, str] = {}  # many a cluster has partitions of the same nodes
     defaults: dict[str, Setting] = {}
     partitions: list[Partition] = []
     missing: list[NotModelled] = []
@@ -56,11 +57,15 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
             found = known.judge(setting.key, setting.value, setting.place, what)
             missing += [] if found is None else [found]
         if record.name.upper() == "DEFAULT":
-            defaults.update(record.settings)
+            # What nobody knows is said once, and not carried to each partition.
+            defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
             continue
         settings = {**defaults, **record.settings}
         missing += _partly(conf, what, settings)
-        members = _nodes(settings, record, sets, order, nodes.future, named)
+        listed_there = settings["nodes"].value if "nodes" in settings else ""
+        if listed_there not in lists:
+            lists[listed_there] = _nodes(settings, record, sets, order, nodes.future, named)
+        members = lists[listed_there]
         if not members:
             how = "it has no nodes; slurmctld goes on, and its jobs never start"
             origin.remark("corrected", f"{shortened(what)} ({record.place})", how)

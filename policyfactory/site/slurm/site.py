@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Collection
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.consistent import check_site
 from policyfactory.site.hostlist import expand
-from policyfactory.site.known import known_settings
+from policyfactory.site.known import known_settings, with_hints
 from policyfactory.site.model import Association, Limits, NotModelled, Outage, Qos, Reservation, Site
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, read_conf
@@ -101,14 +102,17 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         associations=tuple(associations),
         outages=tuple(outages),
         reservations=tuple(reservations),
-        not_modelled=(
-            *_settings(conf),
-            *of_priority,
-            *of_scheduling,
-            *nodes.not_modelled,
-            *of_partitions,
-            *of_accounts,
-            *of_times,
+        not_modelled=with_hints(
+            itertools.chain(
+                _settings(conf),
+                of_priority,
+                of_scheduling,
+                nodes.not_modelled,
+                of_partitions,
+                of_accounts,
+                of_times,
+            ),
+            "slurm",
         ),
     )
     inputs |= more_inputs
