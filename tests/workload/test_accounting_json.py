@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
+from policyfactory.workload.accounting import sacct_json
 from policyfactory.workload.accounting.record import Limit, Record, Remark, State
 from policyfactory.workload.accounting.sacct_json import read
 from policyfactory.workload.accounting.times import Clock
@@ -192,3 +193,12 @@ def test_the_genuine_output_is_read(shared: Callable[[str], Path]) -> None:
     assert by_job["20"].limit_kind is Limit.unlimited
     assert by_job["52"].state is State.running
     assert by_job["22"].limit == 3600
+
+
+def test_a_list_of_anything_but_jobs_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sacct_json, "_MOST_UNREAD", 10)
+    text = '{"jobs":[' + "{}," * 1000
+    found: list[object] = []
+    with pytest.raises(TraceFormatError, match="11 of the first 11 entries of the list cannot be read as jobs"):
+        found.extend(sacct_json.read([text], "log.json", Clock()))
+    assert len(found) <= 10

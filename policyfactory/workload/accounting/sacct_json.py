@@ -28,6 +28,8 @@ __all__ = ["read"]
 
 # A job with a hundred steps has some hundred thousand characters. Of values, the shortest take twenty times their text.
 _LARGEST_VALUE = 24 << 20
+# Of entries; while most can be read it does not matter how many cannot.
+_MOST_UNREAD = 100_000
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ERRORS = (TypeError, ValueError, LookupError, AttributeError)
@@ -141,9 +143,9 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
     Raises
     ------
     TraceFormatError
-        If it is no JSON, has no list of jobs, or has several clusters.
+        If it is no JSON, has no list of jobs, most of a hundred thousand cannot be read, or it has several clusters.
     """
-    cluster = ""
+    cluster, unread = "", 0
     for number, job in enumerate(_jobs(_JsonText(chunks, path)), start=1):
         if isinstance(job, dict) and "time" not in job and {"job_state", "submit_time"} <= {*job}:
             raise TraceFormatError(
@@ -155,6 +157,12 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
             record = _record(job, number, odd)
             name = _text(job.get("cluster"))
         except _ERRORS:
+            unread += 1
+            if unread > _MOST_UNREAD and 2 * unread > number:
+                raise TraceFormatError(
+                    f"{path}: {unread:,} of the first {number:,} entries of the list cannot be read as jobs; is this "
+                    "the whole output of sacct --json? print it again"
+                ) from None
             yield Remark(number, "", "sacct-json.unreadable")
             continue
         cluster = one_cluster(name, cluster, f"{path}: job {number} of the list")
