@@ -186,9 +186,7 @@ def _twice(what: str, entries: Iterable[str], cure: str = "give each its own nam
             yield Contradiction(f"{what}{_TWICE}", entry, "{entry} is there {times} times", cure, {"times": f"{times}"})
 
 
-def _partition(
-    one: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists
-) -> Iterator[Contradiction]:
+def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
     entry = f"partition {one.name}"
     size = len(nodes)
     if one.nodes.upper() != "ALL":

