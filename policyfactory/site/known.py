@@ -72,7 +72,7 @@ class Settings:
 def with_hints(missing: Iterable[NotModelled], scheduler: str) -> tuple[NotModelled, ...]:
     """Return what is not modelled with the nearest name beside an unknown one, of the first hundred of them.
 
-    A name is compared with all that a scheduler has: of a million that nobody knows this would take an hour.
+    A name is compared with all that a scheduler has: of a million that nobody knows this took more than five minutes.
     """
     names = functools.reduce(operator.or_, (dict(known_settings(scheduler, kind).names) for kind in _kinds(scheduler)))
     hints: dict[str, str] = {}
