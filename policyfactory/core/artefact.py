@@ -8,12 +8,15 @@ import hashlib
 import importlib.metadata
 import io
 import json
+import os
 import platform
+import queue
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from policyfactory.core import inputs
 from policyfactory.core.errors import InputError
@@ -25,6 +28,7 @@ __all__ = [
     "Manifest",
     "command_line",
     "dump_json",
+    "open_input",
     "package_versions",
     "read_bytes",
     "sha256_bytes",
@@ -33,7 +37,8 @@ __all__ = [
 
 MANIFEST_SCHEMA = 1
 _BLOCK = 1 << 20  # bytes
-_LARGEST_STREAM = 1 << 29  # bytes of a pipe or a device, which do not say how many they have
+_LARGEST_STREAM = 1 << 29  # bytes of a pipe, which does not say how many it has
+_PATIENCE = 10.0  # s that a pipe may lie there without a writer
 _PACKAGES = ("numpy", "scipy", "numba", "pandas", "statsmodels", "scikit-learn", "joblib", "sympy", "matplotlib")
 
 
@@ -44,8 +49,50 @@ def sha256_bytes(data: bytes) -> str:
 
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes in hexadecimal."""
-    with path.open("rb") as file:
+    with open_input(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open an input: a file, a pipe that someone writes into, or stdin by its name; ``/dev/null`` is an empty file.
+
+    Raises
+    ------
+    InputError
+        If it is a socket or another device, which may have no end, or a pipe that nobody writes into for 10 s.
+    OSError
+        If it cannot be opened.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
+        return os.fdopen(_pipe(path), "rb")
+    device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+    known = device and any(Path(one).exists() and path.samefile(one) for one in (os.devnull, "/dev/stdin"))
+    if stat.S_ISSOCK(mode) or (device and not known):
+        raise InputError(f"{path}: is a device or a socket; name a file, or a pipe that something writes into")
+    return path.open("rb")
+
+
+def _pipe(path: Path) -> int:
+    """Open a pipe. What opens one that has no writer waits for one, so a thread does, which nobody needs to end."""
+    opened: queue.SimpleQueue[int | OSError] = queue.SimpleQueue()
+
+    def wait() -> None:
+        try:
+            opened.put(os.open(path, os.O_RDONLY))
+        except OSError as error:
+            opened.put(error)
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        descriptor = opened.get(timeout=_PATIENCE)
+    except queue.Empty:
+        raise InputError(
+            f"{path}: is a pipe that nobody wrote into for {_PATIENCE:.0f} s; start what writes into it first"
+        ) from None
+    if isinstance(descriptor, OSError):
+        raise descriptor
+    return descriptor
 
 
 def read_bytes(path: Path, *, limit: int = 1 << 30, own: bool = False) -> bytes:
@@ -54,8 +101,8 @@ def read_bytes(path: Path, *, limit: int = 1 << 30, own: bool = False) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file, it is a directory, cannot be read, or is larger than ``limit`` bytes; a pipe or a
-        device, which says no size and may have no end, also if it is larger than 512 MiB.
+        If there is no such file, it is a directory, cannot be read, is what `open_input` refuses, or is larger than
+        ``limit`` bytes; a pipe, which says no size and may have no end, also if it is larger than 512 MiB.
     """
     blocks = _blocks(path, limit, whole=True, own=own)
     data = next(blocks, b"")
@@ -86,7 +133,7 @@ def _blocks(path: Path, limit: int, *, whole: bool = False, own: bool = False) -
         endless = not stat.S_ISREG(status.st_mode) and limit > _LARGEST_STREAM
         most = room = _LARGEST_STREAM if endless else limit
         wanted = status.st_size + 1 if whole and status.st_size else _BLOCK
-        with path.open("rb") as file:
+        with open_input(path) as file:
             while block := file.read(min(wanted, room + 1)):
                 room -= len(block)
                 if room < 0:

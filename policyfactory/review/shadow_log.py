@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
+import itertools
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from policyfactory.core.artefact import open_input
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.core.inputs import note_input
 from policyfactory.workload.header import printable
@@ -30,6 +31,7 @@ _MARK = re.compile(
 )
 _LONGEST_LINE = 4096
 _MOST_LINES = 20_000_000
+_LARGEST_LOG = 64 << 30  # bytes; a pipe may have no end
 _LARGEST = float(1 << 40)
 _FIELD = re.compile(r"\b(\w+)=(\S+)", re.ASCII)  # from the start of a word: else the square of its length
 _JOB = re.compile(r"\d{1,15}(?:_\d{1,10})?", re.ASCII)
@@ -105,7 +107,7 @@ def read_shadow(path: Path | str) -> ShadowLog:
     Raises
     ------
     InputError
-        If the file cannot be read, is damaged, or unpacks to more than 50 times its size.
+        If the file cannot be read, is damaged, has more than 64 GiB, or unpacks to more than 50 times its size.
     TraceFormatError
         If no line in it is of such an export, or there are more than 20 million.
     """
@@ -134,31 +136,16 @@ def read_shadow(path: Path | str) -> ShadowLog:
     return ShadowLog(name, tuple(list(policies)[:10]), tuple(lines), unread, digest.hexdigest())
 
 
-class _Hashed(io.RawIOBase):
-    """A file whose digest is taken while it is read, once: it may be a pipe."""
-
-    def __init__(self, file: IO[bytes], digest: Any) -> None:
-        self._file, self._digest = file, digest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        block = self._file.read(len(buffer))
-        self._digest.update(block)
-        buffer[: len(block)] = block
-        return len(block)
-
-
 def _ours(path: Path, name: str, digest: Any) -> Iterator[str]:
     """Give what stands behind the mark in each line that has it."""
     try:
         note_input(path)
-        with path.open("rb", buffering=0) as raw:
-            text = io.BufferedReader(_Hashed(raw, digest), 1 << 16)
-            blocks = iter(lambda: text.read1(PART), b"")
+        with open_input(path) as file:
+            blocks = _blocks(file, name, digest)
+            first = next(blocks, b"")
+            blocks = itertools.chain([first], blocks)
             begins, rest = True, b""
-            for block in unpacked(blocks, name) if text.peek(2)[:2] == GZIP else blocks:
+            for block in unpacked(blocks, name) if first.startswith(GZIP) else blocks:
                 *lines, rest = (rest + block).split(b"\n")
                 for line in lines:
                     yield from _behind_mark(line, begins=begins)
@@ -171,6 +158,16 @@ def _ours(path: Path, name: str, digest: Any) -> Iterator[str]:
     except OSError as error:
         problem = getattr(error, "strerror", None) or error
         raise InputError(f"{name}: cannot be read: {problem}; check the path and its permissions") from None
+
+
+def _blocks(file: IO[bytes], name: str, digest: Any) -> Iterator[bytes]:
+    room = _LARGEST_LOG
+    while block := file.read(PART):
+        room -= len(block)
+        if room < 0:
+            raise InputError(f"{name}: has more than {_LARGEST_LOG:,} bytes; give a shorter time of the log")
+        digest.update(block)
+        yield block
 
 
 def _behind_mark(line: bytes, *, begins: bool) -> Iterator[str]:

@@ -246,7 +246,7 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
         (["SAF", "--json"], 2, "belong to a preview; add --preview"),
         (["SAF", "--to", "c", "--preview", "none.csv"], 1, "none.csv: no such file"),
         (["SAF", "--to", "c", "--preview", "q", "--time-zone", "Mars"], 2, "--time-zone 'Mars': no such time zone"),
-        (["SAF", "--to", "c", "--preview", "/dev/zero"], 1, "/dev/zero: has more than the 67,108,864 bytes"),
+        (["SAF", "--to", "c", "--preview", "/dev/zero"], 1, "/dev/zero: is a device or a socket"),
     ],
 )
 def test_wrong_use(run, tmp_path: Path, arguments: list[str], code: int, says: str) -> None:

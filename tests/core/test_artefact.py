@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from policyfactory.core import artefact, claims, locks, output, together
 from policyfactory.core.errors import InputError, OutputError
+from policyfactory.core.toml import read_toml
+from policyfactory.review.shadow_log import read_shadow
+from policyfactory.workload.accounting.source import Source
 
 
 def test_atomic_write_replaces_the_old_file(tmp_path: Path) -> None:
@@ -68,9 +72,57 @@ def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
     assert artefact.read_bytes(tmp_path / "empty") == b""
 
 
-def test_what_has_no_size_is_read_to_the_limit_only() -> None:
-    with pytest.raises(InputError, match="/dev/zero: has more than the 3,000,000 bytes that are read"):
-        artefact.read_bytes(Path("/dev/zero"), limit=3_000_000)
+def test_a_pipe_without_an_end_is_read_to_the_limit_only() -> None:
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        with pytest.raises(InputError, match="has more than the 3,000,000 bytes that are read"):
+            artefact.read_bytes(Path(f"/dev/fd/{endless.stdout.fileno()}"), limit=3_000_000)
+        endless.kill()
+
+
+def test_a_device_or_a_socket_is_no_input(tmp_path: Path) -> None:
+    for name in ("/dev/zero", "/dev/urandom", "/dev/full"):
+        with pytest.raises(InputError, match=f"^{name}: is a device or a socket; name a file"):
+            artefact.read_bytes(Path(name))
+    assert artefact.read_bytes(Path("/dev/null")) == b""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+        with pytest.raises(InputError, match="is a device or a socket"):
+            artefact.read_bytes(tmp_path / "socket")
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "bytes": artefact.read_bytes,
+    "accounting": Source,
+    "shadow": read_shadow,
+    "TOML": lambda path: read_toml(path, limit=1000, page="x"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_pipe_that_nobody_writes_into_is_not_waited_for(
+    reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artefact, "_PATIENCE", 0.2)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: is a pipe that nobody wrote into for 0 s; start what writes into it"):
+        READERS[reader](tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reader_reads_a_device(reader: str) -> None:
+    with pytest.raises(InputError, match="/dev/zero: is a device or a socket"):
+        READERS[reader](Path("/dev/zero"))
+
+
+def test_what_a_shell_writes_into_a_pipe_is_read_however_late(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from policyfactory.core import artefact\n"
+        "artefact._PATIENCE = 0.2\n"
+        "print(artefact.read_bytes(Path(sys.argv[1])))"
+    )
+    words = ["bash", "-c", '"$0" -c "$1" <(sleep 1; echo here)', sys.executable, script]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "b'here\\n'\n"
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:

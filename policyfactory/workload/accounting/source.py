@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from policyfactory.core.artefact import open_input
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.core.inputs import note_input
 from policyfactory.workload.accounting.detect import HEAD
@@ -112,7 +113,7 @@ class Source:
         try:
             if self._path is not None:
                 note_input(self._path)
-            with contextlib.nullcontext(sys.stdin.buffer) if self._path is None else self._path.open("rb") as file:
+            with contextlib.nullcontext(sys.stdin.buffer) if self._path is None else open_input(self._path) as file:
                 while block := file.read(PART):
                     self._digest.update(block)
                     yield block
