@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from policyfactory.analyses.logs import LogView
@@ -75,7 +75,9 @@ class Analysis(abc.ABC):
         """Return the logs that are looked at: all."""
         return evaluation.logs
 
-    def by_log(self, evaluation: Evaluation, seen: list[list[Any]], view: type[View]) -> list[View]:
+    def by_log(
+        self, evaluation: Evaluation, seen: list[list[Any]], view: Callable[[Evaluation, str, list[list[Any]]], View]
+    ) -> list[View]:
         """Return each log that is looked at, with what was kept of its cases."""
         return [
             view(evaluation, log, [seen[row] for row in evaluation.rows(log).tolist()])

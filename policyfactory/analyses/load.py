@@ -16,7 +16,15 @@ import numpy as np
 
 from policyfactory.analyses.analysis import LogAnalysis, check_place, whole_number
 from policyfactory.analyses.estimates import median_of
-from policyfactory.analyses.load_over_time import LoadCourse, LoadSums, bin_width, course_of, load_sums
+from policyfactory.analyses.load_over_time import (
+    MOST_BINS,
+    LoadCourse,
+    LoadSums,
+    bin_width,
+    coarser,
+    course_of,
+    load_sums,
+)
 from policyfactory.analyses.logs import LogView
 from policyfactory.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.analyses.tables import (
@@ -53,6 +61,7 @@ _MEASURES = {
     "drain": Column("drain", "s", "from the last submission to the last end"),
 }
 _FULL = 95.0  # % of offered load from which the queue grows for most of the time, whatever the policy
+_LONGER = 5  # times ``bins``: what is drawn and written where schedules end long after the last submission
 _COARSE = 32  # points of the utilisation in the picture
 
 
@@ -72,7 +81,7 @@ class Load(LogAnalysis):
     case : int
         Number of the case whose course is shown.
     bins : int
-        About so many points from its first to its last submission.
+        About so many points from its first to its last submission; at most five times as many to the last end.
 
     Raises
     ------
@@ -100,7 +109,7 @@ class Load(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the load of every policy, utilisation week by week, and the course of the chosen case."""
-        logs = self.by_log(evaluation, seen, LoadOfLog)
+        logs = self.by_log(evaluation, seen, functools.partial(LoadOfLog, most=_LONGER * self.bins))
         shown = [own for own in logs if own.courses]
         tables = [_load_table(logs), _weeks_table(logs), _course_table(shown)]
         pictures = pictures_by_log(
@@ -116,13 +125,39 @@ class Load(LogAnalysis):
         return Section("load", "Load over time", words, tuple(table for table in tables if table.rows), pictures)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class LoadOfLog(LogView):
-    """The loads of all cases of a log."""
+    """The loads of all cases of a log.
+
+    Parameters
+    ----------
+    most : int
+        Bins of the courses, at most.
+    """
+
+    most: int
+
+    @functools.cached_property
+    def _as_kept(self) -> list[LoadCourse]:
+        return [one.course for case in self.kept for one in case if one.course is not None]
 
     @functools.cached_property
     def courses(self) -> list[LoadCourse]:
-        """The courses of the chosen case by policy; empty where the log has no such case."""
-        return [one.course for case in self.kept for one in case if one.course is not None]
+        """The courses of the chosen case by policy, in bins of one width; empty where the log has no such case."""
+        return coarser(self._as_kept, self.most)
+
+    @property
+    def said(self) -> str:
+        """Of bins that are wider than asked for, how wide they are and where they end; from a blank on."""
+        if not self.courses or self.courses[0].width == self._as_kept[0].width:
+            return ""
+        longest = max(self._as_kept, key=lambda one: len(one.waiting))
+        cut = f", and what is later than {format_duration(longest.width * MOST_BINS)} is left out"
+        width = format_duration(self.courses[0].width)
+        return (
+            f" Of {self.log} over {width}, since schedules end long after the last submission"
+            f"{cut if len(longest.waiting) == MOST_BINS else ''}."
+        )
 
     def load(self, field: str) -> FloatArray:
         """Return one field of `LoadSums`: float64 array (cases, policies)."""
@@ -197,7 +232,8 @@ def _course_table(logs: Sequence[LoadOfLog]) -> Table:
         for policy, course in zip(own.policies, own.courses, strict=True)
         if at < len(course.waiting)
     ]
-    return Table.of("course", "Load over time", columns, rows, "Means over the bin.", shown=0)
+    note = "Means over the bin." + "".join(own.said for own in logs)
+    return Table.of("course", "Load over time", columns, rows, note, shown=0)
 
 
 def _draw(own: LoadOfLog) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from policyfactory.engine.binned import binned_integral
 if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
 
-__all__ = ["LoadCourse", "LoadSums", "bin_width", "course_of", "load_sums"]
+__all__ = ["MOST_BINS", "LoadCourse", "LoadSums", "bin_width", "coarser", "course_of", "load_sums"]
 
 
 # Bins that people count in; the last ones are for logs of many years.
@@ -23,7 +24,7 @@ _WIDTHS = (
     1, 10, MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY,
     WEEK, 2 * WEEK, 4 * WEEK, 8 * WEEK, 16 * WEEK, 52 * WEEK,
 )  # fmt: skip
-_MOST_BINS = 20_000  # a schedule that ends so much later than the last submission is shown up to here
+MOST_BINS = 20_000  # of a schedule that ends so much later than the last submission the rest is not looked at
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +107,7 @@ def course_of(schedule: Schedule, bins: int) -> LoadCourse:
     jobs = schedule.workload
     origin = int(jobs.submit[0])
     width = bin_width((int(jobs.submit[-1]) - origin + 1) / jobs.ticks, bins) * jobs.ticks
-    count = min((int(schedule.end.max()) - origin) // width + 1, _MOST_BINS)
+    count = min((int(schedule.end.max()) - origin) // width + 1, MOST_BINS)
     grid = (origin, width, count)
     ones = np.ones(len(jobs), dtype=np.int64)
     capacity = float(width) * jobs.machine
@@ -120,6 +121,35 @@ def course_of(schedule: Schedule, bins: int) -> LoadCourse:
         binned_integral(jobs.submit, schedule.start, jobs.processors, *grid) / capacity,
         100.0 * submitted / capacity,
     )
+
+
+def coarser(courses: Sequence[LoadCourse], most: int) -> list[LoadCourse]:
+    """Return courses of one width in at most so many bins, which are as wide for all: as they are, or wider ones.
+
+    Parameters
+    ----------
+    courses : sequence of LoadCourse
+        Of one case, by policy.
+    most : int
+        At least 1.
+    """
+    longest = max((len(one.waiting) for one in courses), default=0)
+    if longest <= most:
+        return list(courses)
+    width = courses[0].width
+    wide = bin_width(width * longest, most)
+    together = int(wide // width) if wide % width == 0 else -(-longest // most)
+    starts = [np.arange(0, len(one.waiting), together) for one in courses]
+    return [
+        LoadCourse(
+            width * together,
+            *(
+                np.add.reduceat(values, at) / together
+                for values in (one.utilisation, one.waiting, one.backlog, one.offered)
+            ),
+        )
+        for one, at in zip(courses, starts, strict=True)
+    ]
 
 
 def load_sums(schedule: Schedule) -> LoadSums:

@@ -173,3 +173,18 @@ def test_a_schedule_that_never_seems_to_end_has_a_bounded_course() -> None:
     course = course_of(two_jobs(10**9), 5)
     assert len(course.utilisation) == 20_000
     assert np.isfinite(course.utilisation).all()
+
+
+def test_schedules_that_end_long_after_the_last_submission_fill_no_file() -> None:
+    """Thirteen policies had 260,000 rows, which took a minute and 500 MB to write."""
+    runs = [two_jobs(400 * HOUR, "A"), two_jobs(20 * HOUR, "B"), two_jobs(10**9, "C")]
+    section = conclude(Load(bins=5), [[runs[0], runs[1]]])
+    course = table(section, "course")
+    assert course.note == "Means over the bin. Of log over 1d, since schedules end long after the last submission."
+    assert len(course.rows) == 17 + 1
+    long = table(conclude(Load(bins=5), [[runs[0], runs[2]]]), "course")
+    assert len(long.rows) <= 2 * 25
+    assert long.note.endswith("and what is later than 833d 8h is left out.")
+    means = sum(float(row[2].value) for row in course.rows if row[1].value == "A")
+    assert means / 100 * DAY * 4 == pytest.approx((6 + 4 + 1) * HOUR)
+    assert table(conclude(Load(bins=5), [[runs[1]]]), "course").note == "Means over the bin."
