@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,11 @@ def test_what_pbs_does_not_print_is_refused_with_its_line(
     with pytest.raises(SiteError) as error:
         site_of(tmp_path, server, nodes)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("limit", ["[u:PBS_GENERIC=1{}x]", "[u:PBS_GENERIC=1,{}x]", "[u:PBS_GENERIC={}]x", "[{}u:a"])
+def test_what_is_the_square_of_blanks_is_refused_in_time(tmp_path: Path, limit: str) -> None:
+    began = time.process_time()
+    with pytest.raises(SiteError, match=r"limits such as|whole number"):
+        site_of(tmp_path, f"create queue q\nset queue q max_run = {limit.format(' ' * 200_000)}\n")
+    assert time.process_time() - began < 30  # it took minutes

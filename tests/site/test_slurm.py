@@ -402,6 +402,17 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
             "dump.txt:2: account a: its parent gone is not there; the line Account - 'gone' must be there: give all",
         ),
         ("dump", "Account - 'a':QOS='+x,y'\n", "expected names of QOS, or all of them with + or -"),
+        (
+            "dump",
+            ("User - 'u':" + ":".join(f"{'x' * n}=1" for n in range(1, 300)) + "\n") * 700,
+            "dump.txt:669: more than 200,000 keys that no Slurm has; is it what sacctmgr dump wrote?",
+        ),
+        (
+            "dump",
+            f"Account - 'a':QOS='{','.join(map(str, range(30_000)))}'\nParent - 'a'\n" + "User - 'u':QOS='+z'\n" * 700,
+            "names of QOS from the accounts above them; shorten the lists of those",
+        ),
+        ("qos", f"Name{'|a' * 40}\n" + f"x{'|1' * 40}\n" * 80_000, "80,001 lines of 41 cells, and 3,000,000 cells are"),
         ("qos", "a|b\n", "qos.txt:1: has no column Name; print it with: sacctmgr -P show qos"),
         ("qos", "Name|Priority\nx\n", "qos.txt:2: 'x' has 1 cells, and there are 2 columns"),
         ("qos", "Name|Priority\nx|high\n", "qos.txt:2: Priority is 'high'; expected a whole number"),
@@ -572,7 +583,7 @@ def test_an_include_of_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_what_is_the_square_of_blanks_or_keys_is_read_in_time(tmp_path: Path) -> None:
-    # The blanks took 90 s, the thousand partitions more than 100 s.
+    # The blanks took 90 s, the thousand partitions more than 100 s, the end of the dump's line a minute.
     blanks = " " * 200_000
     (tmp_path / "r.txt").write_text(f"ReservationName=a{blanks}x StartTime=100 EndTime=200 Nodes=(null)\n")
     node = f"NodeName=n1 CPUTot=8 Comment=a{blanks}b State=IDLE"
@@ -583,6 +594,8 @@ def test_what_is_the_square_of_blanks_or_keys_is_read_in_time(tmp_path: Path) ->
     (one,) = site_of(tmp_path, shown).nodes
     assert (one.names, one.cores) == ("n1", 8)
     assert not site_of(tmp_path, SMALL, Reports(reservations=tmp_path / "r.txt")).reservations
+    (tmp_path / "d.txt").write_text("Account - 'a':" + "Fairshare=1:" * 300_000 + "  \n")
+    assert len(site_of(tmp_path, SMALL, Reports(dump=tmp_path / "d.txt")).associations) == 1
     defaults = "".join(f"PartitionName=q{n} Nodes=ALL\n" for n in range(3000))
     site = site_of(tmp_path, f"NodeName=n1 CPUs=8\nPartitionName=DEFAULT MaxTime=60 {many}\n{defaults}")
     assert {one.max_time for one in site.partitions} == {3600}

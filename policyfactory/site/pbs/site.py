@@ -29,7 +29,7 @@ from policyfactory.workload.accounting.times import duration
 __all__ = ["import_pbs"]
 
 _FIELDS = {"ncpus": "cores", "mem": "memory", "nodect": "nodes", "ngpus": "gpus"}
-_ENTITY = re.compile(r"\[?\s*([ugpo]):([\w.@-]+)\s*=\s*([^\],]+?)\s*\]?", re.ASCII)
+_ENTITY = re.compile(r"\[?\s*([ugpo]):([\w.@-]+)\s*=\s*([^\],\s][^\],]*)\]?", re.ASCII)
 _CLASSES = {("o", "PBS_ALL"): "total", ("u", "PBS_GENERIC"): "per_user"}
 # What qmgr calls the settings of a partition, and what to do where they contradict each other.
 _NAMES = {
@@ -304,11 +304,11 @@ def _lower(limits: dict[str, Any], field: str, most: float) -> None:
 
 def _entities(setting: Setting) -> list[tuple[str, str, str]]:
     """Return kind, name and amount of each ``[u:PBS_GENERIC=4]``."""
-    parts = [part for part in re.split(r",(?=\s*\[?\s*[ugpo]:)", setting.value) if part.strip()]
-    found = [_ENTITY.fullmatch(part.strip()) for part in parts]
+    parts = [part.strip() for part in setting.value.split(",") if part.strip()]
+    found = [_ENTITY.fullmatch(part) for part in parts]
     if not parts or None in found:
         raise refused(setting, "limits such as [u:PBS_GENERIC=4]")
-    return [(match[1], match[2], match[3].strip('" ')) for match in found if match is not None]
+    return [(match[1], match[2], match[3].strip('" \t')) for match in found if match is not None]
 
 
 def _amount(setting: Setting, resource: str) -> float:

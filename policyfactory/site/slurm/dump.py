@@ -24,6 +24,8 @@ from policyfactory.site.slurm.quantities import limits, listed, refused, seconds
 __all__ = ["Accounts", "read_dump"]
 
 _MOST = 500_000  # associations
+# Keys that nobody knows, and names of QOS that associations have from those above them and change.
+_MOST_UNKNOWN, _MOST_QOS = 200_000, 20_000_000
 _PARENT_SHARES = 2**31 - 1  # how Slurm writes Fairshare=parent as a number
 _LINE = re.compile(r"(Cluster|Machine|Parent|Account|Project|User|Coordinator|QOS)\s*-\s*(.*)", re.IGNORECASE)
 _OLDER_LINES = {"machine": "cluster", "project": "account"}
@@ -50,6 +52,8 @@ class Accounts:
         What of them matters and is not modelled.
     digest : str
         SHA-256 of the file.
+    unknown, inherited : int
+        Keys that nobody knows, and names of QOS that came from above, so far.
     """
 
     cluster: str = ""
@@ -57,6 +61,8 @@ class Accounts:
     qos: list[dict[str, Setting]] = dataclasses.field(default_factory=list)
     not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
     digest: str = ""
+    unknown: int = 0
+    inherited: int = 0
 
 
 def read_dump(path: Path, origin: Origin) -> Accounts:
@@ -132,7 +138,8 @@ def _fields(text: str, place: str) -> tuple[str, dict[str, Setting]]:
     at = first.end() if first else 0
     if first is None or not first[1].strip("'\" "):
         raise SiteError(f"{place}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
-    while at < len(text.rstrip()):
+    length = len(text.rstrip())
+    while at < length:
         key = _KEY.match(text, at)
         if key is None:
             raise SiteError(f"{place}: {shortened(text[at:], 60)!r} is not KEY=VALUE; is the line cut off?")
@@ -163,6 +170,11 @@ def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
         missing = known.judge(setting.key, setting.value, setting.place, what)
         if missing is not None:
             found.not_modelled.append(missing)
+            found.unknown += setting.key.lower() not in known.names
+        if found.unknown > _MOST_UNKNOWN:
+            raise SiteError(
+                f"{setting.place}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
+            )
 
 
 def _association(
@@ -212,7 +224,7 @@ def _association(
         Limits(number("maxjobs"), number("maxsubmitjobs", "maxsubmit")),
         job,
         fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
-        _qos(fields, inherited),
+        _qos(fields, inherited, found),
         whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
     )
 
@@ -226,7 +238,7 @@ def _left_out(
         found.not_modelled.append(NotModelled(f"{what} {name}", f"{resource}={amount:g}", place, effect))
 
 
-def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...]) -> tuple[str, ...]:
+def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...], found: Accounts) -> tuple[str, ...]:
     """Return the QOS that an association may use: a list of its own, or the inherited one with ``+`` and ``-``."""
     setting = fields.get("qos", fields.get("qoslevel"))
     if setting is None:
@@ -236,6 +248,12 @@ def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...]) -> tuple[str
         return names
     if not all(name.startswith(("+", "-")) for name in names):
         raise refused(setting, "names of QOS, or all of them with + or -")
+    found.inherited += len(inherited)
+    if found.inherited > _MOST_QOS:
+        raise SiteError(
+            f"{setting.place}: accounts and users have more than {_MOST_QOS:,} names of QOS from the accounts above "
+            "them; shorten the lists of those"
+        )
     own = dict.fromkeys(inherited)
     for name in names:
         if name.startswith("+"):

@@ -12,7 +12,7 @@ from policyfactory.site.slurm.conf import read_text
 
 __all__ = ["read_rows"]
 
-_MOST_ROWS = 1_000_000
+_MOST_CELLS = 3_000_000  # each takes some hundred bytes
 
 
 def read_rows(path: Path, needed: tuple[str, ...], free: str, cure: str) -> tuple[list[dict[str, Setting]], str]:
@@ -42,9 +42,12 @@ def read_rows(path: Path, needed: tuple[str, ...], free: str, cure: str) -> tupl
 
 def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) -> Iterator[dict[str, Setting]]:
     lines = text.splitlines()
-    if len(lines) > _MOST_ROWS:
-        raise SiteError(f"{path}: has {len(lines):,} lines, more than the {_MOST_ROWS:,} that are read; split the file")
     names = lines[0].strip().rstrip("|").split("|") if lines else []
+    if len(lines) * len(names) > _MOST_CELLS:
+        raise SiteError(
+            f"{path}: has {len(lines):,} lines of {len(names):,} cells, and {_MOST_CELLS:,} cells are read; split the "
+            "file"
+        )
     columns = [name.lower() for name in names]
     missing = [name for name in needed if name.lower() not in columns]
     if missing:
