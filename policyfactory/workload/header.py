@@ -25,7 +25,7 @@ _STANDARD = frozenset({
     "partition", "note",
 })  # fmt: skip
 _LABEL = re.compile(r";([ \t]*)([A-Za-z][A-Za-z0-9_/ ]{0,39}?)[ \t]*:(?!//)[ \t]*(.*)$", re.DOTALL)
-_CONTINUATION = re.compile(r";(?:[ ]*\t|[ ]{4,})\s*(\S.*)$")
+_CONTINUATION = re.compile(r";(?: *\t| {4})\s*(\S.*)$")
 # 93312 and 93,312, but neither the 1 of 1.5 nor that of 1,2.
 _LEADING_INTEGER = re.compile(r"\s*([+-]?\d{1,3}(?:,\d{3})+|[+-]?\d{1,18})(?!,?\d|\.\d)")
 _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)")

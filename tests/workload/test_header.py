@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from policyfactory.workload.header import Header, parse_header, printable
-from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.files import parse_swf, read_swf
 
 
 def header_of(*lines: str) -> Header:
@@ -117,3 +118,11 @@ def test_the_headers_of_the_archive(shared: Callable[[str], Path]) -> None:
     assert len(blue.values("Information")) == 7
     assert blue.text("Preemption") == "No"
     assert blue.utc_offset == -28800
+
+
+@pytest.mark.parametrize("line", [";    {}", "; Partition: 1 a{}b", ";\t{}", "; Note:{}x", ";{}x"])
+def test_what_is_the_square_of_blanks_is_read_in_time(line: str) -> None:
+    text = f"; MaxProcs: 8\n{line.format(' ' * 400_000)}\n1 0 0 1 1 -1 -1 1 1 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    began = time.process_time()
+    assert len(parse_swf(text.encode(), "log.swf")) == 1
+    assert time.process_time() - began < 30  # it took minutes

@@ -41,7 +41,7 @@ WIDEST = 64
 # How the header says that field 15 has the scheduler's partitions.
 PARTITIONS_IN_QUEUE = "partitions of the scheduler"
 _LABELS = {"partition": "Partition", "qos": "QOS", "account": "Account", "user_name": "User"}
-_NAME_LINE = re.compile(r"\s*(\d{1,18})[ \t]+(\S.*?)\s*$", re.DOTALL)
+_NAME_LINE = re.compile(r"(\d{1,18})[ \t]+(\S.*)", re.DOTALL)
 _KB = 1024  # in a MB
 
 
@@ -108,7 +108,7 @@ def requests_of(
 
 def _names(header: Header, label: str) -> dict[int, str]:
     """Return the names of numbers: ``; Partition: 3 batch``; the first one counts."""
-    matches = (_NAME_LINE.match(value) for value in header.values(label))
+    matches = (_NAME_LINE.match(value.strip()) for value in header.values(label))
     known: dict[int, str] = {}
     for match in matches:
         if match is not None:
