@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from policyfactory.core import inputs
 from policyfactory.core.errors import InputError
@@ -53,7 +53,7 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_input(path: Path) -> BinaryIO:
+def open_input(path: Path) -> io.BufferedReader:
     """Open an input: a file, a pipe that someone writes into, or stdin by its name; ``/dev/null`` is an empty file.
 
     Raises
