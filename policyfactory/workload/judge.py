@@ -287,7 +287,8 @@ def _testing(facts: _Facts, description: Description) -> Use:
     if facts.weeks < _WEEKS:
         against.append(("no", f"{facts.weeks:.1f} weeks: {_WEEKS} are the least for an interval"))
     elif facts.weeks < _MANY_WEEKS:
-        against.append(("limited", f"only {facts.weeks:.1f} weeks, so that intervals are wide"))
+        wide = f"only {facts.weeks:.1f} weeks, so that intervals are wide"
+        against.append(("limited", f"{wide}; learn needs more than {_MANY_WEEKS} for a verdict"))
     against += _requests(description)
     return _use("testing an order", against, f"{_size(facts)}, a load of {_percent(facts.load)}")
 
