@@ -64,14 +64,22 @@ class Pair(NamedTuple):
 # Logs. ----------------------------------------------------------------------------------------------------------------
 
 
-def null_log(kind: str, seed: int, traces: Path | None = None, weeks: int = WEEKS, correlation: float = 0.3) -> Pair:
+def null_log(
+    kind: str,
+    seed: int,
+    traces: Path | None = None,
+    weeks: int = WEEKS,
+    *,
+    correlation: float = 0.3,
+    jobs: int = JOBS,
+) -> Pair:
     """Return log ``seed`` of a kind, as the head of this file has it."""
     random = np.random.default_rng([seed, sorted(KINDS).index(kind)])
     if kind == "permuted":
         if traces is None:
             raise ValueError("permuted logs are made of real ones; say where these are (--traces)")
         return _permuted(random, traces, seed, weeks)
-    made = _campaigns(random, weeks) if kind == "habits" else _noise(random, weeks)
+    made = _campaigns(random, weeks) if kind == "habits" else _noise(random, weeks, jobs)
     submit, run, request, user = made
     load = 0.7 + 0.25 * random.random()
     run = np.clip(run * load * MACHINE * weeks * WEEK / run.sum(), 1, _SHORTEST).astype(np.int64)
@@ -87,10 +95,10 @@ def null_log(kind: str, seed: int, traces: Path | None = None, weeks: int = WEEK
     return Pair(log, Policy("ASKED", "p"), Policy("CONTRARY", "-p"))
 
 
-def _noise(random: np.random.Generator, weeks: int) -> tuple[np.ndarray, ...]:
-    user = random.choice(USERS, JOBS, p=random.dirichlet(np.full(USERS, 0.5)))
-    submit = np.sort(random.integers(0, weeks * WEEK, JOBS))
-    return submit, np.exp(random.normal(0, 1.5, JOBS)), random.uniform(_SHORTEST, _LONGEST, JOBS), user
+def _noise(random: np.random.Generator, weeks: int, jobs: int) -> tuple[np.ndarray, ...]:
+    user = random.choice(USERS, jobs, p=random.dirichlet(np.full(USERS, 0.5)))
+    submit = np.sort(random.integers(0, weeks * WEEK, jobs))
+    return submit, np.exp(random.normal(0, 1.5, jobs)), random.uniform(_SHORTEST, _LONGEST, jobs), user
 
 
 def _campaigns(random: np.random.Generator, weeks: int) -> tuple[np.ndarray, ...]:
@@ -219,8 +227,9 @@ def count(verdict: str, kind: str, logs: Iterable[int], traces: Path | None = No
 
 def _ask(verdict: str, kind: str, traces: Path | None, seed: int) -> str:
     if verdict == "learn":
-        # Half of a log is what it judges on; and it is to be better than the best published policy of 23.
-        return _learned(null_log(kind, seed, weeks=16, correlation=0.9))
+        # Half of a log is what it judges on; and the choice has to be better than the record too, by weeks.
+        size = {"weeks": 26, "jobs": 3 * JOBS, "correlation": 0.9} if kind == "effect" else {"weeks": 16}
+        return _learned(null_log(kind, seed, **size))
     return VERDICTS[verdict](null_log(kind, seed, traces))
 
 

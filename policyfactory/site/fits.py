@@ -344,7 +344,9 @@ def _unknown(site: Site, layout: Layout, requests: Requests, *, numbered: bool) 
         ("account", len(site.associations) > 0, "their account, and so not its shares and limits"),
     ):
         missing = jobs - requests.known(name)
-        if matters and missing:
+        if matters and name == "memory" and missing == jobs:
+            found.append("no job says its memory, so that it holds none: not even one that asks for none, and gets all")
+        elif matters and missing:
             found.append(f"{missing:,} of {jobs:,} jobs do not say {what}")
     return found
 

@@ -46,6 +46,10 @@ class Simulation:
         self, site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int | Mapping[int, int] = 0
     ) -> None:
         self.c = Controller(site)
+        # A log that says the memory of no job does not say either that they ask for none.
+        given = site.scheduling
+        said = any(job.memory >= 0 for job in jobs)
+        self.c.nodes.takes_memory &= said or bool(given.default_memory_per_node or given.default_memory_per_core)
         self.site, self.settings = site, site.scheduling
         self.turnround = turnround if isinstance(turnround, Mapping) else {job.id: turnround for job in jobs}
         self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin

@@ -129,9 +129,17 @@ def test_memory_and_gpus_of_the_nodes(simulate: Simulate) -> None:
 def test_whoever_asks_for_no_memory_gets_all_of_it(simulate: Simulate) -> None:
     site = shared(NodeGroup("n1", 4, 1000), select="cores+memory")
     jobs = [Job(1, 0, 500, 600, 1, 1), Job(2, 0, 500, 600, 1, 1)]
-    assert starts(simulate(site, jobs, begin=0)) == [3, 503]
+    # A third names its memory, so that the log says what jobs ask for.
+    asks = [*jobs, Job(3, 0, 10, 600, 1, 1, memory=10)]
+    assert starts(simulate(site, asks, begin=0)) == [3, 503, 1003]
     with_default = shared(NodeGroup("n1", 4, 1000), select="cores+memory", default_memory_per_core=100)
-    assert starts(simulate(with_default, jobs, begin=0)) == [3, 3]
+    assert starts(simulate(with_default, asks, begin=0)) == [3, 3, 3]
+
+
+def test_a_log_that_says_no_job_s_memory_holds_none_by_it(simulate: Simulate) -> None:
+    site = shared(NodeGroup("n1", 4, 1000), select="cores+memory")
+    jobs = [Job(1, 0, 500, 600, 1, 1), Job(2, 0, 500, 600, 1, 1)]
+    assert starts(simulate(site, jobs, begin=0)) == [3, 3]
 
 
 def test_exclusive_in_a_shared_partition(simulate: Simulate) -> None:

@@ -142,8 +142,11 @@ def test_what_the_log_does_not_say_is_said() -> None:
     found = fit_jobs(SITE, dataclasses.replace(work([{}, {}]), requests=None))
     assert found.fitting == 2
     assert [text.partition(" do not say ")[2].split(",")[0].split(":")[0] for text in found.unknown] == [
-        "their partition", "their memory", "their GPUs", "their nodes", "their QOS",
+        "their partition", "", "their GPUs", "their nodes", "their QOS",
     ]  # fmt: skip
+    assert found.unknown[1].startswith("no job says its memory, so that it holds none")
+    some = fit_jobs(SITE, work([{}, {"memory": 10}]))
+    assert any(text.startswith("1 of 2 jobs do not say their memory") for text in some.unknown)
     assert found.unknown[0].startswith("2 of 2 jobs")
     simple = Site("s", (NodeGroup("n[1-4]"),), (Partition("p"),))
     assert fit_jobs(simple, work([{}])).unknown == ()

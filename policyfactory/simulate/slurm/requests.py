@@ -125,6 +125,8 @@ def requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout,
         request[:, CORE_MEMORY] = np.where(said, of_core, 0)
     else:
         default = given.default_memory_per_core
-        request[:, NODE_MEMORY] = np.where(said, of_node, 0 if default or not counts_memory(site, layout) else -1)
+        # Who asks for none gets all of a node; but a log that says no job's memory does not say that they ask for none.
+        all_of_it = said.any() and not default and counts_memory(site, layout)
+        request[:, NODE_MEMORY] = np.where(said, of_node, -1 if all_of_it else 0)
         request[:, CORE_MEMORY] = np.where(said, of_core, default)
     return request
