@@ -117,9 +117,9 @@ def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[_Part, _Part | 
     elif unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
         light, words = "unsound", (*unsound, "No policy is recommended.")
     elif not leaders:
-        words = (f"{metric} has no value in any case.",)
+        words = (f"{metric} has no value in any case: choose another one (--metric).",)
     elif len(leaders) == len(rows):
-        words = (f"All policies have the same {metric}: a tie has no winner.",)
+        words = (f"All policies have the same {metric}: a tie has no winner; leave the queue as it is.",)
     elif baseline in {row.policy for row in leaders}:
         light, words = _baseline_leads(outcome, log.name, metric)
     else:
@@ -155,6 +155,11 @@ def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part,
         return (simulated[0], (*words, *by_record)), None
     if light == "better" and not shown:
         light, by_record = "cannot tell", (*by_record, _NOTHING)
+    elif light == "cannot tell" and shown:
+        recorded = next(
+            row for row in outcome.recorded_comparisons if (row.log, row.metric, row.policy) == (log, metric, name)
+        )
+        by_record = (*by_record, f"Next step: {_next_step(outcome.evaluation, recorded)}.")
     return simulated, (light, by_record)
 
 
@@ -185,7 +190,7 @@ def _baseline_leads(outcome: Outcome, log: str, metric: str) -> _Part:
     if all(row.verdict == "worse" for row in rows):
         names = enumerated(row.policy for row in rows)
         return "worse", (f"{names}: shown to be worse than {baseline} in {metric}; leave the queue as it is.",)
-    return "cannot tell", (f"No policy has a better {metric} than {baseline}: nothing is recommended.",)
+    return "cannot tell", (f"No policy has a better {metric} than {baseline}: leave the queue as it is.",)
 
 
 # What the verdict rests on. -------------------------------------------------------------------------------------------
@@ -246,12 +251,11 @@ def requests_invented(jobs: Workload) -> tuple[str, ...]:
     share = invented_share(jobs.cleaning)
     if share <= _INVENTED:
         return ()
-    return (
-        (
-            f"{100 * share:.3g} % of the jobs have no requested time in the log, and were given one: backfilling plans "
-            "by requested times, so that the simulation is not of this site's queue."
-        ),
+    said = (
+        f"{100 * share:.3g} % of the jobs have no requested time in the log, and were given one: backfilling plans by "
+        "requested times, so that the simulation is not of this site's queue."
     )
+    return (said,)
 
 
 # Nobody waits. --------------------------------------------------------------------------------------------------------
@@ -290,20 +294,18 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
         return ()
     wait = (jobs.start - jobs.submit)[known] / jobs.ticks
     if float(np.mean(wait == 0)) > 1 - NOBODY:
-        return (
-            (
-                "The log's submit times are its start times (no job waits in the record either), so that it says "
-                "nothing about waiting: ask for the accounting with the real submissions."
-            ),
+        said = (
+            "The log's submit times are its start times (no job waits in the record either), so that it says nothing "
+            "about waiting: ask for the accounting with the real submissions."
         )
+        return (said,)
     if float(wait.mean()) > 60:
-        return (
-            (
-                f"In the record jobs waited {format_duration(float(wait.mean()))} on average, though the machine had "
-                "room: for what the log does not have (limits of users and queues, partitions, reservations, nodes "
-                "that were down), and not for the order of the queue."
-            ),
+        said = (
+            f"In the record jobs waited {format_duration(float(wait.mean()))} on average, though the machine had room: "
+            "for what the log does not have (limits of users and queues, partitions, reservations, nodes that were "
+            "down), and not for the order of the queue."
         )
+        return (said,)
     return ()
 
 
@@ -375,24 +377,19 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
         (row for row in outcome.recorded_comparisons if (row.log, row.policy, row.metric) == (log, name, metric)), None
     )
     if record is None or base is None or own is None or row is None or not math.isfinite(record.value):
-        return None, (
-            (
-                f"{outcome.experiment.unrecorded or 'There is no recorded schedule to compare with.'} So nothing is "
-                "said about what a site has now."
-            ),
-        )
+        why = outcome.experiment.unrecorded or "There is no recorded schedule to compare with."
+        return None, (f"{why} So nothing is said about what a site has now.",)
     # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
     lower = METRICS[metric].lower_is_better
     worse, nearer = (record.value, base.value) if lower else (base.value, record.value)
     if nearer > 0 and worse / nearer > TOO_FAR:
-        return "unsound", (
-            (
-                f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and "
-                f"the replay under {base.policy} has {value_in_words(base)} "
-                f"({percent_change(base.value / record.value - 1)}). The real scheduler did what the simulation leaves "
-                "out (priorities, limits, reservations, partitions, nodes that were down), so nothing is recommended."
-            ),
+        why = (
+            f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and the "
+            f"replay under {base.policy} has {value_in_words(base)} ({percent_change(base.value / record.value - 1)}). "
+            "The real scheduler did what the simulation leaves out (priorities, limits, reservations, partitions, "
+            "nodes that were down), so nothing is recommended."
         )
+        return "unsound", (why,)
     against = f"the recorded schedule in {metric}: {value_in_words(own)} against {value_in_words(record)}"
     against += difference_in_words(row)
     if row.verdict == "better":

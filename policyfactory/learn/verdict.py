@@ -94,7 +94,10 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.chosen == _BASELINE:
         return Verdict("cannot tell", (f"Nothing was better than {_BASELINE}: leave the queue as it is.",))
     if (evidence.baseline.start == evidence.choice.start).all():
-        alike = f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart."
+        alike = (
+            f"{evidence.chosen} starts every job when {_BASELINE} does: this log cannot tell the two apart; leave the "
+            "queue as it is."
+        )
         return Verdict("cannot tell", (alike,))
     light, sentences = _against_baseline(evidence)
     by_record, first = against_record(evidence.compared.outcome, log, evidence.chosen)
@@ -102,14 +105,31 @@ def judge(evidence: Evidence) -> Verdict:
     if not by_record and not evidence.compared.outcome.experiment.unrecorded:
         first = _NO_RECORD
     words = (*sentences, *first) if light == "worse" else (*first, *sentences)
+    beside, by_peer = _against_peer(evidence)
+    step: tuple[str, ...] = ()
     if by_record == "unsound":
         light = "unsound"
+    elif light == "better" and by_record == "better":
+        light, step = by_peer or light, _to_peer(evidence) if by_peer else ()
     elif light == "better":
-        light = by_record or "cannot tell"
-    beside, by_peer = _against_peer(evidence)
-    if light == "better":
-        light = by_peer or light
-    return Verdict(light, (*words, *beside, *_who_pays(evidence)))
+        light, step = by_record or "cannot tell", _to_record(evidence) if by_record == "cannot tell" else ()
+    return Verdict(light, (*words, *beside, *_who_pays(evidence), *step))
+
+
+def _to_peer(evidence: Evidence) -> tuple[str, ...]:
+    """Return what to do where the published policy may be as good."""
+    peer = "" if evidence.tested is None else evidence.tested.to_peer.peer
+    return (
+        f"Next step: see what {peer} is worth by itself, policyfactory evaluate LOG --policies {_BASELINE},{peer}.",
+    )
+
+
+def _to_record(evidence: Evidence) -> tuple[str, ...]:
+    """Return how long a log would show the choice to be better than the record."""
+    rows = evidence.compared.outcome.recorded_comparisons
+    row = next(row for row in rows if (row.policy, row.metric) == (evidence.chosen, evidence.metric))
+    ends = None if row.interval is None else (row.interval.low, row.interval.high)
+    return (f"Next step: {_more_weeks(evidence, row.difference, ends)}.",)
 
 
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_a_tie_has_no_winner() -> None:
     actual = verdict(alike, "FCFS,SPF,SAF")
     assert (actual.light, actual.sentences) == (
         "cannot tell",
-        ("All policies have the same mean_bsld: a tie has no winner.",),
+        ("All policies have the same mean_bsld: a tie has no winner; leave the queue as it is.",),
     )
     from policyfactory.evaluate.described import finding
 
@@ -130,7 +130,7 @@ def test_a_baseline_that_is_best_is_recommended_only_if_all_others_are_worse() -
     assert actual is not None
     assert (actual.light, actual.sentences) == (
         "cannot tell",
-        ("No policy has a better mean_bsld than FCFS: nothing is recommended.",),
+        ("No policy has a better mean_bsld than FCFS: leave the queue as it is.",),
     )
 
 

@@ -105,7 +105,9 @@ def test_a_tie_has_no_winner() -> None:
     same = np.full(len(log), 2 * HOUR)
     actual = verdict(dataclasses.replace(log, run_time=same, requested_time=same, processors=np.full(len(log), 3)))
     assert actual.light == "cannot tell"
-    assert actual.sentences == ("SPF starts every job when FCFS does: this log cannot tell the two apart.",)
+    assert actual.sentences == (
+        "SPF starts every job when FCFS does: this log cannot tell the two apart; leave the queue as it is.",
+    )
 
 
 def test_the_baseline_is_no_improvement() -> None:
@@ -133,6 +135,7 @@ def test_replicas_decide_and_the_record_too(weeks: int, word: str, light: str) -
     said = " ".join(actual.sentences)
     assert "SPF is better than simulated FCFS in mean_bsld" in said
     assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60]" in said
+    assert ("Next step: import a longer time." in said) == (light == "cannot tell")
 
 
 def test_replicas_that_say_worse_are_heeded() -> None:
@@ -160,6 +163,15 @@ def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, fl
     actual = verdict(recorded(daily(), "FCFS"), tested=replicas("no difference", ratio, interval))
     assert actual.light == "cannot tell"
     assert f"There is no evidence yet for a change of the queue: {step}." in " ".join(actual.sentences)
+
+
+def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
+    tested = replicas("better")
+    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
+    tested.to_peer = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: alike)
+    actual = verdict(recorded(daily(), "FCFS"), tested=tested)
+    assert actual.light == "cannot tell"
+    assert actual.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
 
 
 def test_too_few_weeks_say_how_many_to_import() -> None:
@@ -222,4 +234,5 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
     said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
+    assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
     assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)

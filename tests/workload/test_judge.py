@@ -174,7 +174,12 @@ LIMITS: dict[str, tuple[Jobs, str, str, str]] = {
     "low load": (queued(load=0.2), TESTING, "no", "hardly anybody waits"),
     "some load": (queued(load=0.45), TESTING, "limited", "few wait"),
     "short": (queued(weeks=3), TESTING, "no", "3.0 weeks: 4 are the least"),
-    "few weeks": (queued(weeks=8), TESTING, "limited", "only 8.0 weeks, so that intervals are wide; learn needs"),
+    "few weeks": (
+        queued(weeks=8),
+        TESTING,
+        "limited",
+        "only 8.0 weeks, so that intervals are wide; learn needs more than 12",
+    ),
     "few jobs": (queued(jobs=100), "learning an order", "no", "100 jobs that ran: 250 are the least"),
     "no requests": (queued(requested_time=-1), TESTING, "no", "most requested times are missing"),
     "no users": (queued(user=-1), "predicting run times", "no", "users are not recorded"),
