@@ -29,6 +29,7 @@ __all__ = ["Evidence", "judge"]
 _BASELINE = CLASSICAL[0]
 _TINY = 1e-300
 _CANNOT_TELL = "cannot tell"
+_GUARDED = "is kept by the plugin in C (policyfactory export --to slurm-site-factor-c) and left out by Lua"
 _LONGEST = 260  # weeks: who would have to import more has too small a difference
 _NO_RECORD = (
     (
@@ -206,13 +207,13 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
     )
     if row.verdict == "better":
         return (said,), None
+    if evidence.chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
+        # The published policy itself, with a guard: there is nothing that it would have to be better than.
+        return (said, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}."), None
     alike = f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use"
     if math.isfinite(evidence.choice.rules.threshold):
         # The route that export takes by default has no threshold: who takes it gets the peer.
-        alike += (
-            f" by any route into a scheduler; the threshold of {evidence.chosen} is kept by the plugin in C "
-            "(policyfactory export --to slurm-site-factor-c) and left out by Lua"
-        )
+        alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
     return (said, f"{alike}."), "cannot tell"
 
 

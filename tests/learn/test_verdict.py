@@ -236,3 +236,23 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
     assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)
+
+
+@pytest.mark.parametrize(("word", "light"), [("no difference", "better"), ("worse", "cannot tell")])
+def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_without(word: str, light: str) -> None:
+    log = recorded(daily(), "FCFS")
+    guarded = pf.Policy("SPF-65h", "p", threshold=65.0 * HOUR)
+    result: Any = pf.evaluate(log, ["FCFS", guarded], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules(threshold=65.0 * HOUR)) for name in ("FCFS", "SPF"))
+    rows = {
+        to: SimpleNamespace(name="SPF-65h", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict=word, out="") for to in "pb"
+    }
+    rows["b"].verdict = "better"
+    peer, first = (
+        SimpleNamespace(peer=name, replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _, to=to: rows[to])
+        for name, to in (("SPF", "p"), ("FCFS", "b"))
+    )
+    tested: Any = SimpleNamespace(to_peer=peer, to_baseline=first)
+    actual = judge(Evidence(result, "mean_bsld", "SPF-65h", base, own, tested))
+    assert actual.light == light
+    assert "slurm-site-factor-c" in " ".join(actual.sentences)
