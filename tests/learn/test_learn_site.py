@@ -83,7 +83,9 @@ def test_a_site_that_is_near_is_said_to_be(learned: Learned) -> None:
 
 def test_on_a_site_that_is_far_nothing_is_recommended(site: str, tmp_path: Path) -> None:
     delayed = dataclasses.replace(log(), start=log().start + 50_000)
-    found = learn(delayed, site=site, output=tmp_path / "learned", **FEW)
+    with pytest.raises(EvaluationError, match="go on all the same with --anyway"):
+        learn(delayed, site=site, output=tmp_path / "learned", **FEW)
+    found = learn(delayed, site=site, output=tmp_path / "learned", anyway=True, **FEW)
     assert found.fidelity is not None
     assert found.fidelity.light == "far"
     assert (found.verdict.light, found.verdict.title) == ("unsound", "Not to be trusted here")
@@ -112,7 +114,7 @@ def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_of_it_all(site: st
     assert found.fidelity.never == 2
     # The first quarter without one job is the lead-in, as in a log that never had them.
     assert found.choosing.outcome.evaluation.cases[0].jobs == 392 // 2
-    assert found.test.outcome.evaluation.cases[0].jobs == 392 // 2 - 1
+    assert found.test.outcome.evaluation.cases[0].jobs == 392 - 1
 
 
 def test_another_cluster_is_refused_before_anything_is_learned(tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     assert any(section.name == "easy" for section in found.test.outcome.sections)
     # What the verdict compares are schedules under these rules, too.
     words = " ".join(found.verdict.sentences)
-    assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(3 * len(log()) // 4).wait.max()) in words
+    assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(len(log()) // 2).wait.max()) in words
     easy = learn(log(), backfill="easy", **FEW)
     assert easy.test.outcome.experiment.rules == Rules()
     assert not [text for text in easy.verdict.caveats if said in text]
