@@ -18,6 +18,10 @@ from support import ROOT, shared_path
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+# Commands that tests start write to pipes, whose width is the command's own choice; the workers of pytest-xdist have
+# that of a terminal.
+os.environ.pop("COLUMNS", None)
+
 # What started this process may ignore or block signals: nohup SIGHUP, a shell SIGINT for what runs in the background, a
 # supervisor others. Commands that tests start must not inherit that. A handler protects this process just as well, and
 # is no longer there in a program that it starts.

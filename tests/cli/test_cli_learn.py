@@ -44,7 +44,7 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     assert chosen in {row["policy"] for row in test["experiments"]["evaluation"]["summary"]}
     assert (folder / "test" / "report.html").exists()
     assert f"{chosen} was the best of 13 policies on the second quarter of the jobs." in done.stdout
-    assert "The verdict rests on 325 jobs" in done.stdout
+    assert "The verdict rests on 650 jobs" in done.stdout
     # The export is proposed where, and only where, it is shown to be better.
     assert ("Shown to be better" in done.stdout) == ("next: policyfactory export" in done.stderr)
     # All tables are in a file, on the screen there are the commands only.
