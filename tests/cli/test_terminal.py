@@ -136,7 +136,7 @@ def test_a_file_is_as_wide_as_columns_says_and_else_always_the_same(
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     # The terminal that the command was typed in.
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((222, 50)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((222, 50)))
     monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((222, 50)))
     if asked is not None:
         monkeypatch.setenv("COLUMNS", asked)
