@@ -105,7 +105,7 @@ def test_a_library_call_assumes(site: Path) -> None:
 
 def test_the_jobs_of_a_model_say_as_little(run: Run) -> None:
     words = ("evaluate", "--policies", "SAF", "--formula", "LESS=p*mem", "--windows", "2x100jobs")
-    assert "does not say of 100 of 100 jobs" in " ".join(run(*words, code=2).stderr.split())
+    assert "does not say of 20,000 of 20,000 jobs" in " ".join(run(*words, code=2).stderr.split())
     assert "assumed mem=2000*q for 20,000 of" in " ".join(run(*words, "--assume", "mem=2000*q").stderr.split())
 
 
