@@ -187,7 +187,9 @@ def test_differences_from_the_record_are_paired() -> None:
         cell = cells(table(own, "differences"), policy=policy)["mean_wait"]
         assert cell.value == pytest.approx(float(np.median(values[:, k] - recorded)))
         assert cell.interval is not None
-        assert (cell.mark, cell.interval.high < 0) in {("lower", True), ("no difference", False)}
+        # Judged together an interval beside zero may be chance; one that holds it is never called.
+        assert cell.mark in {"lower", "no difference"}
+        assert cell.mark == "no difference" or cell.interval.high < 0
     found = finding(outcome)["recorded"]
     assert [row["policy"] for row in found["summary"]] == [RECORDED]
     assert [(row["policy"], row["baseline"]) for row in found["differences"]] == [
@@ -203,7 +205,7 @@ def test_the_words_say_what_is_too_small_to_mean_anything() -> None:
     assert simulate(FOUR, resolve("FCFS")).start.tolist() == [0, 600, 120, 900]
     own = section(outcome_of(as_recorded(FOUR, [0, 540, 0, 840]), metrics=("mean_wait",)), "recorded")
     assert own.paragraphs[1].startswith(
-        "log: by mean_wait the replay under FCFS is within 0.500 min of the record (difference -0.500 min, -8.7 %). "
+        "log: by mean_wait the replay under FCFS is within 0.50 min of the record (difference -0.50 min, -8.7 %). "
         "So much of a difference from the record may be what the simulation leaves out, and not the policy."
     )
     equal = section(outcome_of(played(FOUR), metrics=("mean_wait",)), "recorded")
