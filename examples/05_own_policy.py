@@ -13,7 +13,7 @@ print(pf.measure(pf.simulate(log, formula), ["mean_bsld"]))
 
 # %% [markdown]
 # Any Python function of the jobs is a policy, too, as long as a job's score does not change while it waits. It is
-# called once, with the columns of all jobs.
+# called with the columns of all jobs, and not job by job.
 
 # %%
 import numpy as np

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.statistics.compare import judged_together, verdict_of
+from policyfactory.statistics.compare import verdict_of
 from policyfactory.statistics.drawn import estimate_drawn, logarithms
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_mean
 from policyfactory.statistics.medians import estimate_median
+from policyfactory.statistics.together import judged_together
 
 __all__ = [
     "count_of",

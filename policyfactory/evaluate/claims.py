@@ -15,9 +15,10 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Paired, compare_policies, judged_together
+from policyfactory.statistics.compare import Paired, compare_policies
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.means import difference_unit
+from policyfactory.statistics.together import judged_together
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment, Outcome

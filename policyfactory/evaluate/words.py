@@ -16,9 +16,10 @@ from policyfactory.core.units import format_duration
 from policyfactory.report.caveats import noun, too_few_weeks
 from policyfactory.report.numbers import Scale, scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.compare import Comparison, compare_policies, judged_together
+from policyfactory.statistics.compare import Comparison, compare_policies
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
+from policyfactory.statistics.together import judged_together
 
 if TYPE_CHECKING:
     from policyfactory.simulate.rules import Rules

@@ -124,8 +124,8 @@ class Policy:
     ) -> Policy:
         """Return a policy whose scores are computed by Python.
 
-        It is called once a workload, with all jobs, and simulated at full speed. It has no formula: it cannot be
-        stored, exported or used where scores change while jobs wait.
+        It is called with all jobs at once, twice a workload: to count those that it gives no score, and for the order.
+        It has no formula: it cannot be stored, exported or used where scores change while jobs wait.
 
         Parameters
         ----------

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.recorded import RECORDED
 from policyfactory.statistics.drawn import estimate_drawn, estimate_halves, logarithms
-from policyfactory.statistics.intervals import LEVEL, Estimate, Interval, RowStatistic, Statistic
+from policyfactory.statistics.intervals import Estimate, Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import difference_unit, estimate_difference
+from policyfactory.statistics.together import Verdict, judged_together
 from policyfactory.statistics.weeks import estimate_weekly, estimate_weekly_ratio
 
 if TYPE_CHECKING:
@@ -40,13 +41,10 @@ __all__ = [
     "compare_recorded",
     "compare_replicas",
     "compare_values",
-    "holm",
-    "judged_together",
     "verdict_of",
 ]
 
 _HUGE = 700.0  # the exponential of more is no number
-Verdict = Literal["better", "worse", "differs", "no difference", "too few cases"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -387,34 +385,3 @@ def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
         for at, (verdict, p) in zip(places, together, strict=True):
             results[at] = dataclasses.replace(rows[at], verdict=verdict, p_holm=p)
     return results
-
-
-def judged_together(
-    verdicts: Sequence[Verdict], p_values: Sequence[float | None]
-) -> list[tuple[Verdict, float | None]]:
-    """Return what differences are called when they are judged together, and their p-values after Holm.
-
-    Parameters
-    ----------
-    verdicts : sequence of str
-        What each is called alone (`verdict_of`).
-    p_values : sequence of float or None
-        The p-value of each; one without an interval has none, and does not count.
-    """
-    adjusted = iter(holm(p for p in p_values if p is not None))
-    results: list[tuple[Verdict, float | None]] = []
-    for verdict, p in zip(verdicts, p_values, strict=True):
-        own = None if p is None else next(adjusted)
-        stands = verdict == "too few cases" or (own is not None and own < 1 - LEVEL)
-        results.append((verdict if stands else "no difference", own))
-    return results
-
-
-def holm(p_values: Iterable[float]) -> list[float]:
-    """Return p-values adjusted for their number by Holm's procedure, in the order in which they were given."""
-    # Not statsmodels' multipletests, which it equals: that collects garbage at each call, a tenth of a second here.
-    given = np.array(list(p_values), dtype=np.float64)
-    order = np.argsort(given, kind="stable")
-    adjusted = np.empty_like(given)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
-    return [float(p) for p in adjusted]

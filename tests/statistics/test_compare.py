@@ -16,7 +16,7 @@ from scipy import stats
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.report.caveats import intervals_in_words
 from policyfactory.statistics import means
-from policyfactory.statistics.compare import compare, compare_values, holm
+from policyfactory.statistics.compare import compare, compare_values
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.half_widths import half_widths
 from policyfactory.statistics.intervals import MIN_CASES, STATISTICS, Interval, Statistic, check_statistic
@@ -28,6 +28,7 @@ from policyfactory.statistics.means import (
     estimate_value,
 )
 from policyfactory.statistics.medians import estimate_median
+from policyfactory.statistics.together import holm
 
 LOSSES = np.array([5.0, 4.0, 6.0, 3.0, 7.0, 2.0])
 Make = Callable[..., Evaluation]
