@@ -64,6 +64,7 @@ from policyfactory.workload.accounting.limits import parse_limit, parse_limits
 from policyfactory.workload.accounting.times import duration, find_zone, parse_date
 from policyfactory.workload.clean import clean, clean_log
 from policyfactory.workload.describe import describe, description_rows
+from policyfactory.workload.models.lublin import default_workload
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 
 __all__ = ["TARGETS", "Target"]
@@ -412,9 +413,10 @@ def _candidates(path: Path) -> str:
 
 
 def _ledger(path: Path) -> str:
-    counted = count(path, ("1", "other"), {"seed": 1}, tried=2)
+    jobs = default_workload(jobs=50)
+    counted = count(path, jobs, {"seed": 1}, tried=2)
     assert counted.tried >= 2
-    return str(count(path, ("1", "other"), {"seed": 1}, tried=2).tried == counted.tried + 2)
+    return str(count(path, jobs, {"seed": 1}, tried=2).tried == counted.tried + 2)
 
 
 def _front(path: Path) -> str:

@@ -66,6 +66,10 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
     """
     printed = conf.value("SLURM_VERSION")
     told = version or printed
+    if printed and not version and _VERSION.fullmatch(printed.strip().lower()) is None:
+        what = f"SLURM_VERSION={shortened(printed, 40)}"
+        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {_written(NEWEST)}")
+        told = ""
     number = _number(told) if told else NEWEST
     if conf.reported and not printed:
         what = f"{shortened(name)} has no output of scontrol show config"
