@@ -29,7 +29,7 @@ from policyfactory.site.default import site_of
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import too_few_weeks
+from policyfactory.workload.replicas import weeks_to_import
 from policyfactory.workload.swf.files import format_swf, log_name, write_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import cut, parse_windows
@@ -228,7 +228,7 @@ class Quarters(Stages):
         """Return what to import so that the second half can tell anything; empty if it can."""
         submit, week = self.workload.submit, WEEK * self.workload.ticks
         whole = int(submit[-1] - submit[self.edges[1]]) // week
-        return "" if self.windows else too_few_weeks(whole, "the second half", 2)
+        return "" if self.windows else weeks_to_import(whole, "the second half", 2)
 
     def warn(self) -> None:
         """Say beforehand what weakens the result."""

@@ -29,7 +29,7 @@ from policyfactory.core.text import counted
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["LOADS", "VERDICT_WEEKS", "Replicas", "loads_of", "too_few_weeks"]
+__all__ = ["LOADS", "VERDICT_WEEKS", "Replicas", "loads_of", "weeks_to_import"]
 
 LOADS = (0.8, 1.2)
 # Whole weeks that a part of a log needs for a verdict on it: evaluate/studies/null_logs.py tried these.
@@ -55,7 +55,7 @@ def _step(count: int) -> int:
     return step
 
 
-def too_few_weeks(weeks: int, part: str, times: int) -> str:
+def weeks_to_import(weeks: int, part: str, times: int) -> str:
     """Return what to import where a part of a log has too few whole weeks for a verdict; empty if it has enough.
 
     Parameters

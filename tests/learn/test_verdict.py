@@ -20,7 +20,7 @@ from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import too_few_weeks
+from policyfactory.workload.replicas import weeks_to_import
 from policyfactory.workload.windows import parse_windows
 
 
@@ -175,11 +175,11 @@ def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
 
 
 def test_too_few_weeks_say_how_many_to_import() -> None:
-    short = too_few_weeks(3, "the second half", 2)
+    short = weeks_to_import(3, "the second half", 2)
     actual = verdict(recorded(daily(4), "FCFS"), short=short)
     assert actual.light == "cannot tell"
     assert "import 6 more weeks: the second half has 3 whole weeks, and 6 are needed" in " ".join(actual.sentences)
-    assert not too_few_weeks(6, "the second half", 2)
+    assert not weeks_to_import(6, "the second half", 2)
 
 
 # What the numbers rest on. --------------------------------------------------------------------------------------------
