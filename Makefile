@@ -8,18 +8,18 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 QUICK := -m 'not (slurm or browser or fault or slow)' --hypothesis-profile quick
 
-.PHONY: help demo test test-all check docs bench nightly fuzz mutants audit release clean
+.PHONY: help demo test smoke test-all check docs bench nightly fuzz mutants audit release clean
 
 help:
 	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
 	@echo "make test     set up, then the tests for every change: some minutes"
+	@echo "make smoke    the afternoon's page on a real Slurm, and a report in a Chromium"
 	@echo "make test-all all tests: also real Slurm, browser, faults, hostile input, wide random cases"
 	@echo "make check    lint, format, types, import contract"
 	@echo "make docs     build the documentation into site/"
 	@echo "make bench    all benchmarks and one table (build/bench); python benchmarks/page.py takes it over into docs/"
-	@echo "make nightly  the randomised tests with new examples; what needs a minute of Slurm's clock; and, if installed, a real"
-	@echo "              Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
-	@echo "make fuzz     ten minutes of hostile input, guided by coverage; corpus and finds lie in .fuzz/ (part of make nightly)"
+	@echo "make nightly  all tests, with new random examples, and what else is for every night (.ci/night): hours. If installed, a"
+	@echo "              real Grid Engine (gridengine-master, -exec, -client) and OAR (oar-server, oar-user, their -pgsql, postgresql)"
 	@echo "make mutants  which changes of the engine, the scores and the fits no test notices: hours, resumable"
 	@echo "              (a piece: ARGS='--budget 3600'; a sample: ARGS='--sample 200')"
 	@echo "make audit    look up published vulnerabilities of what is installed here"
@@ -40,6 +40,9 @@ demo: $(VENV)/.ready-base
 test: $(VENV)/.ready-test
 	@$(PYTEST) -n logical --maxprocesses 8 $(QUICK) $(ARGS)
 
+smoke: $(VENV)/.ready-test
+	@$(PYTEST) -n 2 tests/slurm/test_afternoon.py tests/report/test_page_in_browser.py $(ARGS)
+
 # One worker more than CI's processors: Slurm's tests wait for Slurm.
 test-all: $(VENV)/.ready-test
 	@$(PYTEST) -n 3 $(ARGS)
@@ -56,8 +59,8 @@ docs: $(VENV)/.ready-docs
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
 
-nightly: $(VENV)/.ready-fuzz
-	POLICYFACTORY_NIGHTLY=1 $(PYTEST) -n 3 $(ARGS)
+nightly:
+	bash .ci/night
 
 fuzz: $(VENV)/.ready-fuzz
 	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.guided --seed $$(date +%s) --folder ../.fuzz $(ARGS)
