@@ -3,9 +3,10 @@
 ``fastmath`` stays off: the order of floating-point operations is part of the results, which are compared byte
 by byte. ``nogil`` lets threads of one process run kernels side by side.
 
-Machine code is made by one process and waited for by those that need it at the same time: workers that are started
-together need the same kernels, and numba would compile each in every one of them, half a minute of processor time for
-each worker.
+Machine code is kept under a name that says what it was made of: the byte code of the function and of all that it calls,
+their constants, the fields of the engine's named tuples. A changed comment, another checkout or another version of the
+package with the same kernel finds it; a changed callee does not. It is made by one process and waited for by those that
+need it at the same time: workers that are started together need the same kernels, half a minute of processor time each.
 
 Kept code is run, and its files are pickles: a folder that others can write is not read.
 """
@@ -14,65 +15,43 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import inspect
 import os
+import tempfile
+import threading
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
-from numba.core.caching import FunctionCache
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUTargetOptions
+from numba.core import event
+from numba.extending import typeof_impl
 
 from policyfactory.core.compiling import announce
 from policyfactory.core.locks import try_lock
 from policyfactory.core.trust import who_else
 
-__all__ = ["SharedCache", "inlined", "is_compiled", "kernel", "step"]
+__all__ = ["Kernel", "Locator", "inlined", "is_compiled", "kernel", "step"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Numba also takes settings from a file in the current folder, at each compilation; one of them is where the cache is.
-config._config_fname = os.devnull  # noqa: SLF001 (it has no switch)
-config.reload_config()
+_config: Any = numba.config  # which gets its names when it is imported
 
 # Compiling takes seconds, for Slurm's rules minutes on a busy machine. Who waits longer than this (a lock of a lost
 # node on a network file system) compiles by itself.
 _PATIENCE = 600.0
 _PAUSE = 0.02
+_KEPT_DAYS = 90
+_MOST_FUNCTIONS = 1_000  # that are compiled into one
 
 _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
-_STEP: dict[str, Any] = dict(_OPTIONS)
-# In every version of numba, but not in its documentation; without it the kernels are slower, and no different.
-if hasattr(CPUTargetOptions, "_nrt"):
-    _STEP["_nrt"] = False
 # What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
-_STEP |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
-
-
-_depth = 0  # of kernels that are compiled into each other, under numba's lock
-
-
-@contextlib.contextmanager
-def _nested() -> Iterator[None]:
-    """Hold numba's lock, and count how deep in a kernel this one is compiled."""
-    global _depth  # noqa: PLW0603 (under the lock)
-    with global_compiler_lock:
-        _depth += 1
-        try:
-            yield
-        finally:
-            _depth -= 1
-
-
-def _begins(function: Callable[..., Any]) -> None:
-    if _depth == 1:
-        announce(function.__module__)
 
 
 def kernel(function: F) -> F:
@@ -99,72 +78,226 @@ def step(function: F) -> F:
     return _compiled(function, _STEP)
 
 
+def is_compiled(function: Callable[..., Any]) -> bool:
+    """Tell whether the machine code of a kernel is there already, so that its first call need not wait for it."""
+    return not isinstance(function, Kernel) or function.is_compiled()
+
+
 def _compiled(function: F, options: dict[str, Any]) -> F:
-    try:
-        dispatcher = numba.njit(**options)(function)
-    except RuntimeError:
-        # There is no folder that code can be kept in: neither the package's own nor one of the user.
-        dispatcher = None
-    cache = getattr(dispatcher, "_cache", None)
-    folder = Path(cache.cache_path) if isinstance(cache, FunctionCache) else None
-    if dispatcher is None or (folder and not _is_private(folder, Path(inspect.getfile(function)).parent)):
-        dispatcher = numba.njit(**{**options, "cache": False})(function)
-        _announce_each(dispatcher, function)
-    else:
-        _share(dispatcher, function)
-    if options.get("no_cpython_wrapper"):
-        _keep_from_python(dispatcher, function)
-    return cast("F", dispatcher)
+    if _config.DISABLE_JIT:
+        return function
+    return cast("F", functools.wraps(function)(Kernel(function, options)))
 
 
-def _keep_from_python(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Let Python call a step, which its tests do, though its machine code is for kernels only: by code of its own.
+class Kernel:
+    """A compiled function, to be called from Python and from other kernels.
 
     Parameters
     ----------
-    dispatcher : numba dispatcher
-        Of ``function``, compiled without what unpacks arguments for Python; without a compiler nothing is changed.
     function : callable
-        The step's Python function.
+        What is compiled.
+    options : dict
+        Of `numba.njit`.
     """
-    if not hasattr(dispatcher, "add_overload"):
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func = function
+        self.options = options
+        self._ready: Any = None
+
+    @functools.cached_property
+    def stamp(self) -> str:
+        """What the machine code depends on; known when all that the function calls is defined."""
+        return _digest(self.py_func, self.options)
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function."""
+        with _DISPATCHERS:
+            return self.__dict__.get("dispatcher") or _dispatcher(self)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Run it, once it is compiled."""
+        if self._ready is None:
+            self._ready = self._prepared(args, named)
+        return self._ready(*args, **named)
+
+    def is_compiled(self) -> bool:
+        """Tell whether this process or one before it has compiled the kernel."""
+        folder = _folder()
+        made = "dispatcher" in self.__dict__ and bool(self.dispatcher.signatures)
+        return made or (folder is not None and self._mark(folder).exists())
+
+    def _mark(self, folder: Path) -> Path:
+        return folder / f"{self.py_func.__name__}-{self.stamp}.made"
+
+    def _prepared(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if self.options.get("no_cpython_wrapper"):
+            # What is made for kernels cannot be called from here. Tests do.
+            return numba.njit(**{**_OPTIONS, "cache": False})(self.py_func)
+        folder = _folder()
+        if folder is not None and not named and not self._mark(folder).exists():
+            with _alone(self._mark(folder).with_suffix(".lock")):
+                _compile(self.dispatcher, tuple(map(numba.typeof, args)))
+            with contextlib.suppress(OSError):
+                self._mark(folder).touch()
+        return self.dispatcher
+
+
+def _compile(dispatcher: Any, types_: tuple[Any, ...]) -> None:
+    """Compile a kernel; a full disk costs the next process the time to do it again."""
+    for _ in range(_MOST_FUNCTIONS):
+        try:
+            dispatcher.compile(types_)
+        except OSError:  # a function was compiled and not kept: this process has it the next time
+            continue
         return
 
-    @functools.cache
-    def for_python() -> Any:
-        return numba.njit(**{**_OPTIONS, "cache": False})(function)
 
-    def add(code: Any) -> None:
-        dispatcher.overloads[tuple(code.signature.args)] = code
+@typeof_impl.register(Kernel)
+def _type_of(found: Kernel, _: Any) -> Any:
+    """Let kernels call each other: numba sees what it has compiled."""
+    return numba.types.Dispatcher(found.dispatcher)
 
-    # Numba would jump to what is not there: it is never told of the code, and asks for some at each call.
-    dispatcher.add_overload = add
-    dispatcher._compile_for_args = lambda *_, **__: for_python()  # noqa: SLF001 (numba offers no other way)
+
+class _Listener(event.Listener):
+    """Says that a kernel is compiled, not what is compiled into it."""
+
+    def __init__(self) -> None:
+        self._depth = 0  # under the lock that numba has while it compiles
+
+    def on_start(self, begun: Any) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            announce(begun.data["dispatcher"].py_func.__module__)
+
+    def on_end(self, _: Any) -> None:
+        self._depth -= 1
+
+
+event.register("numba:compile", _Listener())
+
+
+def _dispatcher(made: Kernel) -> Any:
+    """Return numba's part of a kernel, whose code is kept where `Locator` says, or not at all."""
+    before = _config.CACHE_LOCATOR_CLASSES
+    # As the variable NUMBA_CACHE_LOCATOR_CLASSES does it, for this function and not for those of others.
+    _config.CACHE_LOCATOR_CLASSES = f"{__name__}.{Locator.__name__}"
+    _stamps[made.py_func] = made.stamp
+    try:
+        return numba.njit(**{**made.options, "cache": _folder() is not None})(made.py_func)
+    finally:
+        _config.CACHE_LOCATOR_CLASSES = before
+        del _stamps[made.py_func]
+
+
+class Locator:
+    """Where numba keeps the machine code of a function, and under which name (NUMBA_CACHE_LOCATOR_CLASSES)."""
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._stamp = _stamps[function]
+        self._path = folder
+        self._py_file = inspect.getfile(function)  # numba names it in warnings
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _: str) -> Locator | None:
+        """Return the locator of a function, if there is a folder."""
+        folder = _folder()
+        return None if folder is None else cls(function, folder)
+
+    def ensure_cache_path(self) -> None:
+        """Do nothing: the folder is there."""
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """Return what tells the function, with all that it calls, from any other."""
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        """Return the part of the file's name that says the same."""
+        return self._stamp
+
+
+_DISPATCHERS = threading.RLock()
+_stamps: dict[Callable[..., Any], str] = {}  # for the locator, which numba gives the function alone
+
+
+# What a function was made of ------------------------------------------------------------------------------------------
+
+
+def _digest(function: Callable[..., Any], options: dict[str, Any]) -> str:
+    """Return what a function's machine code depends on, as 16 hexadecimal digits."""
+    options_ = repr(sorted(options.items()))
+    parts = [options_, *map(_fields, _files(function)), *_parts(function.__code__, function.__globals__)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _parts(code: types.CodeType, scope: dict[str, Any]) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    # The first constant is the docstring, if there is one.
+    for constant in code.co_consts[isinstance(code.co_consts[0], str) if code.co_consts else 0 :]:
+        if isinstance(constant, types.CodeType):
+            yield from _parts(constant, scope)
+        else:
+            yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant)
+    for name in code.co_names:
+        if name in scope:
+            yield f"{name} {_global(scope[name])}"
+
+
+def _global(value: Any) -> str:
+    if isinstance(value, Kernel):
+        return value.stamp
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if isinstance(value, types.FunctionType):  # of which kernels have a version of their own (engine/lanes)
+        return _file_digest(inspect.getfile(value))
+    return value.__qualname__ if isinstance(value, type) else repr(value)
 
 
 @functools.cache
-def _is_private(folder: Path, sources: Path) -> bool:
-    """Tell whether machine code from a folder can be run; if not, say why, once in a process.
+def _file_digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
-    Parameters
-    ----------
-    folder : Path
-        Where numba keeps it.
-    sources : Path
-        The folder of the kernel's source. Who can write there runs code in any case, so that what is kept beside it,
-        as Python's own byte code is, is no less safe.
-    """
-    global _said  # noqa: PLW0603 (of the process)
+
+def _files(function: Callable[..., Any]) -> list[Path]:
+    """Return where named tuples are that a function may be given: they are types of arguments, known by their names."""
+    engine = Path(__file__).parent.parent / "engine"
+    return sorted({*engine.rglob("*.py"), Path(inspect.getfile(function))})
+
+
+@functools.cache
+def _fields(path: Path) -> str:
+    """Return classes and fields of a file's named tuples."""
+    lines: list[str] = []
+    inside = False
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if line and not line.startswith(" "):
+            inside = line.endswith("(NamedTuple):")
+        if inside and ":" in line:
+            lines.append(line.partition("#")[0].strip())
+    return "\n".join(lines)
+
+
+# Where it is kept -----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _folder() -> Path | None:
+    """Return where machine code is kept; None if nothing can be written, or others can write there too."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(home, "policyfactory"), "kernels")
     try:
-        wrong = who_else(folder, like=sources if folder.parent == sources else None)
-        for file in sorted(folder.glob("*.nb[ci]")):
-            # Another process may remove one that is too old.
-            with contextlib.suppress(FileNotFoundError):
-                wrong = wrong or who_else(file, like=folder)
-    except OSError as error:
-        wrong = f"{error.filename}: {error.strerror}"
-    if wrong and not _said:
-        _said = True
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        wrong = who_else(folder)
+    except OSError:
+        return None
+    if wrong:
         warnings.warn(
             f"kept machine code is not used: {wrong}. The kernels are compiled by each process, which takes half a "
             "minute; take the right from the others (chmod -R go-w), remove the folder, or name one of your own "
@@ -172,138 +305,27 @@ def _is_private(folder: Path, sources: Path) -> bool:
             RuntimeWarning,
             stacklevel=1,
         )
-    return not wrong
+        return None
+    _forget(folder)
+    return folder
 
 
-_said = False
+def _forget(folder: Path) -> None:
+    """Remove what was made long ago, as by versions that are gone; who still needs it makes it anew."""
+    oldest = time.time() - _KEPT_DAYS * 86_400
+    for file in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process was quicker
+            if file.stat().st_mtime < oldest:
+                file.unlink()
 
 
-def is_compiled(function: Callable[..., Any]) -> bool:
-    """Tell whether the machine code of a kernel is there already, so that its first call need not wait for it."""
-    if not hasattr(function, "signatures") or function.signatures:
-        return True
-    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
-    # Empty where it was made of other sources, or for another version or processor.
-    return file is not None and bool(file._load_index())  # noqa: SLF001 (numba has no question for it)
-
-
-class SharedCache(FunctionCache):
-    """The cache of one kernel; while a process compiles it, others wait and then read what it made.
-
-    A kernel is compiled by whoever holds the lock of its file. Kernels call each other without circles, so two
-    processes never wait for each other.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel's Python function.
-    """
-
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        # Numba looks at the kernel's own file only, and kernels are compiled into each other.
-        file = self._cache_file
-        file._source_stamp = (file._source_stamp, _sources())  # noqa: SLF001 (numba offers no other way)
-        self._function = function
-        self._held: IO[bytes] | None = None
-        self._depth = 0
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the machine code for ``signature``; None tells the caller to compile it."""
-        code = self._kept(signature, target)
-        if code is None and self._depth:
-            self._take()
-            # Another process may have made it while this one waited.
-            code = self._kept(signature, target)
-            if code is None:
-                _begins(self._function)
-        return code
-
-    def _kept(self, signature: Any, target: Any) -> Any:
-        try:
-            return super().load_overload(signature, target)
-        except (AttributeError, ImportError):
-            # Of an older version of the package, with a class that is gone: numba reads the names before the date.
-            with contextlib.suppress(OSError):
-                self.flush()
-            return None
-
-    def save_overload(self, signature: Any, code: Any) -> None:
-        """Keep machine code for ``signature``; a full disk costs the next process the time to compile it again.
-
-        So does an older version of the package that runs beside this one and has just written the index (`_kept`).
-        """
-        with contextlib.suppress(OSError, AttributeError, ImportError):
-            super().save_overload(signature, code)
-
-    @contextlib.contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Keep the lock, if the kernel has to be compiled, until its code is saved or compiling has failed."""
-        with _nested():
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if not self._depth and self._held is not None:
-                    self._held.close()
-                    self._held = None
-
-    def _take(self) -> None:
-        if self._held is not None:
-            return
-        # Where nothing can be written nothing is kept either: everybody compiles.
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process has the lock, and hold it; where there are no locks everybody compiles."""
+    with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            self._impl.locator.ensure_cache_path()
-            lock = Path(self.cache_path, f"{self._impl.filename_base}.lock")
-            self._held = lock.open("ab")
+            file = stack.enter_context(lock.open("ab"))
             end = time.monotonic() + _PATIENCE
-            while not try_lock(self._held) and time.monotonic() < end:
+            while not try_lock(file) and time.monotonic() < end:
                 time.sleep(_PAUSE)
-
-
-@functools.cache
-def _sources() -> tuple[tuple[str, float, int], ...]:
-    """Return name, time and size of all sources of the engine: machine code that was made of others is made anew."""
-    folder = Path(__file__).resolve().parent.parent / "engine"
-    facts = ((path, path.stat()) for path in sorted(folder.rglob("*.py")))
-    return tuple((path.relative_to(folder).as_posix(), fact.st_mtime, fact.st_size) for path, fact in facts)
-
-
-def _share(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Let processes that compile a kernel at the same time wait for the first of them.
-
-    Parameters
-    ----------
-    dispatcher : numba dispatcher
-        What `numba.njit` with ``cache=True`` returned for ``function``; without a compiler, which keeps no code,
-        nothing is changed.
-    function : callable
-        The kernel's Python function.
-    """
-    if not isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
-        return
-    cache = SharedCache(function)
-    bare = dispatcher.compile
-
-    def compile_in_turn(signature: Any) -> Any:
-        with cache.compiling():
-            return bare(signature)
-
-    # Numba has no other way to give a kernel a cache of one's own.
-    dispatcher._cache = cache  # noqa: SLF001
-    dispatcher.compile = compile_in_turn
-
-
-def _announce_each(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Announce each compiling of a kernel whose machine code is not kept."""
-    if not hasattr(dispatcher, "compile"):
-        return
-    bare = dispatcher.compile
-
-    def compile_aloud(signature: Any) -> Any:
-        with _nested():
-            _begins(function)
-            return bare(signature)
-
-    dispatcher.compile = compile_aloud
+        yield

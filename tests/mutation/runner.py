@@ -54,8 +54,7 @@ def _run_pytest(target: Target, finder: InMemory | None, plugin: object) -> int:
         import numba
 
         numba.config.DISABLE_JIT = not target.compiled
-        # Machine code kept on disk is found by the file's time and some of its bytes, which mutants share.
-        numba.config.CACHE_DIR = os.environ["TMPDIR"]
+        os.environ["NUMBA_CACHE_DIR"] = os.environ["TMPDIR"]  # what a mutant was made of nobody else needs
     os.chdir(target.root)
     sys.path.insert(0, str(target.root))
     if finder is not None:
