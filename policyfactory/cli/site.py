@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from policyfactory.cli.learning_options import READING, Log
 from policyfactory.cli.site_replay import JsonOption, SiteOption, note_assumed
 from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.errors import UsageError
 from policyfactory.core.output import check_file
 from policyfactory.core.together import digest_of, together
 from policyfactory.evaluate.plain import OPTIONS
@@ -39,14 +38,13 @@ def import_site(
         typer.Argument(
             metavar="FILE",
             help="slurm.conf with the files that it includes, or what scontrol show config, show node and show "
-            "partition print; with --from pbs what qmgr -c 'print server' prints.",
+            "partition print.",
             show_default=False,
         ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Site file to write; without it only the account.")
     ] = None,
-    scheduler: Annotated[Literal["slurm", "pbs"], typer.Option("--from", help="Whose file it is.")] = "slurm",
     sacctmgr: Annotated[
         Path | None, typer.Option(help="Accounts, shares, limits: the file of sacctmgr dump CLUSTER.")
     ] = None,
@@ -57,7 +55,6 @@ def import_site(
     reservations: Annotated[
         Path | None, typer.Option(help="Reservations: what scontrol -o show reservation prints.")
     ] = None,
-    nodes: Annotated[Path | None, typer.Option(help="With --from pbs: what pbsnodes -av prints.")] = None,
     time_zone: Annotated[
         str | None,
         typer.Option(help="Zone of the times of events and reservations (default: this machine's): Europe/Berlin."),
@@ -74,25 +71,16 @@ def import_site(
 ) -> None:
     """Make a site file of a cluster's own files, and list every setting that matters and is not modelled."""
     from policyfactory.site.file import write_site
-    from policyfactory.site.pbs.site import import_pbs
     from policyfactory.site.slurm.site import Reports, import_slurm
     from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone
 
     clock = Clock(machine_zone()[0] if time_zone is None else find_zone(time_zone))
-    theirs = {"--sacctmgr": sacctmgr, "--qos": qos, "--events": events, "--reservations": reservations}
-    others = {**theirs, "--slurm-version": slurm_version} if scheduler == "pbs" else {"--nodes": nodes}
-    for option, given in others.items():
-        if given is not None:
-            raise UsageError(f"{option} is for another scheduler than {scheduler}; leave it out, or check --from")
     if output is not None:
         check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
-        if scheduler == "pbs":
-            site, inputs = import_pbs(configuration, nodes)
-        else:
-            reports = Reports(sacctmgr, qos, events, reservations)
-            site, inputs = import_slurm(configuration, reports, clock, slurm_version)
+        reports = Reports(sacctmgr, qos, events, reservations)
+        site, inputs = import_slurm(configuration, reports, clock, slurm_version)
         if output is not None:
             with together():
                 write_site(site, output)
@@ -102,7 +90,6 @@ def import_site(
                     None,
                     inputs=inputs,
                     parameters={
-                        "scheduler": scheduler,
                         "slurm_version": slurm_version,
                         "not_modelled": len(site.not_modelled),
                         "remarks": list(site.remarks),
@@ -110,11 +97,6 @@ def import_site(
                     outputs={output.name: digest_of(output)},
                 ).write(Manifest.path_for(output))
     _show(site)
-    if site.scheduler == "pbs":
-        note(
-            "a site of PBS is not simulated: evaluate and site replay have Slurm's rules and refuse it; site check "
-            "says which jobs fit, and evaluate without --site simulates the log under EASY"
-        )
     note("nothing was written; add --output site.toml" if output is None else f"written: {output}")
 
 

@@ -83,15 +83,10 @@ def fidelity(
     Raises
     ------
     UsageError
-        If most jobs have no recorded start, or the site is not one of Slurm.
+        If most jobs have no recorded start.
     EvaluationError
         If most jobs do not fit the site, or the workload cannot be simulated on it.
     """
-    if site.scheduler != "slurm":
-        raise UsageError(
-            f"site {site.name} is one of {site.scheduler.upper()}, and a replay has Slurm's rules; import the site "
-            "from a slurm.conf"
-        )
     n = len(workload)
     if not has_record(workload):
         raise UsageError(

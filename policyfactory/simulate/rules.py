@@ -113,11 +113,6 @@ class Rules:
         for name, value, wrong, cure in refused:
             if wrong:
                 raise UsageError(f"{name} is {value}, which Slurm does not have; with backfill slurm it must be {cure}")
-        if self.site is not None and self.site.scheduler != "slurm":
-            raise UsageError(
-                f"site {self.site.name} is one of {self.site.scheduler.upper()}, and backfill slurm has Slurm's rules; "
-                "choose backfill easy without the site, or import the site from a slurm.conf"
-            )
 
     def _check_program(self, of: str) -> None:
         refused = (

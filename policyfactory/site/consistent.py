@@ -264,7 +264,7 @@ def _qos(one: Qos) -> Iterator[Contradiction]:
 
 def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterator[Contradiction]:
     """Say which words of a field nothing would read."""
-    known = known_settings("slurm", kind)
+    known = known_settings(kind)
     for word in words:
         if word.lower() not in known.modelled | known.silent:
             there = ", ".join(known.names[name] for name in sorted(known.modelled))

@@ -101,7 +101,7 @@ _FIELDS: dict[type, dict[str, Kind]] = {
     },
     Outage: {"nodes": HOSTS, "start": MOMENT, "end": MOMENT, "drained": FLAG, "reason": TEXT},
     NotModelled: {"name": TEXT, "value": TEXT, "place": TEXT, "effect": TEXT},
-    Site: {"name": TEXT, "scheduler": choice(("slurm", "pbs")), "enforced": NAMES, "remarks": NAMES},
+    Site: {"name": TEXT, "enforced": NAMES, "remarks": NAMES},
 }  # fmt: skip
 _LIMITS = {Qos: ("total", "per_user", "per_account", "per_job"), Association: ("total", "own", "per_job")}
 # What a site has one of, and what it has several of.

@@ -1,4 +1,4 @@
-"""Which settings of a scheduler are modelled, which change nobody's start, and what the others would change."""
+"""Which settings of Slurm are modelled, which change nobody's start, and what the others would change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Settings:
     Parameters
     ----------
     names : mapping of str to str
-        As the scheduler writes them, by lower case.
+        As Slurm writes them, by lower case.
     modelled, silent : frozenset of str
         In lower case.
     effects : mapping of str to str
@@ -69,12 +69,12 @@ class Settings:
         return NotModelled(name, value, place, effect)
 
 
-def with_hints(missing: Iterable[NotModelled], scheduler: str) -> tuple[NotModelled, ...]:
+def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
     """Return what is not modelled with the nearest name beside an unknown one, of the first hundred of them.
 
-    A name is compared with all that a scheduler has: of a million that nobody knows this took more than five minutes.
+    A name is compared with all that Slurm has: of a million that nobody knows this took more than five minutes.
     """
-    names = functools.reduce(operator.or_, (dict(known_settings(scheduler, kind).names) for kind in _kinds(scheduler)))
+    names = functools.reduce(operator.or_, (dict(known_settings(kind).names) for kind in _kinds()))
     hints: dict[str, str] = {}
     found = []
     for one in missing:
@@ -89,19 +89,19 @@ def with_hints(missing: Iterable[NotModelled], scheduler: str) -> tuple[NotModel
 
 
 @functools.cache
-def _table(scheduler: str) -> Mapping[str, Any]:
-    place = importlib.resources.files(f"{__package__}.{scheduler}").joinpath("keys.toml")
+def _table() -> Mapping[str, Any]:
+    place = importlib.resources.files(f"{__package__}.slurm").joinpath("keys.toml")
     return tomllib.loads(place.read_text(encoding="utf-8"))
 
 
-def _kinds(scheduler: str) -> Iterable[str]:
-    return [kind for kind, table in _table(scheduler).items() if "modelled" in table]
+def _kinds() -> Iterable[str]:
+    return [kind for kind, table in _table().items() if "modelled" in table]
 
 
 @functools.cache
-def known_settings(scheduler: str, kind: str) -> Settings:
-    """Return the settings of a kind, a table of the ``keys.toml`` of a scheduler: ``slurm`` or ``pbs``."""
-    table = _table(scheduler)[kind]
+def known_settings(kind: str) -> Settings:
+    """Return the settings of a kind, a table of ``keys.toml``."""
+    table = _table()[kind]
     modelled, silent, matters = table["modelled"].split(), table["silent"].split(), table.get("matters", {})
     return Settings(
         {name.lower(): name for name in (*modelled, *silent, *matters)},

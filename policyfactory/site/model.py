@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Literal
 
 from policyfactory.core.text import shortened
 from policyfactory.site.hostlist import expand
@@ -282,8 +281,6 @@ class Site:
     ----------
     name : str
         ClusterName.
-    scheduler : {"slurm", "pbs"}
-        Whose words they are.
     nodes : tuple of NodeGroup
         In the order of the scheduler's own file.
     partitions : tuple of Partition
@@ -305,7 +302,6 @@ class Site:
     name: str
     nodes: tuple[NodeGroup, ...]
     partitions: tuple[Partition, ...]
-    scheduler: Literal["slurm", "pbs"] = "slurm"
     qos: tuple[Qos, ...] = ()
     associations: tuple[Association, ...] = ()
     reservations: tuple[Reservation, ...] = ()

@@ -1,7 +1,6 @@
-"""Where the entries of an imported site stand in the scheduler's own files, and what these call their settings.
+"""Where the entries of an imported site stand in the scheduler's own files, and what was corrected there.
 
-A contradiction in a site file is told in its own words: ``min_nodes 3``. One in an import is told in those of the file
-that has to be changed: its line, ``MinNodes=3``, and a cure that can be done there.
+A contradiction in an import is told with its line in the file that has to be changed, and a cure for that file.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Contradiction:
 
     def said(self) -> str:
         """Return it in the words of a site file."""
-        return _joined(self, self.values, self.cure)
+        return _joined(self, self.cure)
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,15 +61,12 @@ class Origin:
 
     Parameters
     ----------
-    names : mapping of str to tuple of str
-        By field of the site, what the scheduler's files call it, as their readers write the keys.
     cures : mapping of str to str
         By kind of contradiction.
     entries : dict of str to tuple of str and mapping of str to Setting
         By entry, as a `Contradiction` has it, the line where it begins and its settings; of two of a name the last.
     """
 
-    names: Mapping[str, tuple[str, ...]]
     cures: Mapping[str, str]
     entries: dict[str, tuple[str, Mapping[str, Setting]]] = dataclasses.field(default_factory=dict)
     _first: dict[str, str] = dataclasses.field(default_factory=dict, init=False)
@@ -109,20 +105,11 @@ class Origin:
         )
 
     def said(self, one: Contradiction, where: str) -> str:
-        """Return a contradiction with its line and in the words of the file; ``where`` stands for an unknown line."""
-        place, settings = self.entries.get(one.entry, ("", {}))
-        values = dict(one.values)
-        for field in one.values:
-            key = next((name for name in self.names.get(field, ()) if name in settings), None)
-            if key is not None:
-                setting = settings[key]
-                # What PartitionName=DEFAULT says stands on another line.
-                elsewhere = f" ({setting.place})" if place and setting.place != place else ""
-                place = place or setting.place
-                values[field] = f"{setting.key}={shortened(setting.value, 60)}{elsewhere}"
-        return f"{place or where}: {_joined(one, values, self.cures.get(one.kind, one.cure))}"
+        """Return a contradiction with its line and the cure of the file; ``where`` stands for an unknown line."""
+        place, _ = self.entries.get(one.entry, ("", {}))
+        return f"{place or where}: {_joined(one, self.cures.get(one.kind, one.cure))}"
 
 
-def _joined(one: Contradiction, values: Mapping[str, str], cure: str) -> str:
-    words = {"entry": one.entry, **values}
+def _joined(one: Contradiction, cure: str) -> str:
+    words = {"entry": one.entry, **one.values}
     return shortened(f"{one.text.format(**words)}; {cure.format(**words)}", _LONGEST_LINE)

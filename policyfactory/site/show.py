@@ -33,7 +33,7 @@ def summary(site: Site) -> str:
         *([counted(len(site.reservations), "reservation")] if site.reservations else []),
         *([f"{len(site.outages):,} times of nodes away"] if site.outages else []),
     ]
-    return f"{shortened(site.name)} ({site.scheduler}): {', '.join(parts)}"
+    return f"{shortened(site.name)}: {', '.join(parts)}"
 
 
 def partition_rows(site: Site) -> list[list[str]]:

@@ -28,7 +28,6 @@ CASES = {
     "import": ["workload", "import", "IN", "--output", "OUT"],
     "site": ["site", "import", "IN", "--output", "OUT"],
     "site, accounts": ["site", "import", "no.conf", "--sacctmgr", "IN", "--output", "OUT"],
-    "site, nodes": ["site", "import", "no.txt", "--from", "pbs", "--nodes", "IN", "--output", "OUT"],
     "estimates": ["workload", "estimates", "IN", "--output", "OUT"],
     "resample": ["workload", "resample", "IN", "--output", "OUT"],
 }

@@ -25,7 +25,7 @@ SMALL = 'schema = 1\nnodes = [{names = "n[1-4]", cores = 8}]\npartitions = [{nam
 def test_a_cluster_becomes_a_site_file(run: Run, tmp_path: Path) -> None:
     words = ["--reservations", REAL / "reservations.txt", "--time-zone", "Europe/Berlin", "--output", "site.toml"]
     done = run("site", "import", REAL / "slurm.conf", *REPORTS, *words)
-    assert "test (slurm): 4 nodes, 32 cores, 3 partitions, 2 QOS, 9 associations, 3 reservations" in done.stdout
+    assert "test: 4 nodes, 32 cores, 3 partitions, 2 QOS, 9 associations, 3 reservations" in done.stdout
     assert "there, and not modelled" in done.stdout
     assert "slurm.conf:53" in done.stdout
     assert "written: site.toml" in done.stderr
@@ -67,8 +67,6 @@ def test_what_was_assumed_and_corrected_is_said(run: Run, tmp_path: Path) -> Non
     assert manifest["parameters"]["remarks"] == list(site.remarks)
     failed = run("site", "import", "slurm.conf", "--slurm-version", "old", code=2)
     assert "--slurm-version 'old' is no version of Slurm; give for example 24.11" in failed.stderr
-    failed = run("site", "import", "slurm.conf", "--from", "pbs", "--slurm-version", "22.05", code=2)
-    assert "--slurm-version is for another scheduler than pbs" in failed.stderr
 
 
 def test_a_site_is_shown_as_json(run: Run, tmp_path: Path) -> None:
@@ -78,20 +76,6 @@ def test_a_site_is_shown_as_json(run: Run, tmp_path: Path) -> None:
     assert shown["partitions"] == [["batch", "4", "32", "-", "0", "1", "1h", "no limit", "-"]]
     assert shown["settings"] == shown["not_modelled"] == []
     assert "nothing that is known to matter was left out" in run("site", "show", "s.toml").stdout
-
-
-def test_pbs_is_read_by_name(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "q.txt").write_text("create queue q\nset queue q resources_max.walltime = 24:00:00\n")
-    (tmp_path / "n.txt").write_text("n1\n     resources_available.ncpus = 4\n")
-    done = run("site", "import", "q.txt", "--from", "pbs", "--nodes", "n.txt", "--output", "s.toml")
-    assert "a site of PBS is not simulated: evaluate and site replay have Slurm's rules and refuse it" in done.stderr
-    assert read_site(tmp_path / "s.toml").scheduler == "pbs"
-    failed = run("site", "import", "q.txt", "--from", "pbs", code=1)
-    assert "give them with --nodes: pbsnodes -av > nodes.txt" in failed.stderr
-    failed = run("site", "import", "q.txt", "--from", "pbs", "--qos", "n.txt", code=2)
-    assert "--qos is for another scheduler than pbs" in failed.stderr
-    failed = run("site", "import", "q.txt", "--nodes", "n.txt", code=2)
-    assert "--nodes is for another scheduler than slurm" in failed.stderr
 
 
 @pytest.mark.parametrize("command", ["show", "check"])
@@ -225,5 +209,3 @@ def test_a_log_that_cannot_be_replayed_is_refused(run: Run, tmp_path: Path) -> N
     assert "200 of 200 jobs do not fit site s" in failed.stderr
     assert "is this log of another cluster? Nothing was simulated" in failed.stderr
     assert not (tmp_path / "out").exists()
-    (tmp_path / "s.toml").write_text(SMALL + 'scheduler = "pbs"\n')
-    assert "is one of PBS, and a replay has Slurm's rules" in run("site", "replay", "log.swf", "s.toml", code=2).stderr

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pbs_files
-
 from policyfactory.site.file import dump_site, read_site, written_values
 from policyfactory.site.model import Site
-from policyfactory.site.pbs.site import import_pbs
 from policyfactory.site.show import limit_rows, not_modelled_rows, partition_rows, setting_rows, summary
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock, find_zone
 from support import ROOT
 
 __all__ = [
-    "CONFS", "DUMPS", "EVENTS", "NODES", "QMGR", "QOS", "RESERVATIONS", "SITES", "conf", "node_list", "qmgr", "report",
+    "CONFS", "DUMPS", "EVENTS", "QOS", "RESERVATIONS", "SITES", "conf", "report",
     "site_file",
 ]  # fmt: skip
 
@@ -47,8 +44,6 @@ DUMPS = [_real("dump.cfg")]
 QOS = [_real("qos.txt")]
 EVENTS = [_real("events.txt")]
 RESERVATIONS = [_real("reservations.txt")]
-QMGR = [pbs_files.SERVER.encode()]
-NODES = [pbs_files.NODES.encode()]
 _HAND = b"""schema = 1
 name = "ada"
 enforced = ["associations", "limits", "qos"]
@@ -133,17 +128,3 @@ def report(kind: str) -> Callable[[Path], str]:
         return _said(import_slurm(beside, Reports(**{kind: path}), _CLOCK)[0], path)
 
     return read
-
-
-def qmgr(path: Path) -> str:
-    """Import what qmgr prints."""
-    nodes = path.with_name("nodes.txt")
-    nodes.write_bytes(NODES[0])
-    return _said(import_pbs(path, nodes)[0], path)
-
-
-def node_list(path: Path) -> str:
-    """Import what pbsnodes prints."""
-    server = path.with_name("server.txt")
-    server.write_bytes(QMGR[0])
-    return _said(import_pbs(server, path)[0], path)

@@ -448,8 +448,6 @@ TARGETS = {
         Target("qos", clusters.QOS, clusters.report("qos"), "qos.txt"),
         Target("events", clusters.EVENTS, clusters.report("events"), "events.txt"),
         Target("reservations", clusters.RESERVATIONS, clusters.report("reservations"), "reservations.txt"),
-        Target("qmgr", clusters.QMGR, clusters.qmgr, "server.txt"),
-        Target("pbsnodes", clusters.NODES, clusters.node_list, "nodes.txt"),
         Target("scores", seeds.SCORES, _scores, "scores.csv"),
         Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
         Target("model", seeds.MODEL, _model, "model.json"),

@@ -277,7 +277,6 @@ def test_a_job_beyond_the_threshold_goes_first_from_the_next_calculation_on() ->
         ({"ties": "lifo"}, "ties is lifo"),
         ({"compatibility": "sc17"}, "compatibility is sc17"),
         ({"backfill_policy": SAF}, "needs backfill easy, not slurm"),
-        ({"site": dataclasses.replace(POOL, scheduler="pbs")}, "pool is one of PBS"),
     ],
 )
 def test_rules_that_slurm_does_not_have_are_refused(rule: dict[str, Any], why: str) -> None:

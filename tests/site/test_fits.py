@@ -97,8 +97,6 @@ def test_what_the_simulation_refuses_does_not_fit_either() -> None:
         3: "its limit of 960 s is above MaxWall (900 s)",
         5: "partition lost is not there",
     }
-    # A site of PBS is not simulated.
-    assert fit_to(dataclasses.replace(limited, scheduler="pbs"), work(jobs, NAMES)).fitting == 4
 
 
 def test_a_share_must_fit_on_enough_nodes() -> None:

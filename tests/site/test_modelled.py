@@ -56,7 +56,7 @@ def _listed(site: Site) -> dict[str, str]:
 
 
 def _modelled(kind: str) -> list[str]:
-    known = known_settings("slurm", kind)
+    known = known_settings(kind)
     return sorted(known.names[name] for name in known.modelled)
 
 

@@ -26,12 +26,11 @@ def fit_to(site: Site, workload: Workload) -> Fit:
     Parameters
     ----------
     site : Site
-        Any. Of one that is not simulated (PBS), or for a clock of other ticks than seconds, only what the jobs ask for
-        is compared with what there is.
+        Any. For a clock of other ticks than seconds, only what the jobs ask for is compared with what there is.
     workload : Workload
         Any; what it does not say of a job stops none.
     """
-    if site.scheduler != "slurm" or workload.ticks != 1:
+    if workload.ticks != 1:
         return fit_jobs(site, workload)
     own = in_partitions(site, workload)
     rows = np.flatnonzero(own)

@@ -165,7 +165,7 @@ def _plain(text: str) -> str:
 
 
 def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
-    known = known_settings("slurm", "association")
+    known = known_settings("association")
     for setting in fields.values():
         missing = known.judge(setting.key, setting.value, setting.place, what)
         if missing is not None:

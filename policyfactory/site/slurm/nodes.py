@@ -73,7 +73,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    nodes, known = Nodes(), known_settings("slurm", "node")
+    nodes, known = Nodes(), known_settings("node")
     defaults: dict[str, Setting] = {}
     resources: list[dict[str, int]] = []
     named: dict[str, None] = {}
@@ -112,7 +112,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
 
 
 def _judge(nodes: Nodes, record: Record) -> None:
-    known = known_settings("slurm", "node")
+    known = known_settings("node")
     for setting in record.settings.values():
         found = known.judge(setting.key, setting.value, setting.place, f"NodeName={record.name[:40]}")
         if found is not None:

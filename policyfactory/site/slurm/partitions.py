@@ -41,7 +41,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    known = known_settings("slurm", "partition")
+    known = known_settings("partition")
     named = Named()
     sets = _node_sets(conf, nodes, named)
     order = {name: number for number, name in enumerate(name for one in nodes.groups for name in expand(one.names))}

@@ -54,7 +54,7 @@ def qos_of(
     SiteError
         If a value is none of its kind (names file and line).
     """
-    known = known_settings("slurm", "qos")
+    known = known_settings("qos")
     missing: list[NotModelled] = []
     found: list[Qos] = []
     for row in rows:
@@ -136,7 +136,7 @@ def _qos(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Q
 
 def _flags(flags: Iterable[str], row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
     """Return the flags that are modelled, in Slurm's own spelling."""
-    known, kept = known_settings("slurm", "qos_flags"), []
+    known, kept = known_settings("qos_flags"), []
     for flag in flags:
         if flag.lower() in known.modelled:
             kept.append(known.names[flag.lower()])

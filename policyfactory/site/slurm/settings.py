@@ -88,7 +88,7 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
 
 def _weights(setting: Setting) -> tuple[dict[str, float], list[NotModelled]]:
     """Return PriorityWeightTRES of the resources that a site has, and those of others."""
-    known, weights = known_settings("slurm", "tres"), tres(setting)
+    known, weights = known_settings("tres"), tres(setting)
     missing = [
         NotModelled(
             f"{setting.key} {name}",
@@ -168,7 +168,7 @@ def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotMod
     setting = conf.settings.get("schedulerparameters", _ABSENT)
     found: list[NotModelled] = []
     values: dict[str, Any] = {}
-    known = known_settings("slurm", "parameters")
+    known = known_settings("parameters")
     parts: dict[str, Setting] = {}
     origin.note("scheduling", "", parts)
     for one in listed(setting.value):
@@ -215,7 +215,7 @@ def _select(conf: Conf, threads: int) -> tuple[Literal["cores", "cores+memory", 
     setting = conf.settings.get("selecttypeparameters", _ABSENT)
     words = [word.upper() for word in listed(setting.value)]
     found = []
-    known = known_settings("slurm", "select")
+    known = known_settings("select")
     for word in words:
         missing = known.judge(word, "yes", setting.place, "SelectTypeParameters")
         found += [] if missing is None else [missing]

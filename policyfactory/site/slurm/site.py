@@ -16,7 +16,6 @@ from policyfactory.site.model import Association, Limits, NotModelled, Outage, Q
 from policyfactory.site.origin import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, read_conf
 from policyfactory.site.slurm.corrections import corrected
-from policyfactory.site.slurm.cures import slurm_origin
 from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.dump import read_dump
 from policyfactory.site.slurm.nodes import Nodes, read_nodes
@@ -29,6 +28,17 @@ from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["Reports", "import_slurm"]
 
+# What to do where they contradict each other and slurmctld would not go on.
+_CURES = {
+    "no partition": "add its PartitionName lines, or the file in which they are",
+    "partition twice": "write one PartitionName line of each name",
+    "no QOS": "correct the name, or give the table of all QOS: sacctmgr -P show qos > qos.txt",
+    "no node": "add it to a NodeName line, or correct the name",
+    "QOS twice": "print the table again: sacctmgr -P show qos > qos.txt",
+    "no account": "the line Account - '{account}' must be there: give all that sacctmgr dump CLUSTER writes",
+    "circle": "give what sacctmgr dump CLUSTER writes",
+    "reservation ends": "correct StartTime or EndTime",
+}
 _PREEMPTION = frozenset({"preempttype", "preemptmode", "preemptexempttime"})
 
 
@@ -78,7 +88,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         If the version is none.
     """
     conf = read_conf(path)
-    origin = slurm_origin()
+    origin = Origin(_CURES)
     fill_defaults(conf, version, path.name, origin)
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
@@ -112,7 +122,6 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
                 of_accounts,
                 of_times,
             ),
-            "slurm",
         ),
     )
     inputs |= more_inputs
@@ -223,7 +232,7 @@ def _times(
 
 def _settings(conf: Conf) -> list[NotModelled]:
     """Return what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
-    known = known_settings("slurm", "conf")
+    known = known_settings("conf")
     found = []
     for key, setting in conf.settings.items():
         if key in _PREEMPTION and not _preempts(conf):
@@ -233,7 +242,7 @@ def _settings(conf: Conf) -> list[NotModelled]:
             found.append(missing)
     flags = conf.settings.get("priorityflags", Setting("", "", ""))
     for flag in listed(flags.value):
-        missing = known_settings("slurm", "flags").judge(flag, "yes", flags.place, "PriorityFlags")
+        missing = known_settings("flags").judge(flag, "yes", flags.place, "PriorityFlags")
         if missing is not None:
             found.append(missing)
     return found

@@ -185,7 +185,7 @@ def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
 
 
 def _judged(fields: Mapping[str, Setting]) -> Iterator[NotModelled]:
-    known, name = known_settings("slurm", "reservation"), fields["reservationname"]
+    known, name = known_settings("reservation"), fields["reservationname"]
     what = f"reservation {shortened(name.value)}"
     for flag in listed(fields["flags"].value) if "flags" in fields else ():
         # A flag may have a time of its own: PURGE_COMP=00:05:00.

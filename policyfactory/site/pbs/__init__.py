@@ -1,1 +1,0 @@
-"""OpenPBS and PBS Professional: what qmgr and pbsnodes print, read as a site."""
