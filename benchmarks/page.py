@@ -17,8 +17,8 @@ from results import Results, csv_text, load, markdown, number
 
 from floors import Curve, slope_of
 from policyfactory.core.artefact import dump_json
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.core.together import atomic_write
 
 __all__ = ["main"]
 

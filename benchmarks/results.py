@@ -13,7 +13,7 @@ from typing import Any
 
 from floors import Curve, Measure
 from policyfactory.core.artefact import Manifest, command_line, dump_json
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
 
 __all__ = ["Results", "add", "compared", "csv_text", "load", "machine", "markdown", "number", "read_csv", "table"]
 

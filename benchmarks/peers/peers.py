@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from test_easy import LOGS, read  # noqa: E402 (the folder above is on the path now)
 
-from policyfactory.core.together import atomic_write  # noqa: E402 (the folder above is on the path now)
+from policyfactory.core.files import atomic_write  # noqa: E402 (the folder above is on the path now)
 from policyfactory.policy.catalogue import resolve  # noqa: E402 (the folder above is on the path now)
 from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402 (the folder above is on the path now)
 from policyfactory.workload.jobs import Workload  # noqa: E402 (the folder above is on the path now)

@@ -27,7 +27,7 @@ import numpy as np
 
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.artefact import dump_json, package_versions
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.learn.comparing import PUBLISHED
 from policyfactory.learn.predicted import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.ranking import rank, values_of

@@ -32,9 +32,9 @@ import numpy as np
 from matplotlib.ticker import LogLocator
 
 from policyfactory.core.artefact import package_versions
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import new_figure, plain_numbers, save_picture
 from policyfactory.core.random import generator
-from policyfactory.core.together import atomic_write
 from policyfactory.environment.goals import GOALS
 from policyfactory.policy.network import network_to_json
 from policyfactory.search.reinforce.candidates import best_candidate, drawn_costs, first_costs

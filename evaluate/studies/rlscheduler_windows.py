@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import new_figure, plain_numbers, save_picture
-from policyfactory.core.together import atomic_write
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.simulate.rlscheduler import CommittedLog, starts_by_formula
 from policyfactory.workload.swf.files import read_swf

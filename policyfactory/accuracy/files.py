@@ -13,8 +13,8 @@ from typing import Any
 from policyfactory.accuracy.compared import Compared, Group
 from policyfactory.accuracy.words import sections_of, sentences
 from policyfactory.core.artefact import Manifest, command_line, dump_json, package_versions
-from policyfactory.core.claims import refuse_earlier
-from policyfactory.core.together import together
+from policyfactory.core.files import together
+from policyfactory.core.outputs import refuse_earlier
 from policyfactory.evaluate.results_folder import KIND as FOLDER
 from policyfactory.evaluate.results_folder import refuse_evaluation, room, save
 from policyfactory.predict.store import save_forests

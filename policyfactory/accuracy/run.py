@@ -13,8 +13,8 @@ from policyfactory.accuracy.compared import RULES
 from policyfactory.accuracy.files import refuse_to_replace, write_predicted
 from policyfactory.accuracy.predicted import Predicted
 from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.inputs import sha256_file
 from policyfactory.core.options import changed
 from policyfactory.core.units import DAY
 from policyfactory.engine.guesses import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, Ended, guesses

@@ -187,7 +187,7 @@ def _advise(exported: Exported, *, verbose: bool) -> None:
 
 def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     """Read the queue, and say what was taken for granted."""
-    from policyfactory.core.artefact import read_bytes
+    from policyfactory.core.inputs import read_bytes
     from policyfactory.export.queue_file import LARGEST_FILE, read_queue
     from policyfactory.workload.accounting.times import machine_zone, shown
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.core.artefact import dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_directory, check_output
+from policyfactory.core.outputs import check_directory, check_output, exclusive, refuse_earlier
 from policyfactory.core.random import check_seed
 from policyfactory.report.terminal import console, note, progress, show_section, warn
 

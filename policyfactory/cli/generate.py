@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.core.claims import refuse_earlier
 from policyfactory.core.errors import UsageError, WorkersError
-from policyfactory.core.output import check_directory, check_output
-from policyfactory.core.together import atomic_write, together
+from policyfactory.core.files import atomic_write, together
+from policyfactory.core.outputs import check_directory, check_output, refuse_earlier
 from policyfactory.core.units import format_duration
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 
@@ -204,9 +203,8 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
 
     if not written.done:
         note(f"{written.output} is complete; nothing was left to do")
-    if written.damage or (written.resumed and written.done):
-        damage = f", {written.damage}" if written.damage else ""
-        note(f"{written.resumed:,} tuples were finished by an earlier run{damage}")
+    if written.resumed and written.done:
+        note(f"{written.resumed:,} tuples were finished by an earlier run")
     low, middle, high = written.precision
     rows = [
         ["tuples", f"{options.tuples:,}"],

@@ -49,8 +49,7 @@ def update(
     Names are kept as hashes under the key in FILE.key. The file is replaced as a whole, so that a script may read it at
     any time; its size is bounded.
     """
-    from policyfactory.core.claims import exclusive
-    from policyfactory.core.output import check_file
+    from policyfactory.core.outputs import check_file, exclusive
     from policyfactory.export.options import instant
     from policyfactory.predict.history import HistoryLimits
     from policyfactory.predict.history_file import hash_with, key_of, read_history, write_history

@@ -74,9 +74,9 @@ def judge(
     """
     from policyfactory.cli.train_screen import TrainScreen
     from policyfactory.core.artefact import dump_json
-    from policyfactory.core.claims import exclusive, refuse_earlier
+    from policyfactory.core.files import atomic_write
+    from policyfactory.core.outputs import exclusive, refuse_earlier
     from policyfactory.core.text import counted as words
-    from policyfactory.core.together import atomic_write
     from policyfactory.core.units import parse_duration
     from policyfactory.search.arena import LEDGER, Arena, JudgeOptions
 
@@ -112,8 +112,8 @@ def judge(
 
 def _lines(path: Path | None) -> list[str]:
     """Return the lines of the file of candidates, or of standard input."""
-    from policyfactory.core.artefact import read_bytes
     from policyfactory.core.errors import InputError
+    from policyfactory.core.inputs import read_bytes
     from policyfactory.search.submitted import MOST_BYTES, lines_of
 
     if path is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from policyfactory.cli.compiling import noted
 from policyfactory.core import inputs, signals
 from policyfactory.core.errors import PolicyfactoryError
-from policyfactory.core.output import no_empty_folders
+from policyfactory.core.outputs import no_empty_folders
 from policyfactory.core.own_settings import ignore_folder
 from policyfactory.core.version import __version__
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.core.artefact import Manifest, command_line
-from policyfactory.core.claims import refuse_earlier
-from policyfactory.core.together import together
+from policyfactory.core.files import together
+from policyfactory.core.outputs import refuse_earlier
 from policyfactory.report.terminal import note, show_sections, show_verdict
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 

@@ -13,9 +13,8 @@ from policyfactory.cli.exits import leave
 from policyfactory.cli.learning_options import READING, Log
 from policyfactory.cli.site_replay import JsonOption, SiteOption, note_assumed
 from policyfactory.core.artefact import Manifest, command_line, dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.output import check_file
-from policyfactory.core.together import digest_of, together
+from policyfactory.core.files import digest_of, together
+from policyfactory.core.outputs import check_file, exclusive, refuse_earlier
 from policyfactory.evaluate.plain import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
 

@@ -10,10 +10,9 @@ import typer
 
 from policyfactory.cli import workload_download, workload_import, workload_models, workload_resample
 from policyfactory.core.artefact import dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_directory
-from policyfactory.core.together import atomic_write, together
+from policyfactory.core.files import atomic_write, together
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 

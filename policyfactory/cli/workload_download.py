@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_directory
+from policyfactory.core.outputs import check_directory
 from policyfactory.report.terminal import console, note, show_table
 from policyfactory.workload.swf.archive import ARCHIVE_URL
 

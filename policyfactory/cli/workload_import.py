@@ -9,10 +9,9 @@ import typer
 from typer.core import TyperCommand
 
 from policyfactory.core.artefact import Manifest, command_line, dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_file
-from policyfactory.core.together import digest_of, together
+from policyfactory.core.files import digest_of, together
+from policyfactory.core.outputs import check_file, exclusive, refuse_earlier
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable

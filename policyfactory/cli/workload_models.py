@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
+from policyfactory.core.outputs import exclusive, refuse_earlier
 from policyfactory.core.units import parse_duration
 from policyfactory.report.terminal import note, warn
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from policyfactory.core.artefact import Manifest, command_line
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.output import check_file
-from policyfactory.core.together import digest_of, together
+from policyfactory.core.files import digest_of, together
+from policyfactory.core.outputs import check_file, exclusive, refuse_earlier
 from policyfactory.core.version import __version__
 from policyfactory.report.terminal import note, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing

@@ -1,27 +1,129 @@
-"""What a command reads is not what it writes: one check for all commands, by inode, whatever the names are.
+"""What a command reads: files, pipes and stdin; who else could have written them; and that it is not what is written.
 
-A command notes the files that it reads, and those that it is to write. The two are compared when either is named, so
-mostly before any work, and once more when a file is about to be replaced. The manifest beside an input belongs to it.
-In Python, where a process is no single command, nothing is noted.
+A command notes the files that it reads, and those that it is to write. The two are compared by inode, whatever the
+names are, when either is named, so mostly before any work, and once more when a file is about to be replaced. The
+manifest beside an input belongs to it. In Python, where a process is no single command, nothing is noted.
 """
 
 from __future__ import annotations
 
 import contextlib
+import grp
+import hashlib
+import io
 import os
+import pwd
 import stat
-from collections import Counter
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import InputError, UsageError
 
-__all__ = ["claimed", "command", "manifest_path", "note_input", "refuse_input"]
+__all__ = [
+    "claimed", "command", "manifest_path", "note_input", "open_input", "read_bytes", "refuse_input", "sha256_bytes",
+    "sha256_file", "who_else",
+]  # fmt: skip
+
+_BLOCK = 1 << 20  # bytes
+_LARGEST_STREAM = 1 << 29  # bytes of a pipe, which does not say how many it has
+_PATIENCE = 10.0  # s that a pipe may lie there without a writer
 
 _Inode = tuple[int, int]
 
 _read: dict[_Inode, Path] | None = None
-_claimed: Counter[_Inode] = Counter()
+_claimed: set[_Inode] = set()
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal."""
+    with open_input(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_input(path: Path) -> io.BufferedReader:
+    """Open an input: a file, a pipe that someone writes into, or stdin by its name; ``/dev/null`` is an empty file.
+
+    Raises
+    ------
+    InputError
+        If it is a socket or another device, which may have no end, or a pipe that nobody writes into for 10 s.
+    OSError
+        If it cannot be opened.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
+        return os.fdopen(_pipe(path), "rb")
+    device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+    known = device and any(Path(one).exists() and path.samefile(one) for one in (os.devnull, "/dev/stdin"))
+    if stat.S_ISSOCK(mode) or (device and not known):
+        raise InputError(f"{path}: is a device or a socket; name a file, or a pipe that something writes into")
+    return path.open("rb")
+
+
+def _pipe(path: Path) -> int:
+    """Open a pipe. What opens one that has no writer waits for one, so a thread does, which nobody needs to end."""
+    opened: Future[int] = Future()
+
+    def wait() -> None:
+        try:
+            opened.set_result(os.open(path, os.O_RDONLY))
+        except OSError as error:
+            opened.set_exception(error)
+
+    threading.Thread(target=wait, daemon=True).start()
+    try:
+        return opened.result(_PATIENCE)
+    except TimeoutError:
+        raise InputError(
+            f"{path}: is a pipe that nobody wrote into for {_PATIENCE:.0f} s; start what writes into it first"
+        ) from None
+
+
+def read_bytes(path: Path, *, limit: int = 1 << 30, own: bool = False) -> bytes:
+    """Return the bytes of an input file; with ``own``, of an output, which the command may replace.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is a directory, cannot be read, is what `open_input` refuses, or is larger than
+        ``limit`` bytes; a pipe, which says no size and may have no end, also if it is larger than 512 MiB.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory; name a file in it")
+        if not own:
+            note_input(path)
+        status = path.stat()
+        if status.st_size > limit:
+            raise InputError(
+                f"{path}: has {status.st_size:,} bytes, more than the {limit:,} that are read; split the file"
+            )
+        endless = not stat.S_ISREG(status.st_mode) and limit > _LARGEST_STREAM
+        most = _LARGEST_STREAM if endless else limit
+        # One buffer that grows: parts that are joined would be held twice.
+        buffer = io.BytesIO()
+        with open_input(path) as file:
+            while block := file.read(_BLOCK):
+                buffer.write(block)
+                if buffer.tell() > most:
+                    cure = "write it into a file first" if endless else "split the file"
+                    raise InputError(f"{path}: has more than the {most:,} bytes that are read; {cure}")
+        return buffer.getvalue()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+
+
+# What is read is not written. -----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -53,11 +155,10 @@ def note_input(path: Path) -> None:
         return
     for one in (path, manifest_path(path)) if path.name else ():
         inode = _inode(one)
-        if inode is None:
-            continue
-        if _claimed[inode]:
+        if inode in _claimed:
             raise _is_input(one, path)
-        _read.setdefault(inode, path)
+        if inode is not None:
+            _read.setdefault(inode, path)
 
 
 def refuse_input(path: Path) -> None:
@@ -85,12 +186,12 @@ def claimed(path: Path) -> Iterator[None]:
     refuse_input(path)
     inode = _inode(path) if _read is not None else None
     if inode is not None:
-        _claimed[inode] += 1
+        _claimed.add(inode)
     try:
         yield
     finally:
         if inode is not None:
-            _claimed[inode] -= 1
+            _claimed.discard(inode)
 
 
 def _inode(path: Path) -> _Inode | None:
@@ -105,3 +206,58 @@ def _inode(path: Path) -> _Inode | None:
 def _is_input(path: Path, given: Path) -> UsageError:
     what = "an input of this command" if path == given else f"an input of this command ({given})"
     return UsageError(f"{path}: is {what}; name another output, so that the original stays")
+
+
+# Whom an input is from. -----------------------------------------------------------------------------------------------
+
+
+def who_else(path: Path, *, like: Path | None = None) -> str:
+    """Say who else than this user and root can change a file or a folder, by its owner and its mode.
+
+    A group that is the user's alone, as many systems make one for each user, is no one else.
+
+    Parameters
+    ----------
+    path : Path
+        Exists.
+    like : Path, optional
+        A folder whose code runs here in any case: who can write there is no one else.
+
+    Returns
+    -------
+    str
+        What is wrong, with owner or mode; empty if nothing is.
+
+    Raises
+    ------
+    OSError
+        If it cannot be looked at.
+    """
+    status, known = path.stat(), None if like is None else like.stat()
+    if status.st_uid not in {0, os.geteuid(), None if known is None else known.st_uid}:
+        return f"{path} belongs to {_name(status.st_uid, pwd.getpwuid)}"
+    writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if known is not None:
+        same = stat.S_IWOTH | (stat.S_IWGRP if known.st_gid == status.st_gid else 0)
+        writers &= ~(known.st_mode & same)
+    if writers & stat.S_IWGRP and _is_own_group(status.st_gid):
+        writers &= ~stat.S_IWGRP
+    if not writers:
+        return ""
+    who = "everybody" if writers & stat.S_IWOTH else f"group {_name(status.st_gid, grp.getgrgid)}"
+    return f"{path} can be written by {who} (mode {stat.S_IMODE(status.st_mode):04o})"
+
+
+def _is_own_group(number: int) -> bool:
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
+
+
+def _name(number: int, entry: Callable[[int], Sequence[Any]]) -> str:
+    try:
+        return str(entry(number)[0])
+    except KeyError:
+        return f"user {number}" if entry is pwd.getpwuid else str(number)

@@ -32,8 +32,8 @@ from numba.core import event
 from numba.extending import typeof_impl
 
 from policyfactory.core.compiling import announce
-from policyfactory.core.locks import try_lock
-from policyfactory.core.trust import who_else
+from policyfactory.core.inputs import who_else
+from policyfactory.core.outputs import try_lock
 
 __all__ = ["Kernel", "Locator", "inlined", "is_compiled", "kernel", "step"]
 

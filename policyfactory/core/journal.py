@@ -3,9 +3,8 @@
 ``NAME.partial`` begins with one line that says which run it belongs to: a mark, a checksum, and the run as JSON. Each
 further line is one record: a checksum, the number of the work unit, and its result. The checksum of a record is also
 one of the run, so that no record can be taken for one of another run. A line is written by one call of the system, so
-after Ctrl-C or ``kill -9`` at most the last one is torn; it is cut off and its unit is computed again. So is a unit
-whose record does not match its checksum. Where the first line itself is damaged, the records that match this run are
-kept.
+after Ctrl-C or ``kill -9`` at most the last one is torn; it is cut off and its unit is computed again. Any other damage
+is an error that names the line.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ import numpy as np
 
 from policyfactory.core.artefact import package_versions
 from policyfactory.core.errors import OutputError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
 
 __all__ = ["Journal", "claim", "library_versions", "partial_path"]
 
 _MARK = b"policyfactory partial result"
 _CHECK = 16
 _BEFORE = len(_MARK) + 1 + _CHECK + 1  # bytes of the first line before the run
-_HEAD = 1 << 20
 _LONGEST = 1 << 26
 _SYNC = 5.0  # seconds between two calls that wait for the disk
 # Another version of one of these may differ in the last bits of a number, or train other trees.
@@ -76,20 +74,14 @@ def claim(
     OutputError
         If the file belongs to another run or is no journal, and ``overwrite`` is not given.
     """
-    here = _Head(run)
+    here = json.loads(json.dumps(run))
     try:
-        there = here.run_of(path)
-        if there is None or there == here.run:
+        there = _run_of(path)
+        if there is None or there == here:
             return
-        if not overwrite and not here.run.keys() <= there.keys():
-            lacking = ", ".join(sorted(here.run.keys() - there.keys()))
-            raise OutputError(
-                f"{path}: holds finished {what}, but does not say of which run (its first line lacks {lacking}); "
-                "--overwrite drops it, or name another --output"
-            )
         if not overwrite:
             raise OutputError(
-                f"{path}: holds finished {what} of a run with {difference(there, here.run)}; give the same options to "
+                f"{path}: holds finished {what} of a run with {difference(there, here)}; give the same options to "
                 "go on with it, --overwrite to drop it, or another --output"
             )
     except OutputError:
@@ -109,43 +101,30 @@ class Journal:
         The run (JSON values).
     count : int
         How many work units the run has.
-    usable : callable, optional
-        Says whether the result of a work unit can be used; one that cannot is damaged.
 
     Raises
     ------
     OutputError
-        If the file is of another run or no journal, or cannot be written.
+        If the file is of another run or no journal, is damaged before its last line, or cannot be written.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        run: Mapping[str, Any],
-        count: int,
-        usable: Callable[[int, bytes], bool] = lambda _number, _result: True,
-    ) -> None:
+    def __init__(self, path: Path, run: Mapping[str, Any], count: int) -> None:
         self.path = path
-        self.damaged = 0
-        self.head_damaged = False
-        self._usable = usable
         self._offsets = np.full(count, -1, dtype=np.int64)
         self._synced = time.monotonic()
-        head = _Head(run)
-        self._digest = head.digest
-        if not path.is_symlink() and not path.exists():
-            atomic_write(path, head.line)
-        elif head.run_of(path) not in (None, head.run):
+        content = json.dumps(run, sort_keys=True).encode("ascii")
+        self._digest = hashlib.sha256(content).digest()
+        there = _run_of(path)
+        if there is None:
+            atomic_write(path, b"%b %b %b\n" % (_MARK, _checksum(content), content))
+        elif there != json.loads(content):
             raise OutputError(f"{path}: holds the finished results of another run; remove it or name another output")
-        elif not head.is_whole(path):
-            self.head_damaged = True
-            atomic_write(path, self._rescued(head))
         try:
             self._file: BinaryIO = _open(path, "r+b", buffering=0)
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}; check its permissions") from None
         try:
-            self._end = self._scan(len(head.line))
+            self._end = self._scan()
             self._file.truncate(self._end)
         except BaseException:
             self._file.close()
@@ -166,12 +145,6 @@ class Journal:
         """Return the numbers of the work units that are still to be done."""
         return [int(number) for number in np.flatnonzero(self._offsets < 0)]
 
-    def in_words(self) -> str:
-        """Return what was damaged and is done again; empty if nothing was."""
-        words = [f"the first line of {self.path} was damaged and is written anew"] * self.head_damaged
-        words += [f"{self.damaged:,} damaged ones are done again"] * bool(self.damaged)
-        return ", ".join(words)
-
     def append(self, number: int, result: bytes) -> None:
         """Keep the result of work unit ``number``: bytes without a line break.
 
@@ -182,7 +155,8 @@ class Journal:
         OutputError
             If the disk does not take it, or it is no record.
         """
-        line = _record(number, result, self._digest)
+        body = b"%d %b" % (number, result)
+        line = b"%b %b\n" % (_checksum(self._digest + body), body)
         if len(line) > _LONGEST or b"\n" in result:
             raise OutputError(f"{self.path}: the result of work unit {number} cannot be kept ({len(line):,} bytes)")
         try:
@@ -235,83 +209,23 @@ class Journal:
             )
         return record[1]
 
-    def _rescued(self, head: _Head) -> Iterator[bytes]:
-        """Give the right first line and the records that are of this run; count the others."""
-        yield head.line
+    def _scan(self) -> int:
+        """Note where each record lies; return the end of the last whole one."""
         with _open(self.path) as file:
-            head.skip(file)
-            for _, line, _ in _lines(file):
-                if _check(line, self._digest) is None:
-                    self.damaged += 1
-                else:
-                    yield line
-
-    def _scan(self, begin: int) -> int:
-        """Note where each whole record lies from ``begin`` on; return the end of the last whole line."""
-        end = begin
-        with _open(self.path) as file:
-            file.seek(begin)
-            for at, line, whole in _lines(file):
-                if not whole:
-                    self.damaged += 1
-                    break
+            end, number = len(file.readline(_LONGEST)), 1
+            while line := file.readline(_LONGEST):
+                number += 1
                 record = _check(line, self._digest)
-                if record is not None and record[0] < len(self._offsets) and self._usable(*record):
-                    self._offsets[record[0]] = at
-                else:
-                    self.damaged += 1
+                if record is None and not file.read(1):
+                    break  # torn
+                if record is None or record[0] >= len(self._offsets):
+                    raise OutputError(
+                        f"{self.path}:{number}: is damaged; remove the file, and the same command begins anew, or cut "
+                        f"it off before this line (head -n {number - 1})"
+                    )
+                self._offsets[record[0]] = end
                 end = file.tell()
         return end
-
-
-class _Head:
-    """The first line of the journal of a run.
-
-    Parameters
-    ----------
-    run : mapping
-        The run (JSON values).
-    """
-
-    def __init__(self, run: Mapping[str, Any]) -> None:
-        content = json.dumps(run, sort_keys=True).encode("ascii")
-        self.run = json.loads(content)
-        self.line = b"%b %b %b\n" % (_MARK, _checksum(content), content)
-        self.digest = hashlib.sha256(content).digest()
-
-    def run_of(self, path: Path) -> dict[str, Any] | None:
-        """Return the run that a journal names; None if there is no file, or its first line is damaged.
-
-        Raises
-        ------
-        OutputError
-            If the file is no journal by its mark, its checksum, or a record of this run.
-        """
-        first = _first_line(path, max(_HEAD, len(self.line)))
-        if first is None or first == self.line:
-            return None if first is None else self.run
-        run = _parse(first)
-        if run is not None or first.startswith(_MARK):
-            return run
-        # Cut off in its first line, it has nothing to lose.
-        if self.line.startswith(first) and path.stat().st_size == len(first):
-            return None
-        with _open(path) as file:
-            if any(_check(line, self.digest) for _, line, _ in _lines(file)):
-                return None
-        raise OutputError(
-            f"{path}: is not a journal of finished results, and would be overwritten; remove it or name another output"
-        )
-
-    def is_whole(self, path: Path) -> bool:
-        """Say whether the first line of a file is this one, byte by byte."""
-        return _first_line(path, max(_HEAD, len(self.line))) == self.line
-
-    def skip(self, file: BinaryIO) -> None:
-        """Go to where the records begin in a file whose first line is damaged."""
-        if file.read(len(self.line))[:-1] != self.line[:-1]:  # else only its end is damaged
-            file.seek(0)
-            next(_lines(file), None)
 
 
 def _open(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
@@ -320,8 +234,14 @@ def _open(path: Path, mode: str = "rb", buffering: int = -1) -> BinaryIO:
     return cast("BinaryIO", file)
 
 
-def _first_line(path: Path, longest: int) -> bytes | None:
-    """Return the first line of a file, None if there is no file."""
+def _run_of(path: Path) -> dict[str, Any] | None:
+    """Return the run that a journal names; None if there is no file, or it is cut off in its first line.
+
+    Raises
+    ------
+    OutputError
+        If it is no journal.
+    """
     if path.is_symlink():
         raise OutputError(f"{path}: is a link, where finished results are to be kept; remove it or name another output")
     if not path.exists():
@@ -333,41 +253,23 @@ def _first_line(path: Path, longest: int) -> bytes | None:
         )
     try:
         with _open(path) as file:
-            return file.readline(longest)
+            first = file.readline(_LONGEST)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
-
-
-def _parse(first: bytes) -> dict[str, Any] | None:
-    """Return the run that a first line names, None if it does not match its checksum; its mark may be damaged."""
+    begins = _MARK.startswith(first[: len(_MARK)])
+    if begins and not first.endswith(b"\n"):
+        return None
     content = first[_BEFORE:-1]
-    if not first.endswith(b"\n") or first[len(_MARK) + 1 : _BEFORE - 1] != _checksum(content):
-        return None
-    try:
-        run = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return run if isinstance(run, dict) else None
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
-    """Give where each line begins, the line, and whether it has an end; of one too long for a record the beginning."""
-    while line := file.readline(_LONGEST):
-        at = file.tell() - len(line)
-        # What is left of it is skipped, not held.
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(_LONGEST)
-        yield at, line, bool(rest)
+    if begins and first[len(_MARK) + 1 : _BEFORE - 1] == _checksum(content):
+        with contextlib.suppress(ValueError, RecursionError):
+            return cast("dict[str, Any]", json.loads(content))
+    raise OutputError(
+        f"{path}: is not a journal of finished results, or its first line is damaged; remove it or name another output"
+    )
 
 
 def _checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest()[:_CHECK].encode()
-
-
-def _record(number: int, result: bytes, digest: bytes) -> bytes:
-    body = b"%d %b" % (number, result)
-    return _checksum(digest + body) + b" " + body + b"\n"
 
 
 def _check(line: bytes, digest: bytes) -> tuple[int, bytes] | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from policyfactory.core.errors import OutputError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError
+from policyfactory.core.inputs import read_bytes
 from policyfactory.core.text import shortened
 
 __all__ = ["dump_toml", "read_toml"]

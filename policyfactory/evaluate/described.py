@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.evaluate.gate import gates_as_dict
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import METRICS

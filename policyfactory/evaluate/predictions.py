@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["read_predictions"]

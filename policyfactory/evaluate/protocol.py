@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from policyfactory.core.artefact import sha256_bytes
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.toml import read_toml
 from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.claims import Claim

@@ -14,11 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.artefact import Manifest, dump_json
-from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.output import check_directory
+from policyfactory.core.files import atomic_write, digest_of, remove_file, replaced_whole, together
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.core.text import csv_text
-from policyfactory.core.together import atomic_write, digest_of, remove_file, together
-from policyfactory.core.whole_folder import recover, replaced_whole
 from policyfactory.evaluate.described import EVALUATION_SCHEMA, finding, plain, setting
 from policyfactory.evaluate.page import page_of
 from policyfactory.report.drawings import Drawings
@@ -238,7 +236,6 @@ def room(directory: Path, *, overwrite: bool, partial: Path | None = None) -> It
     UsageError
         If the command reads a file of it.
     """
-    recover(directory)
     unfinished = partial is not None and partial.exists()
     if not unfinished:
         refuse_evaluation(directory, overwrite=overwrite)

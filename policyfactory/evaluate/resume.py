@@ -159,8 +159,7 @@ class SimulationJournal:
         """Return what an earlier run has left; empty if there is nothing."""
         count = self._resumed
         of = f"{count:,} of {self.total:,}" if count <= self.total else f"{count:,}"
-        words = [f"{of} simulations were finished by an earlier run"] * bool(count)
-        return ", ".join([*words, *filter(None, [self.journal.in_words()])])
+        return f"{of} simulations were finished by an earlier run" if count else ""
 
     def of(self, experiment: str) -> Finished:
         """Return the records of an experiment."""

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import OutputError
+from policyfactory.core.files import atomic_write
 from policyfactory.core.text import csv_text, distinct
-from policyfactory.core.together import atomic_write
 from policyfactory.evaluate.trace import trace_json
 from policyfactory.simulate.cases import Case, CaseFacts
 from policyfactory.simulate.gantt import processors_of

@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import dump_json, sha256_bytes
-from policyfactory.core.claims import exclusive
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.options import changed
+from policyfactory.core.outputs import exclusive
 from policyfactory.core.units import DAY
 from policyfactory.core.version import __version__
 from policyfactory.export.advice import gaming, renewal, starvation

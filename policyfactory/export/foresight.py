@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import ExportError, UsageError
+from policyfactory.core.inputs import sha256_file
 from policyfactory.export.options import ExportOptions
 from policyfactory.policy.nodes import PREDICTIONS
 from policyfactory.policy.policy import Policy

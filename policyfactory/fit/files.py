@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from policyfactory.core.claims import refuse_earlier
+from policyfactory.core.files import atomic_write, together
+from policyfactory.core.outputs import refuse_earlier
 from policyfactory.core.picture import keeps_settings, save_picture
-from policyfactory.core.together import atomic_write, together
 from policyfactory.fit.model import Examined, build_model
 from policyfactory.fit.result import Fit
 from policyfactory.fit.run import FitResults

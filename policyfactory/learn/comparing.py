@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json, sha256_bytes
+from policyfactory.core.artefact import Manifest, command_line, dump_json
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.plain import plain_content

@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from policyfactory.core.artefact import sha256_bytes
-from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.output import check_directory
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write, replaced_whole
+from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.core.units import HOUR
-from policyfactory.core.whole_folder import recover, replaced_whole
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival
 from policyfactory.learn.files import files_of
@@ -70,7 +68,6 @@ def demonstrate(
     OutputError
         If the folder holds an earlier demonstration, or cannot be written.
     """
-    recover(folder)
     with exclusive(check_directory(folder) / "demo"):
         refuse_earlier(*(folder / f"{name}.swf" for name in _LOGS), overwrite=overwrite)
         work = _Demonstration(folder, workers, progress or Progress(), _SECONDS, overwrite=True)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.output import check_directory
-from policyfactory.core.whole_folder import recover
+from policyfactory.core.outputs import check_directory
 from policyfactory.evaluate import results_folder
 from policyfactory.learn.comparing import Rival
 from policyfactory.policy.store import save_model
@@ -44,7 +43,6 @@ _MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
 
 def check_folder(folder: Path) -> Path:
     """Return the folder, made if it is not there; refuse a name that cannot stand in a list of policies."""
-    recover(folder)
     if "," in str(folder):
         raise UsageError(f"--output {str(folder)!a}: policies are listed by commas; name a folder without one")
     return check_directory(folder)

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import Manifest, command_line, dump_json, package_versions
-from policyfactory.core.claims import exclusive, refuse_earlier
-from policyfactory.core.output import check_directory
+from policyfactory.core.files import atomic_write, digest_of, together
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.together import atomic_write, digest_of, together
 from policyfactory.core.units import DAY
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.fidelity.found import Fidelity

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.units import DAY, WEEK
 from policyfactory.evaluate.basis import windows_too_short
 from policyfactory.export.expressible import prepare

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import EvaluationError, WorkloadError
+from policyfactory.core.files import replaced_whole
 from policyfactory.core.options import changed
+from policyfactory.core.outputs import exclusive, refuse_earlier
 from policyfactory.core.units import HOUR, WEEK
-from policyfactory.core.whole_folder import replaced_whole
 from policyfactory.evaluate.basis import basis_in_words
 from policyfactory.evaluate.gate import gate_in_words, gated, headed, replay_logs
 from policyfactory.export.advice import gaming

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import FitError, OutputError, WorkersError
 from policyfactory.core.journal import partial_path
-from policyfactory.core.output import check_directory
+from policyfactory.core.outputs import check_directory, exclusive
 from policyfactory.evaluate.logs import cleaned_log
 from policyfactory.evaluate.plain import PLAIN_NAME
 from policyfactory.evaluate.study import RunSettings

@@ -17,9 +17,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError, UsageError, WorkersError
-from policyfactory.core.trust import who_else
+from policyfactory.core.inputs import read_bytes, who_else
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import UsageError
+from policyfactory.core.inputs import sha256_bytes
 
 __all__ = ["JobColumns", "digest_of", "estimated"]
 

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.version import __version__
 from policyfactory.policy.expression import parse
 from policyfactory.policy.file_fields import Check, Schema, decode, is_number, is_text, is_whole, kind_word, plain

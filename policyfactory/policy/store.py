@@ -11,9 +11,10 @@ import math
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.version import __version__
 from policyfactory.policy.file_fields import (
     Check,

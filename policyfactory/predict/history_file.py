@@ -26,10 +26,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import InputError, OutputError
-from policyfactory.core.output import check_output, reason
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes
+from policyfactory.core.outputs import check_output, reason
 from policyfactory.predict.features import FEATURE_SET
 from policyfactory.predict.history import Asleep, Ended, GroupKey, History, Means, Started, UserPast
 

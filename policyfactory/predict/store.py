@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.core.artefact import dump_json, read_bytes
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import ModelFileError, UsageError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes
 from policyfactory.core.version import __version__
 from policyfactory.engine.forest import LEAF, Forest
 from policyfactory.engine.past import FEATURES

@@ -12,9 +12,9 @@ from numbers import Integral
 from pathlib import Path
 
 from policyfactory.core.errors import OutputError
-from policyfactory.core.output import check_directory
+from policyfactory.core.files import atomic_write
+from policyfactory.core.outputs import check_directory
 from policyfactory.core.text import csv_text
-from policyfactory.core.together import atomic_write
 from policyfactory.report.drawings import Drawings
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 

@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from policyfactory.core.artefact import open_input
 from policyfactory.core.errors import InputError, TraceFormatError
-from policyfactory.core.inputs import note_input
+from policyfactory.core.inputs import note_input, open_input
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked
 

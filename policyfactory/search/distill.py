@@ -13,10 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
 from policyfactory.core.options import changed
-from policyfactory.core.output import check_directory
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy, predictions_needed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from policyfactory.core.artefact import dump_json
+from policyfactory.core.files import atomic_write, together
 from policyfactory.core.picture import keeps_settings, save_picture
-from policyfactory.core.together import atomic_write, together
 from policyfactory.policy.store import save_model
 from policyfactory.search.distill_picture import draw_agreement
 from policyfactory.search.distill_result import Distilled

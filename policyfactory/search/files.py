@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.artefact import dump_json
+from policyfactory.core.files import atomic_write, together
 from policyfactory.core.picture import keeps_settings, save_picture
 from policyfactory.core.text import csv_text
-from policyfactory.core.together import atomic_write, together
 from policyfactory.policy.store import save_model
 
 if TYPE_CHECKING:

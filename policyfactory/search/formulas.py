@@ -32,7 +32,7 @@ from policyfactory.search.learner import Candidate, Learned, Task
 from policyfactory.search.objective import Worth, distance_of, worth
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.play import Played, measured
-from policyfactory.search.tried import Tried, decode, encode, front_with, is_record, spread
+from policyfactory.search.tried import Tried, decode, encode, front_with, spread
 
 __all__ = ["FormulaSearch", "term_of"]
 
@@ -165,12 +165,10 @@ class FormulaSearch:
             "search": json.loads(json.dumps(self.describe())),
         }
         claim(task.journal, run, "candidates", _difference, overwrite=task.overwrite)
-        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts), is_record) as journal:
+        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts)) as journal:
             if len(journal):
                 batch = "batch" if len(journal) == 1 else "batches"
                 task.follower.message(f"{len(journal):,} {batch} of candidates were finished by an earlier run")
-            if words := journal.in_words():
-                task.follower.message(words)
             try:
                 yield journal
             except BaseException as stop:

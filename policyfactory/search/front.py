@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import read_bytes
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.inputs import read_bytes
+from policyfactory.core.outputs import exclusive, refuse_earlier
 from policyfactory.policy.file_fields import decode
 from policyfactory.policy.store import Model, model_from_json, model_to_json, save_model
 from policyfactory.search.pareto import COSTS, Member

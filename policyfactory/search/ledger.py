@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import dump_json, read_bytes, sha256_bytes
-from policyfactory.core.claims import exclusive
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import InputError, OutputError
-from policyfactory.core.output import check_output
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.outputs import check_output, exclusive
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Counted", "count"]

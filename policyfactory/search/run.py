@@ -6,11 +6,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
-from policyfactory.core.output import check_directory
+from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
 from policyfactory.environment.goals import check_goal, goal_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.search.files import MODEL, write_result

@@ -12,7 +12,7 @@ from policyfactory.search.objective import Worth
 from policyfactory.search.pareto import COSTS, non_dominated
 from policyfactory.search.play import MEASURED
 
-__all__ = ["Tried", "decode", "encode", "front_with", "is_record", "spread"]
+__all__ = ["Tried", "decode", "encode", "front_with", "spread"]
 
 _MOST_OF_FRONT = 12  # candidates of a search that are no proposals but on its front
 
@@ -57,15 +57,3 @@ def encode(worths: Sequence[Worth]) -> bytes:
 def decode(record: bytes) -> list[Worth]:
     """Return what a record says."""
     return [Worth(objective, gain, tuple(means), out) for objective, gain, means, out in json.loads(record)]
-
-
-def is_record(_: int, record: bytes) -> bool:
-    """Say whether a record is one of ours, each value of the type that it must be."""
-    try:
-        worths = decode(record)
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return all(
-        isinstance(one.out, str) and all(isinstance(value, float) for value in (one.objective, one.gain, *one.means))
-        for one in worths
-    )

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import SiteError
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import enumerated, shortened
-from policyfactory.core.together import atomic_write
 from policyfactory.core.toml import dump_toml, read_toml
 from policyfactory.site.consistent import MOST_ENTRIES, check_site
 from policyfactory.site.model import (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import math
 import time
@@ -24,15 +23,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import Manifest, command_line, read_bytes, sha256_file
-from policyfactory.core.claims import exclusive
-from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, ScoreTableError
+from policyfactory.core.artefact import Manifest, command_line
+from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
+from policyfactory.core.files import atomic_write, digest_of, together
+from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
-from policyfactory.core.output import check_file
-from policyfactory.core.together import atomic_write, digest_of, together
+from policyfactory.core.outputs import check_file, exclusive
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER, csv_rows, parse_rows
+from policyfactory.trials.table import HEADER
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["KIND", "Written", "write_scores"]
@@ -62,8 +61,6 @@ class Written:
         Standard error of a score in percent of the mean score: of the best tuple, the median, and the worst.
     idle : int
         Tuples in which all orders have the same value, so that all scores are equal.
-    damage : str
-        What of the journal was damaged, in words.
     """
 
     output: Path
@@ -73,7 +70,6 @@ class Written:
     trials_each: int
     precision: tuple[float, float, float]
     idle: int
-    damage: str = ""
 
     @property
     def trials(self) -> int:
@@ -143,8 +139,7 @@ def _fill(
     notify: Notify,
 ) -> Written:
     """Finish the journal and write the table from it."""
-    usable = functools.partial(_usable, jobs=options.queue_size)
-    with Journal(partial_path(output), head, options.tuples, usable) as journal:
+    with Journal(partial_path(output), head, options.tuples) as journal:
         resumed = len(journal)
         report(resumed)
         begin = time.monotonic()
@@ -171,8 +166,7 @@ def _fill(
             low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
             # In floating point equal scores differ in their last bits.
             idle = int((spreads < 1e-12).sum())
-            precision, damage = (low, middle, high), journal.in_words()
-            written = Written(output, resumed, done, seconds, options.trials_each, precision, idle, damage)
+            written = Written(output, resumed, done, seconds, options.trials_each, (low, middle, high), idle)
             manifest = Manifest(
                 kind=KIND,
                 command=command_line(),
@@ -192,16 +186,6 @@ def _fill(
     return written
 
 
-def _usable(number: int, record: bytes, *, jobs: int) -> bool:
-    """Say whether a record is what `finished_tuples` gives of a tuple: a line a job, numbers as it writes them."""
-    try:
-        table = parse_rows(record.decode("latin-1").replace(_BREAK, "\n") + "\n", name=f"tuple {number}", origin="")
-        written = csv_rows((table.p, table.q, table.r, table.score, table.stderr), number)
-    except (ScoreTableError, UnicodeEncodeError, ValueError, OverflowError):
-        return False
-    return len(table) == jobs and _record(written) == record
-
-
 def _record(rows: str) -> bytes:
     """Return the lines of a tuple as one line."""
     return rows.removesuffix("\n").replace("\n", _BREAK).encode("ascii")
@@ -211,7 +195,7 @@ def _table(journal: Journal, errors: NDArray[np.float64], spreads: NDArray[np.fl
     """Give the table in parts; note for each tuple the typical standard error and the range of the scores."""
     yield HEADER.encode() + b"\n"
     for number, record in journal.records():
-        # Its checksum is right, so it is what `_usable` saw, or `_record` made.
+        # Its checksum is right, so `_record` made it.
         lines = record.decode("ascii").split(_BREAK)
         *_, scores, stderr, _ = np.array([line.split(",") for line in lines], dtype=np.float64).T
         errors[number] = np.sqrt(np.mean(stderr**2))

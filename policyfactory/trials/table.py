@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.arrays import FloatArray
-from policyfactory.core.artefact import Manifest, read_bytes
+from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import InputError, ScoreTableError
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html
-from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.present import facts_html
 from policyfactory.core.units import DAY, format_duration

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import TraceFormatError
+from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.swf.files import parse_swf
 from support import ROOT

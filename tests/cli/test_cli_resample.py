@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import sha256_file
+from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.clean import read
 from policyfactory.workload.resample import resample
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates

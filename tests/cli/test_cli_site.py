@@ -10,7 +10,7 @@ import pytest
 from commands import Run
 from naive.logs import text_of
 from policyfactory.cli.exits import DESCRIBING, RULE
-from policyfactory.core.artefact import sha256_file
+from policyfactory.core.inputs import sha256_file
 from policyfactory.site.file import read_site
 
 REAL = Path(__file__).parents[1] / "site" / "real"

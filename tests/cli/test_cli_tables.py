@@ -12,7 +12,7 @@ import pytest
 from commands import Run
 from job_tables import OWN, write_lines
 from naive.serving import Server, serving
-from policyfactory.core.artefact import sha256_file
+from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.tables.published import PUBLISHED
 from policyfactory.workload.tables.stock import STOCK, stock_mapping
 

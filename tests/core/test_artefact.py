@@ -8,13 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from policyfactory.core import artefact, claims, locks, output, together
+from policyfactory.core import artefact, files, inputs, outputs
 from policyfactory.core.errors import InputError, OutputError
 from policyfactory.core.toml import read_toml
 from policyfactory.review.shadow_log import read_shadow
@@ -23,8 +24,8 @@ from policyfactory.workload.accounting.source import Source
 
 def test_atomic_write_replaces_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    together.atomic_write(path, "old")
-    together.atomic_write(path, b"new")
+    files.atomic_write(path, "old")
+    files.atomic_write(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -36,63 +37,63 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     def no_space(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output.os, "fsync", no_space)
+    monkeypatch.setattr(os, "fsync", no_space)
     with pytest.raises(OutputError, match="no space left; nothing was changed"):
-        together.atomic_write(path, "new")
+        files.atomic_write(path, "new")
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_check_output_names_the_cure(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="is a directory; name the file"):
-        output.check_output(tmp_path)
+        outputs.check_output(tmp_path)
     with pytest.raises(OutputError, match=r"does not exist; create it first \(mkdir -p"):
-        output.check_output(tmp_path / "no" / "a.csv")
+        outputs.check_output(tmp_path / "no" / "a.csv")
     with pytest.raises(OutputError, match="cannot write in /proc"):
-        output.check_output(Path("/proc/a.csv"))
+        outputs.check_output(Path("/proc/a.csv"))
 
 
 def test_check_directory(tmp_path: Path) -> None:
-    assert output.check_directory(tmp_path / "a" / "b").is_dir()
+    assert outputs.check_directory(tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="is a file; name a folder"):
-        output.check_directory(tmp_path / "file")
+        outputs.check_directory(tmp_path / "file")
 
 
 def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        artefact.read_bytes(tmp_path / "none")
+        inputs.read_bytes(tmp_path / "none")
     with pytest.raises(InputError, match="is a directory"):
-        artefact.read_bytes(tmp_path)
+        inputs.read_bytes(tmp_path)
     (tmp_path / "large").write_bytes(b"x" * 11)
     with pytest.raises(InputError, match="has 11 bytes, more than the 10"):
-        artefact.read_bytes(tmp_path / "large", limit=10)
-    assert artefact.read_bytes(tmp_path / "large", limit=11) == b"x" * 11
+        inputs.read_bytes(tmp_path / "large", limit=10)
+    assert inputs.read_bytes(tmp_path / "large", limit=11) == b"x" * 11
     (tmp_path / "empty").touch()
-    assert artefact.read_bytes(tmp_path / "empty") == b""
+    assert inputs.read_bytes(tmp_path / "empty") == b""
 
 
 def test_a_pipe_without_an_end_is_read_to_the_limit_only() -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
         assert endless.stdout is not None
         with pytest.raises(InputError, match="has more than the 3,000,000 bytes that are read"):
-            artefact.read_bytes(Path(f"/dev/fd/{endless.stdout.fileno()}"), limit=3_000_000)
+            inputs.read_bytes(Path(f"/dev/fd/{endless.stdout.fileno()}"), limit=3_000_000)
         endless.kill()
 
 
 def test_a_device_or_a_socket_is_no_input(tmp_path: Path) -> None:
     for name in ("/dev/zero", "/dev/urandom", "/dev/full"):
         with pytest.raises(InputError, match=f"^{name}: is a device or a socket; name a file"):
-            artefact.read_bytes(Path(name))
-    assert artefact.read_bytes(Path("/dev/null")) == b""
+            inputs.read_bytes(Path(name))
+    assert inputs.read_bytes(Path("/dev/null")) == b""
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(str(tmp_path / "socket"))
         with pytest.raises(InputError, match="is a device or a socket"):
-            artefact.read_bytes(tmp_path / "socket")
+            inputs.read_bytes(tmp_path / "socket")
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "bytes": artefact.read_bytes,
+    "bytes": inputs.read_bytes,
     "accounting": Source,
     "shadow": read_shadow,
     "TOML": lambda path: read_toml(path, limit=1000, page="x"),
@@ -103,7 +104,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 def test_a_pipe_that_nobody_writes_into_is_not_waited_for(
     reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artefact, "_PATIENCE", 0.2)
+    monkeypatch.setattr(inputs, "_PATIENCE", 0.2)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe: is a pipe that nobody wrote into for 0 s; start what writes into it"):
         READERS[reader](tmp_path / "pipe")
@@ -117,9 +118,9 @@ def test_no_reader_reads_a_device(reader: str) -> None:
 
 def test_what_a_shell_writes_into_a_pipe_is_read_however_late(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from policyfactory.core import artefact\n"
-        "artefact._PATIENCE = 0.2\n"
-        "print(artefact.read_bytes(Path(sys.argv[1])))"
+        "import sys; from pathlib import Path; from policyfactory.core import inputs\n"
+        "inputs._PATIENCE = 0.2\n"
+        "print(inputs.read_bytes(Path(sys.argv[1])))"
     )
     words = ["bash", "-c", '"$0" -c "$1" <(sleep 1; echo here)', sys.executable, script]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "b'here\\n'\n"
@@ -130,7 +131,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     content = bytes(range(256)) * 10_000
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
     writer.start()
-    assert artefact.read_bytes(tmp_path / "pipe") == content
+    assert inputs.read_bytes(tmp_path / "pipe") == content
     writer.join()
 
 
@@ -138,7 +139,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     other = (
         "import sys; from pathlib import Path\n"
-        "from policyfactory.core.claims import exclusive\n"
+        "from policyfactory.core.outputs import exclusive\n"
         "from policyfactory.core.errors import OutputError\n"
         "try:\n    with exclusive(Path(sys.argv[1])): print('mine')\n"
         "except OutputError as error: print(error)"
@@ -147,7 +148,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     def second_run() -> str:
         return subprocess.run([sys.executable, "-c", other, path], capture_output=True, text=True, check=True).stdout
 
-    with claims.exclusive(path):
+    with outputs.exclusive(path):
         assert "another run is writing it" in second_run()
     assert second_run() == "mine\n"
     assert list(tmp_path.iterdir()) == []
@@ -177,14 +178,14 @@ def test_json_has_one_form() -> None:
 def test_what_a_killed_writer_left_is_replaced_and_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     (tmp_path / ".a.txt.tmp").write_text("half of a", encoding="utf-8")
-    together.atomic_write(path, "whole")
+    files.atomic_write(path, "whole")
     assert path.read_text(encoding="utf-8") == "whole"
     assert list(tmp_path.iterdir()) == [path]
     victim = tmp_path / "victim"
     victim.write_text("untouched", encoding="utf-8")
     (tmp_path / ".a.txt.tmp").symlink_to(victim)
     with pytest.raises(OutputError, match=r"a\.txt: cannot be written"):
-        together.atomic_write(path, "new")
+        files.atomic_write(path, "new")
     assert (path.read_text(encoding="utf-8"), victim.read_text(encoding="utf-8")) == ("whole", "untouched")
 
 
@@ -194,10 +195,10 @@ def test_two_writers_of_a_file_do_not_mix(tmp_path: Path) -> None:
     def parts() -> Iterator[bytes]:
         yield b"first "
         with pytest.raises(OutputError, match=r"another run is writing it \(lock .*\.a\.txt\.tmp\)"):
-            together.atomic_write(path, "second")
+            files.atomic_write(path, "second")
         yield b"still first"
 
-    together.atomic_write(path, parts())
+    files.atomic_write(path, parts())
     assert path.read_bytes() == b"first still first"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -208,27 +209,27 @@ def test_a_file_system_without_locks_is_written_to(tmp_path: Path, monkeypatch: 
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
-    with claims.exclusive(path):
-        together.atomic_write(path, "written")
+    monkeypatch.setattr(outputs.fcntl, "flock", no_locks)
+    with outputs.exclusive(path):
+        files.atomic_write(path, "written")
 
     def parts() -> Iterator[bytes]:
         yield b"first"
-        together.atomic_write(path, "second")
+        files.atomic_write(path, "second")
 
     # The first finds its file gone, and says so in place of giving another's half its name.
     with pytest.raises(OutputError, match="another run is writing it"):
-        together.atomic_write(path, parts())
+        files.atomic_write(path, parts())
     assert path.read_text(encoding="utf-8") == "second"
 
 
 def test_a_folder_is_tried_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = tmp_path.stat().st_mtime_ns
-    output.check_output(tmp_path / "a.txt")
+    outputs.check_output(tmp_path / "a.txt")
     assert tmp_path.stat().st_mtime_ns == before
     # Where files without names are not known.
-    monkeypatch.delattr(output.os, "O_TMPFILE")
-    output.check_output(tmp_path / "a.txt")
+    monkeypatch.setattr(tempfile, "_O_TMPFILE_WORKS", False)
+    outputs.check_output(tmp_path / "a.txt")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OutputError, match="cannot write in /proc"):
-        output.check_output(Path("/proc/a.csv"))
+        outputs.check_output(Path("/proc/a.csv"))

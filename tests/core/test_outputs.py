@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core import inputs
-from policyfactory.core.claims import exclusive, refuse_earlier
 from policyfactory.core.errors import OutputError, UsageError
+from policyfactory.core.files import atomic_write, together
 from policyfactory.core.journal import Journal
-from policyfactory.core.output import check_file, check_output
-from policyfactory.core.together import atomic_write, complete, record_path, together
+from policyfactory.core.outputs import check_file, check_output, exclusive, refuse_earlier
 
 
 def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:
@@ -52,7 +51,7 @@ def test_standard_output_is_gone_on_with(tmp_path: Path, name: str) -> None:
     (tmp_path / "link").symlink_to("/dev/stdout")
     program = (
         "import sys; from pathlib import Path\n"
-        "from policyfactory.core.together import atomic_write\n"
+        "from policyfactory.core.files import atomic_write\n"
         "print('before', flush=True); atomic_write(Path(sys.argv[1]), 'written\\n'); print('after')\n"
     )
     with (tmp_path / "out").open("wb") as out:
@@ -186,40 +185,6 @@ def test_no_partial_file_is_opened_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"), exclusive(tmp_path / "o"):
         pass
     assert victim.read_bytes() == before
-
-
-def test_a_record_that_is_not_our_own_or_not_whole_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("old")
-    (tmp_path / ".a.tmp").write_text("new")
-    forged = record_path(tmp_path)
-    good = _record()
-    forged.write_bytes(good[:-10])
-    complete(tmp_path)
-    assert (tmp_path / "a").read_text() == "old"
-    forged.write_bytes(good)
-    forged.chmod(0o666)
-    complete(tmp_path)
-    assert (tmp_path / "a").read_text() == "old"
-    # Another content than it names.
-    forged.chmod(0o600)
-    (tmp_path / ".a.tmp").write_text("other")
-    complete(tmp_path)
-    assert (tmp_path / "a").read_text() == "old"
-    forged.write_bytes(good)
-    forged.chmod(0o600)
-    (tmp_path / ".a.tmp").write_text("new")
-    complete(tmp_path)
-    assert (tmp_path / "a").read_text() == "new"
-
-
-def _record() -> bytes:
-    """Return the record that puts ``new`` in place of a."""
-    import hashlib
-    import json
-
-    digest = hashlib.sha256(b"new").hexdigest()
-    body = json.dumps({"mark": "policyfactory commit 1", "replace": [[".a.tmp", "a", digest]], "remove": []}).encode()
-    return body + b"\n" + hashlib.sha256(body).hexdigest().encode() + b"\n"
 
 
 def test_what_is_read_is_not_written_whatever_its_name(tmp_path: Path) -> None:

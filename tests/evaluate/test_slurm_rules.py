@@ -11,8 +11,8 @@ import pytest
 from daily_log import daily
 
 import policyfactory as pf
-from policyfactory.core.artefact import sha256_bytes
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.progress import WorkCounter
 from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.evaluate.resume import description

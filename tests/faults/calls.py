@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core import whole_folder
 from policyfactory.core.errors import PolicyfactoryError
 
 __all__ = ["FAULTS", "content", "every_fault", "hidden"]
@@ -43,7 +42,6 @@ class _Faults:
     def install(self) -> None:
         for name in CALLS:
             setattr(os, name, self.around(getattr(os, name)))
-        whole_folder._exchange = self.around(whole_folder._exchange)  # type: ignore[assignment]
 
 
 def _in_child(action: Callable[[], None], at: int, fault: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""A partial file that was cut off or changed: found by its checksums, done again, told; the same bytes at the end."""
+"""A partial file that was cut off is gone on with, one that was changed is named; the same bytes at the end."""
 
 from __future__ import annotations
 
@@ -29,34 +29,20 @@ def record(data: bytes, number: int) -> int:
     return at
 
 
-# What is done to the file, and whether it is a record that is lost (else nothing but a torn end, or a whole file).
-DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+# What a kill or a power loss leaves: a torn end.
+TORN: dict[str, Callable[[bytes], bytes]] = {
+    "cut off in the head": lambda data: data[: record(data, 1) // 2],
     "cut off in a checksum": lambda data: data[: record(data, 3) + 7],
-    "cut off behind a checksum": lambda data: data[: record(data, 3) + 17],
     "cut off in a result": lambda data: data[: record(data, 3) + 40],
     "cut off before a line's end": lambda data: data[: record(data, 3) - 1],
-    "a bit of a checksum": lambda data: flipped(data, record(data, 2) + 3),
-    "a bit of a number": lambda data: flipped(data, record(data, 2) + 17),
-    "a bit of a result": lambda data: flipped(data, record(data, 2) + 40),
-    "a line's end": lambda data: flipped(data, record(data, 2) - 1),
-    "a line's end in a result": lambda data: data[: record(data, 2) + 40] + b"\n" + data[record(data, 2) + 41 :],
-    "a block of zeros": lambda data: data[: record(data, 2) + 5] + bytes(64) + data[record(data, 2) + 69 :],
-    "something behind the end": lambda data: data + b"\0" * 100,
-    "another record's number": lambda data: re.sub(
-        rb" (\d+) ", lambda result: b" %d9 " % int(result[1]), data, count=0
-    ),
+    "zeros behind the end": lambda data: data + b"\0" * 100,
 }
-# Every byte of it: tests/core/test_journal.py.
-HEADS: dict[str, Callable[[bytes], bytes]] = {
-    "half a head": lambda data: data[: record(data, 1) // 2],
-    "a bit of the head's mark": lambda data: flipped(data, 0),
-    "a bit of the head's layout": lambda data: flipped(data, data.index(b"{")),
-    "a bit of the head's run": lambda data: flipped(data, data.index(b"method") + 9),
-    "the head's end": lambda data: flipped(data, record(data, 1) - 1),
-}
-# Nobody's: no mark, no checksum and no piece is right.
-STRANGERS: dict[str, Callable[[bytes], bytes]] = {
-    "another's file": lambda _: b"notes\n" * 9,
+# What nothing of that leaves, and the words for it.
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "a bit of a result": (lambda data: flipped(data, record(data, 2) + 40), r":3: is damaged; remove the file"),
+    "a line's end": (lambda data: flipped(data, record(data, 2) - 1), r":2: is damaged; remove the file"),
+    "a bit of the head": (lambda data: flipped(data, data.index(b"method") + 9), "or its first line is damaged"),
+    "another's file": (lambda _: b"notes\n" * 9, "is not a journal of finished results"),
 }
 
 
@@ -99,43 +85,30 @@ def by_night(halfway: Halfway, name: str, often: tuple[str, ...]) -> None:
         pytest.skip("every kind of damage with evaluate: make nightly")
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_pieces_are_done_again_and_counted(halfway: Halfway, tmp_path: Path, name: str) -> None:
-    by_night(halfway, name, ("a bit of a result",))
-    data = DAMAGE[name](halfway.data)
-    assert data != halfway.data
-    halfway.put(tmp_path, data)
+@pytest.mark.parametrize("name", TORN)
+def test_a_torn_end_costs_the_piece_that_was_torn(halfway: Halfway, tmp_path: Path, name: str) -> None:
+    by_night(halfway, name, ("cut off in a result",))
+    halfway.put(tmp_path, TORN[name](halfway.data))
     run = halfway.nursery.start(tmp_path, *halfway.words).must_end()
-    assert results(tmp_path) == halfway.files
-    assert hidden(tmp_path) == []
-    assert re.search(r"[1-9][\d,]* damaged", run.stderr), run.stderr
-
-
-@pytest.mark.parametrize("name", HEADS)
-def test_a_damaged_first_line_costs_no_piece_that_is_there(halfway: Halfway, tmp_path: Path, name: str) -> None:
-    by_night(halfway, name, ("a bit of the head's run",))
-    data = HEADS[name](halfway.data)
-    assert data != halfway.data
-    halfway.put(tmp_path, data)
-    run = halfway.nursery.start(tmp_path, *halfway.words).must_end()
-    assert "evaluation.partial was damaged" in run.stderr or "t.csv.partial was damaged" in run.stderr, run.stderr
     kept = re.search(r"([\d,]+)(?: of [\d,]+)? (?:tuples|simulations) were finished by an earlier run", run.stderr)
-    # A line more than the pieces: the first; a torn last one counts for none.
-    there = halfway.data.count(b"\n") - 1 if len(data) == len(halfway.data) else 0
+    # A line more than the pieces: the first.
+    there = max(TORN[name](halfway.data).count(b"\n") - 1, 0)
     assert int(kept[1].replace(",", "") if kept else 0) == there, run.stderr
     assert results(tmp_path) == halfway.files
     assert hidden(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", STRANGERS)
-def test_a_file_that_does_not_say_whose_it_is_is_not_gone_on_with(halfway: Halfway, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", DAMAGE)
+def test_other_damage_is_named_and_the_file_left(halfway: Halfway, tmp_path: Path, name: str) -> None:
     by_night(halfway, name, ())
-    data = STRANGERS[name](halfway.data)
+    damage, words = DAMAGE[name]
+    data = damage(halfway.data)
     halfway.put(tmp_path, data)
     run = halfway.nursery.start(tmp_path, *halfway.words).must_end(1)
-    assert re.search(rf"{halfway.name}: .*(remove it|--overwrite)", run.stderr), run.stderr
+    assert re.search(f"{halfway.name}.*{words}", run.stderr), run.stderr
     assert (tmp_path / "out" / halfway.name).read_bytes() == data
-    halfway.nursery.start(tmp_path, *halfway.words, "--overwrite").must_end()
+    (tmp_path / "out" / halfway.name).unlink()
+    halfway.nursery.start(tmp_path, *halfway.words).must_end()
     assert results(tmp_path) == halfway.files
     assert hidden(tmp_path) == []
 

@@ -303,7 +303,7 @@ def _journal(path: Path) -> str:
     with Journal(path, {"seed": 1}, 3) as journal:
         whole = [number for number, _ in journal.records()]
         assert len(journal) == len(whole)
-        return f"{journal.head_damaged} {whole} {min(journal.damaged, 3)}"
+        return str(whole)
 
 
 def _journal_seed() -> bytes:

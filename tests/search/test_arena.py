@@ -15,8 +15,8 @@ from scipy import stats
 
 import policyfactory.search.ledger as ledgers
 from habits import users_with_habits
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, UsageError, WorkloadError
+from policyfactory.core.outputs import exclusive
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
 from policyfactory.search.arena import Arena, judge

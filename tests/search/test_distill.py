@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from naive.network import random_network
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import (
     EvaluationError,
     InputError,
@@ -20,6 +19,7 @@ from policyfactory.core.errors import (
     UsageError,
     WorkloadError,
 )
+from policyfactory.core.outputs import exclusive
 from policyfactory.environment.goals import goal_of
 from policyfactory.export.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network

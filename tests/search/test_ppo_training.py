@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import EvaluationError, ModelFileError, OutputError, UsageError
+from policyfactory.core.outputs import exclusive
 from policyfactory.core.progress import WorkCounter
 from policyfactory.policy.store import load_model
 from policyfactory.search.options import TrainOptions

@@ -10,16 +10,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.journal import Journal, partial_path
+from policyfactory.core.outputs import exclusive
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import write_scores
 from policyfactory.trials.generate import generate
 from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
-from support import run_of
 
 WORKLOAD = workload_of(300)
 OPTIONS = GenerateOptions(tuples=9, trials=500, state_size=4, queue_size=8, seed=5)
@@ -99,7 +98,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path, after
     assert partial_path(output).exists()
     assert not output.exists()
     written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
-    assert (written.resumed, written.done, written.damage) == (after, 9 - after, "")
+    assert (written.resumed, written.done) == (after, 9 - after)
     assert output.read_bytes() == expected
     assert not partial_path(output).exists()
 
@@ -125,71 +124,7 @@ def test_a_torn_last_record_is_dropped_and_done_again(tmp_path, cut, expected):
     partial = partial_path(output)
     partial.write_bytes(partial.read_bytes()[:-cut])
     written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damage) == (4, 5, "1 damaged ones are done again")
-    assert output.read_bytes() == expected
-
-
-def test_a_changed_record_is_dropped_and_done_again(tmp_path, expected):
-    output = tmp_path / "t.csv"
-    interrupt(output, 5)
-    partial = partial_path(output)
-    lines = partial.read_bytes().split(b"\n")
-    lines[2] = lines[2].replace(b"1", b"2", 1)
-    lines[4] = b"garbage"
-    partial.write_bytes(b"\n".join(lines))
-    written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damage) == (3, 6, "2 damaged ones are done again")
-    assert output.read_bytes() == expected
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        b"abc", b"", b"1,1,1,0.125,0.1,0", b"|".join([b"1,1,1,0.125,0.1,1"] * 8), b"|".join([b"1,1,1,word,0.1,0"] * 8),
-        b"|".join([b"1,1,1,nan,0.1,0"] * 8), b"|".join([b"1,1,inf,0.125,0.1,0"] * 8),
-        b"|".join([b"1,1,1,0.125,-1,0"] * 8), b"|".join([b"1,0,1,0.125,0.1,0"] * 8),
-        b"|".join([b"1,1,1,0.125,0.1"] * 8), b"|".join([b"1,1,1,0.125,0.1,0,0"] * 8),
-        b"|".join([b"1,1,1,0.125,0.1,0"] * 9), b"|".join([b"1,1,1,1_0,0.1,0"] * 8),
-        b"|".join([b"1,1,1, 0.125,0.1,0"] * 8), b"|".join([b"1,1,1,1.5,0.1,0"] * 8), b"\xff,1,1,1,1,0",
-    ],
-)  # fmt: skip
-def test_a_record_with_a_right_checksum_and_no_scores_is_done_again(tmp_path, expected, rows):
-    assert files._usable(0, b"|".join([b"1,1,1,0.125,0.1,0"] * 8), jobs=8)
-    output = tmp_path / "t.csv"
-    interrupt(output, 2)
-    partial = partial_path(output)
-    head = run_of(partial)
-    # Without the first record, which would count in place of one that cannot be used.
-    lines = partial.read_bytes().splitlines(keepends=True)
-    partial.write_bytes(lines[0] + lines[2])
-    with Journal(partial, head, OPTIONS.tuples) as journal:
-        journal.append(0, rows)
-    written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done, written.damage) == (1, 8, "1 damaged ones are done again")
-    assert output.read_bytes() == expected
-
-
-def test_a_changed_seed_in_the_first_line_brings_no_scores_of_the_other_seed(tmp_path):
-    other = dataclasses.replace(OPTIONS, seed=7)
-    write_scores(WORKLOAD, other, tmp_path / "right.csv")
-    output = tmp_path / "t.csv"
-    interrupt(output, 5)
-    partial = partial_path(output)
-    partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
-    written = write_scores(WORKLOAD, other, output)
-    assert (written.resumed, written.done) == (0, 9)
-    assert "was damaged and is written anew, 5 damaged ones are done again" in written.damage
-    assert output.read_bytes() == (tmp_path / "right.csv").read_bytes()
-
-
-def test_with_the_right_seed_a_damaged_first_line_costs_nothing(tmp_path, expected):
-    output = tmp_path / "t.csv"
-    interrupt(output, 5)
-    partial = partial_path(output)
-    partial.write_bytes(partial.read_bytes().replace(b'"seed": 5', b'"seed": 7', 1))
-    written = write_scores(WORKLOAD, OPTIONS, output)
-    assert (written.resumed, written.done) == (5, 4)
-    assert written.damage == f"the first line of {partial} was damaged and is written anew"
+    assert (written.resumed, written.done) == (4, 5)
     assert output.read_bytes() == expected
 
 
@@ -287,6 +222,20 @@ def test_what_is_no_partial_table_is_not_overwritten(tmp_path):
     assert (tmp_path / "t.csv.partial").read_text() == "my notes\n"
 
 
+def test_a_changed_record_is_named_with_its_line(tmp_path, expected):
+    output = tmp_path / "t.csv"
+    interrupt(output, 5)
+    partial = partial_path(output)
+    lines = partial.read_bytes().split(b"\n")
+    lines[2] = lines[2].replace(b"1", b"2", 1)
+    partial.write_bytes(b"\n".join(lines))
+    with pytest.raises(OutputError, match=r"t\.csv\.partial:3: is damaged; remove the file, .* or cut it off"):
+        write_scores(WORKLOAD, OPTIONS, output)
+    partial.write_bytes(b"\n".join(lines[:2]) + b"\n")  # head -n 2
+    assert write_scores(WORKLOAD, OPTIONS, output).resumed == 1
+    assert output.read_bytes() == expected
+
+
 def test_two_runs_on_one_output(tmp_path):
     with exclusive(tmp_path / "t.csv"), pytest.raises(OutputError, match="another run is writing it"):
         write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
@@ -312,7 +261,7 @@ def test_a_full_disk_keeps_what_is_there(tmp_path, monkeypatch, expected, jobs):
         write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
     monkeypatch.setattr(Journal, "append", append)
     written = write_scores(WORKLOAD, OPTIONS, output, workers=jobs)
-    assert (written.resumed, written.damage) == (3, "1 damaged ones are done again")
+    assert written.resumed == 3
     assert output.read_bytes() == expected
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, job, sacct_text
-from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
+from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.accounting.detect import FORMATS, detect, find_format
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.limits import ImportRules

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from naive.serving import Server, serving
-from policyfactory.core.claims import exclusive
 from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.journal import partial_path
+from policyfactory.core.outputs import exclusive
 from policyfactory.workload.swf.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
 from policyfactory.workload.swf.download import Download, Patience, download
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import read_bytes
 from policyfactory.core.errors import ModelFileError
-from policyfactory.core.together import atomic_write
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes
 from policyfactory.core.version import __version__
 
 __all__ = ["CHECKPOINT_KIND", "CHECKPOINT_SCHEMA", "Checkpoint", "load_checkpoint", "save_checkpoint"]

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, SiteError
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.text import shortened
 from policyfactory.site.origin import Setting
 from policyfactory.site.slurm.report import is_report, joined_lines, reported_pairs

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from policyfactory.core.artefact import open_input
 from policyfactory.core.errors import InputError, TraceFormatError
-from policyfactory.core.inputs import note_input
+from policyfactory.core.inputs import note_input, open_input
 from policyfactory.workload.accounting.detect import HEAD
 from policyfactory.workload.swf.files import OTHER_PACKINGS
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from http.client import HTTPResponse
 from pathlib import Path
 
-from policyfactory.core.artefact import dump_json, read_bytes, sha256_file
-from policyfactory.core.claims import exclusive
+from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
+from policyfactory.core.files import atomic_write, sync_folder
+from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import partial_path
-from policyfactory.core.together import atomic_write
+from policyfactory.core.outputs import exclusive
 from policyfactory.core.version import __version__
-from policyfactory.core.writing import sync_folder
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.web import Limits, OutOfTimeError, PassingFaultError, check_address, open_address
 

@@ -19,10 +19,10 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.interruptible import interruptible
-from policyfactory.core.together import atomic_write
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.extra import EXTRA_FIELDS

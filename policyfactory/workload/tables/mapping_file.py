@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from policyfactory.core.artefact import read_bytes, sha256_bytes
 from policyfactory.core.errors import InputError
+from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.header import printable
 from policyfactory.workload.tables.mapping import (

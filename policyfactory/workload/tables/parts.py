@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from policyfactory.core.artefact import sha256_file
 from policyfactory.core.errors import InputError
+from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.packed import GZIP, PART, unpacked

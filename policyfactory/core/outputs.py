@@ -1,41 +1,45 @@
-"""Where results go: files are replaced whole, pipes and devices are written into.
+"""What an output may be, and that one run at a time writes it.
 
 The rules of every output of every command:
 
-- A file is written beside, as ``.NAME.tmp``, and takes its name when it is whole and on the disk. It keeps the mode of
-  the one that it replaces, and its owner where that is allowed.
-- Several files that are written inside `together` take their names together.
+- A file is written as ``.NAME.tmp`` and takes its name when it is whole and on the disk. It keeps the mode of the one
+  that it replaces, and its owner where that is allowed.
+- Several files that are written inside `together` are all whole before the first takes its name.
 - A link is followed, as by ``>`` in a shell: it stays, and what it points to is replaced. A link of another user in a
   folder that everybody writes (``/tmp``) is refused.
 - A pipe, a device, or an open file of the process (``/dev/stdout``) is written into and never replaced. Where more
   files lie beside an output, it is refused.
 - A file that the same command reads is no output (`policyfactory.core.inputs`).
+- One run at a time writes an output. Locks belong to the process and go with it, also after ``kill -9``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError
 
 __all__ = [
-    "check_directory",
-    "check_file",
-    "check_output",
-    "destination",
-    "file_of",
-    "is_stream",
-    "no_empty_folders",
-    "reason",
-    "reported",
-]
+    "check_directory", "check_file", "check_output", "destination", "exclusive", "file_of", "is_inode", "is_stream",
+    "locked", "no_empty_folders", "reason", "refuse_earlier", "reported", "try_lock",
+    "unlink",
+]  # fmt: skip
 
 _MOST_LINKS = 40
+
+_made: list[Path] = []
+
+
+# What can be written. -------------------------------------------------------------------------------------------------
 
 
 def destination(path: Path) -> Path | int:
@@ -107,9 +111,9 @@ def check_output(path: Path) -> Path:
         raise OutputError(f"{path}: the folder {shown} does not exist; create it first (mkdir -p {shown})")
     if where.exists() and not os.access(where, os.W_OK, effective_ids=True):
         raise OutputError(f"{path}: is read-only; make it writable (chmod u+w), or name another output")
-    # access() answers yes for root on a file system that is mounted read-only: try it.
+    # access() answers yes for root on a file system that is mounted read-only: try it, with a file that has no name.
     try:
-        _try_to_write(folder)
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OutputError(f"{path}: cannot write in {folder}: {error.strerror}; choose another folder") from None
     return path
@@ -126,21 +130,6 @@ def check_file(path: Path, beside: str) -> Path:
     if is_stream(path):
         raise OutputError(f"{path}: is a pipe or a device, and beside it goes {beside}; name a file")
     return check_output(path)
-
-
-def _try_to_write(folder: Path) -> None:
-    """Make a file without a name, of which nothing can be left, or one with a name where a file system has no such."""
-    if hasattr(os, "O_TMPFILE"):
-        try:
-            os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600))
-        except OSError as error:
-            if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}:
-                raise
-        else:
-            return
-    trial = folder / ".policyfactory-probe"
-    os.close(os.open(trial, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
-    trial.unlink(missing_ok=True)
 
 
 def check_directory(path: Path) -> Path:
@@ -178,9 +167,6 @@ def no_empty_folders() -> Iterator[None]:
                 folder.rmdir()
 
 
-_made: list[Path] = []
-
-
 def reason(error: OSError) -> str:
     """Return in words why the system refused."""
     words = {errno.ENOSPC: "no space left", errno.EDQUOT: "no space left (quota)", errno.EFBIG: "too large (ulimit -f)"}
@@ -200,3 +186,122 @@ def reported(path: Path, done: str, state: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"{path}: cannot be {done}: {reason(error)}; {state}") from None
+
+
+# One run at a time. ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def exclusive(*paths: Path | None) -> Iterator[None]:
+    """Hold the right to write these outputs (None: nothing); a second run on one of them is refused at once.
+
+    On file systems without locks a second run is not noticed. A pipe or a device is nobody's.
+
+    Raises
+    ------
+    OutputError
+        If another run holds one, or it cannot be written.
+    UsageError
+        If the command has read one, or reads one inside.
+    """
+    with contextlib.ExitStack() as held:
+        for path in paths:
+            if path is None:
+                continue
+            check_output(path)
+            held.enter_context(inputs.claimed(path))
+            where = file_of(path)
+            if where is not None:
+                lock = where.with_name(f".{where.name}.lock")
+                descriptor = locked(path, lock)
+                held.callback(os.close, descriptor)
+                held.callback(unlink, lock, os.fstat(descriptor).st_ino)
+        yield
+
+
+def refuse_earlier(*paths: Path | None, overwrite: bool) -> None:
+    """Refuse to replace what is there: the one rule of every command that writes (None: nothing is written).
+
+    A pipe or a device is no earlier result.
+
+    Raises
+    ------
+    OutputError
+        If one of the files exists and ``overwrite`` is not given.
+    UsageError
+        If the command reads one of the files.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        inputs.refuse_input(path)
+        if path.is_file() and not is_stream(path) and not overwrite:
+            raise OutputError(
+                f"{path}: exists; add --overwrite to replace it (in Python overwrite=True), or name another output"
+            )
+
+
+def locked(path: Path, lock: Path, *, anew: bool = False) -> int:
+    """Open the file ``lock``, made if there is none, and take its lock, which goes when the file is closed.
+
+    Parameters
+    ----------
+    path : Path
+        The output, for messages.
+    lock : Path
+        A link there is not followed.
+    anew : bool
+        Whether one that is there already is replaced: who wrote it was killed.
+
+    Raises
+    ------
+    OutputError
+        If another run has it, or it cannot be made.
+    """
+    with reported(path, f"written: {lock.name}", "check the permissions"):
+        while True:
+            there = os.path.lexists(lock)
+            flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if there else os.O_CREAT | os.O_EXCL)
+            try:
+                descriptor = os.open(lock, flags, 0o666)
+            except (FileExistsError, FileNotFoundError):
+                continue  # another process was quicker
+            if not try_lock(descriptor):
+                os.close(descriptor)
+                raise OutputError(
+                    f"{path}: another run is writing it (lock {lock}); wait for it, stop it, or name another output"
+                )
+            # Who had the lock may have removed or renamed the file since it was opened here.
+            if is_inode(lock, os.fstat(descriptor).st_ino):
+                if not (there and anew):
+                    return descriptor
+                lock.unlink()
+            os.close(descriptor)
+
+
+def try_lock(file: IO[bytes] | int) -> bool:
+    """Lock a file; say whether nobody else has it, or nobody can know."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # File systems of clusters are often mounted without locks.
+        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK}:
+            raise
+    return True
+
+
+def is_inode(path: Path, inode: int) -> bool:
+    """Say whether a name is that of a certain file."""
+    try:
+        return path.lstat().st_ino == inode
+    except OSError:
+        return False
+
+
+def unlink(path: Path, inode: int) -> None:
+    """Remove a file, if it still is that one and can be removed."""
+    with contextlib.suppress(OSError):
+        if is_inode(path, inode):
+            path.unlink()
