@@ -60,10 +60,7 @@ from policyfactory.engine.sliding import (
     upper_bound,
 )
 
-__all__ = [
-    "CANDIDATES", "JOB", "RANK", "WIDTH", "earliest_estimate", "easy", "easy_until", "enqueue", "new_queue",
-    "overdue_key", "place", "put_elsewhere", "put_overdue_first", "skip_too_wide",
-]  # fmt: skip
+__all__ = ["JOB", "RANK", "WIDTH", "easy", "easy_until", "new_queue", "overdue_key", "put_elsewhere"]
 
 # Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
 # where the jobs are that may be backfilled.
@@ -112,7 +109,7 @@ def easy_until(
     n = len(submit)
     while state[STARTED] < n and advance(jobs, state, heap):
         changed = complete(jobs, state, heap, running)
-        if put_overdue_first(jobs, state, queue, order):
+        if _put_overdue_first(jobs, state, queue, order):
             changed = True
         if changed:
             state[VALID] = 0
@@ -122,14 +119,13 @@ def easy_until(
                 continue
         else:
             while state[NEXT] < n and submit[state[NEXT]] == state[NOW]:
-                enqueue(jobs, state, queue, place(queue, order, key[state[NEXT]]))
+                _enqueue(jobs, state, queue, _place(queue, order, key[state[NEXT]]))
         if state[FREE] >= state[SMALLEST]:
             _schedule(jobs, state, heap, running, queue, order)
 
 
 @inlined
-def place(queue: Int64Array, order: Order, key: int) -> int:
-    """Return the column before which a job that is submitted now has its place."""
+def _place(queue: Int64Array, order: Order, key: int) -> int:
     # Jobs come in submit order, so ties need no comparison: behind its equals, or before them.
     return lower_bound(queue, key) if order.last_first else upper_bound(queue, key)
 
@@ -143,7 +139,7 @@ def _put(queue: Int64Array, at: int, key: int, processors: int, job: int) -> Non
 
 
 @inlined
-def enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, at: int) -> None:
+def _enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, at: int) -> None:
     """Put the next job to be submitted before column ``at``."""
     job = state[NEXT]
     if at == queue[BOUNDS, LOW]:
@@ -155,7 +151,7 @@ def enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, at: int) -> None:
 
 
 @inlined
-def put_overdue_first(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order) -> bool:
+def _put_overdue_first(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order) -> bool:
     """Move the waiting jobs that became overdue to the front, behind the earlier ones; say whether there was one."""
     moved = False
     while state[OVERDUE] < state[NEXT] and state[NOW] - jobs.submit[state[OVERDUE]] > order.threshold:
@@ -203,17 +199,17 @@ def _submit_alone(
     needed = jobs.processors[job]
     if is_empty(queue):
         if needed > state[FREE]:
-            enqueue(jobs, state, queue, queue[BOUNDS, LOW])
+            _enqueue(jobs, state, queue, queue[BOUNDS, LOW])
         else:
             start_job(jobs, state, heap, running, job)
             state[NEXT] = job + 1
         return True
-    at = place(queue, order, jobs.key[job])
+    at = _place(queue, order, jobs.key[job])
     needs_pass = at == queue[BOUNDS, LOW] or state[VALID] == ONCE
-    if state[VALID] and earliest_estimate(running) < state[NOW]:
+    if state[VALID] and _earliest_estimate(running) < state[NOW]:
         needs_pass = True
     if needs_pass or needed > state[FREE] or not order.backfill:
-        enqueue(jobs, state, queue, at)
+        _enqueue(jobs, state, queue, at)
         return not needs_pass
     if not state[VALID]:
         # No other waiting job fits, or the last pass would have made the reservation.
@@ -222,13 +218,12 @@ def _submit_alone(
         backfill(jobs, state, heap, running, job)
         state[NEXT] = job + 1
     else:
-        enqueue(jobs, state, queue, at)
+        _enqueue(jobs, state, queue, at)
     return True
 
 
 @inlined
-def earliest_estimate(running: Int64Array) -> int:
-    """Return the earliest predicted end of the running jobs, of which there must be one."""
+def _earliest_estimate(running: Int64Array) -> int:
     return int(running[PREDICTED, running[BOUNDS, LOW]])
 
 
@@ -248,7 +243,7 @@ def _schedule(
         return
     if not order.backfill or state[FREE] < state[SMALLEST]:
         return
-    if earliest_estimate(running) < state[NOW]:
+    if _earliest_estimate(running) < state[NOW]:
         state[VALID] = 0
     if order.own_order:
         _scan_by_key(jobs, state, heap, running, queue)
@@ -264,7 +259,7 @@ def _scan(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, 
     at += 1
     while True:
         free, high = state[FREE], queue[BOUNDS, HIGH]
-        at, smallest = skip_too_wide(queue, at, free, smallest)
+        at, smallest = _skip_too_wide(queue, at, free, smallest)
         if at >= high:
             # All were seen: the bound is exact now.
             state[SMALLEST] = smallest
@@ -282,7 +277,7 @@ def _scan(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, 
 
 
 @inlined
-def skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tuple[int, int]:
+def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tuple[int, int]:
     """Go on from column ``at`` to the first job that fits; return its column and the smallest job passed so far."""
     # Unsigned for speed, as in the shifts of `policyfactory.engine.sliding`: most of a long queue's time is spent here.
     column, high = np.uint64(at), np.uint64(queue[BOUNDS, HIGH])
@@ -319,7 +314,7 @@ def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64
     smallest = queue[WIDTH, at]
     at += 1
     while True:
-        at, smallest = skip_too_wide(queue, at, state[FREE], smallest)
+        at, smallest = _skip_too_wide(queue, at, state[FREE], smallest)
         if at >= queue[BOUNDS, HIGH]:
             # All were seen: the bound is exact now.
             state[SMALLEST] = smallest

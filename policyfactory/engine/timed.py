@@ -33,7 +33,7 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["OWN", "QUEUE", "easy_timed", "goes_before", "timed_until"]
+__all__ = ["easy_timed", "timed_until"]
 
 # Rows of the scores: of the queue's policy, of the order for backfilling.
 QUEUE, OWN = 0, 1
@@ -127,13 +127,13 @@ def _best_candidate(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: 
         job = waiting[at]
         if jobs.processors[job] > state[FREE] or jobs.start[job] >= 0:
             continue
-        if may_backfill(jobs, state, job) and (best == 0 or goes_before(state, scores, order, at, best)):
+        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, order, at, best)):
             best = at
     return best
 
 
 @inlined
-def goes_before(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
+def _goes_before(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
     """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
     own = QUEUE if order.same_formula else OWN
     if order.own_order and scores[own, at] != scores[own, other]:

@@ -20,8 +20,6 @@ from policyfactory.simulate.asked import asked_of
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
-    from policyfactory.simulate.demand import Demanded
-    from policyfactory.simulate.machine import Machine
     from policyfactory.simulate.rules import Rules
     from policyfactory.workload.jobs import Workload
 
@@ -48,8 +46,6 @@ class Prepared:
         The rules.
     predictions : float64 array (5, n) or None
         e, s, e90, user_waiting and user_running, if they are known; see `policyfactory.simulate.predicted`.
-    demanded : Demanded or None
-        What the jobs ask of a machine with more than processors; None: processors are all that counts.
     """
 
     workload: Workload
@@ -58,7 +54,6 @@ class Prepared:
     estimate: Int64Array
     rules: Rules
     predictions: FloatArray | None = None
-    demanded: Demanded | None = None
 
     def __len__(self) -> int:
         return len(self.run_time)
@@ -167,7 +162,6 @@ def prepare(
     rules: Rules,
     prediction: Int64Array | None = None,
     tie_rank: Int64Array | None = None,
-    machine: Machine | None = None,
 ) -> Prepared:
     """Return ``workload`` as the engine takes it.
 
@@ -177,22 +171,20 @@ def prepare(
         The jobs and the machine.
     rules : Rules
         The rules.
-    prediction, tie_rank, machine
+    prediction, tie_rank
         As for `policyfactory.simulate.simulate.simulate`.
 
     Raises
     ------
     UsageError
-        If there is a ``tie_rank`` and the rules are not those of ocst, they do not go with a ``machine``, or are those
-        of Slurm, which has jobs in another form.
+        If there is a ``tie_rank`` and the rules are not those of ocst, or are those of Slurm, which has jobs in another
+        form.
     EvaluationError
-        If a prediction or rank is missing or malformed, times leave the clock's range, ocst refuses the jobs, or the
-        machine does.
+        If a prediction or rank is missing or malformed, times leave the clock's range, or ocst refuses the jobs.
     """
     if rules.backfill == "slurm":
         raise UsageError(
-            "backfill slurm is for simulate, evaluate, learn, tune and export, without a machine; choose easy, "
-            "conservative or none here"
+            "backfill slurm is for simulate, evaluate, learn, tune and export; choose easy, conservative or none here"
         )
     if tie_rank is not None:
         if rules.compatibility != "ocst":
@@ -216,14 +208,7 @@ def prepare(
     _check_clock(ordered, run_time, estimate)
     if rules.compatibility == "ocst":
         _check_ocst(ordered, run_time, estimate)
-    if machine is None:
-        return Prepared(ordered, rank, run_time, estimate, rules)
-    from policyfactory.simulate.demand import check_rules, demand_of
-
-    check_rules(rules)
-    demanded = demand_of(ordered, machine, rank)
-    ordered = dataclasses.replace(ordered, machine=demanded.all_processors)
-    return Prepared(ordered, rank, run_time, estimate, rules, demanded=demanded)
+    return Prepared(ordered, rank, run_time, estimate, rules)
 
 
 def _checked(workload: Workload, column: Int64Array, name: str, what: str) -> Int64Array:

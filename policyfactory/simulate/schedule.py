@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import EvaluationError
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.present import facts_html, facts_text
 from policyfactory.core.text import number_text
@@ -21,8 +20,6 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from policyfactory.simulate.demand import Held
 
 __all__ = ["Carried", "Schedule"]
 
@@ -64,8 +61,6 @@ class Schedule:
         The rules it ran under, with the threshold that held (the policy's own where the rules had none).
     carried : Carried or None
         What was still running of a lead-in.
-    held : Held or None
-        What each job held of a machine with more than processors.
     left_out : str
         Which jobs of the log the workload has no more, since their partition is not one of the site; empty if none.
     """
@@ -77,7 +72,6 @@ class Schedule:
     policy_name: str
     rules: Rules
     carried: Carried | None = dataclasses.field(default=None, kw_only=True)
-    held: Held | None = dataclasses.field(default=None, kw_only=True)
     left_out: str = dataclasses.field(default="", kw_only=True)
 
     def __len__(self) -> int:
@@ -114,24 +108,7 @@ class Schedule:
             backfilled=self.backfilled[rows],
             workload=self.workload.select(rows, rebase=True),
             carried=Carried(np.maximum(start[runs_on], 0), end[runs_on], processors),
-            held=None if self.held is None else self.held.select(rows),
         )
-
-    def utilisation_of_each(self) -> dict[str, float]:
-        """Return the share of each resource that the jobs held over the makespan, in %.
-
-        Of whole nodes all that they have counts, also what the job did not ask for; what is left of a lead-in
-        does not.
-
-        Raises
-        ------
-        EvaluationError
-            If the schedule has no job, or processors are all that the machine has.
-        """
-        if self.held is None or not len(self):
-            what = "no job" if not len(self) else "processors only; simulate with a machine: simulate(..., machine=...)"
-            raise EvaluationError(f"{self.workload.name}: the schedule has {what}")
-        return self.held.utilisation(self.end - self.start, int(self.end.max() - self.workload.submit.min()))
 
     def frame(self) -> pd.DataFrame:
         """Return one row a job: the workload's columns, start and end in seconds, wait, slowdown, backfilled."""

@@ -23,10 +23,8 @@ from policyfactory.engine.timed import easy_timed
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.predictor import Predictor
-from policyfactory.simulate.machine import Machine
 from policyfactory.simulate.predicted import reads_predictions, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.resources import run_on
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.unscored import unscored
@@ -42,7 +40,6 @@ def simulate(
     prediction: NDArray[np.int64] | None = None,
     tie_rank: NDArray[np.int64] | None = None,
     predictor: Predictor | None = None,
-    machine: Machine | None = None,
     **options: Unpack[RuleOptions],
 ) -> Schedule:
     """Return the schedule of ``workload`` under ``policy`` and ``rules``.
@@ -63,9 +60,6 @@ def simulate(
     predictor : Predictor, optional
         What predicts the jobs for a policy that reads e, s, e90, user_waiting or user_running, in the closed loop: from
         what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on.
-    machine : Machine, optional
-        What there is besides processors: memory, GPUs, licences, as a pool or on nodes. Jobs ask for it by
-        ``workload.requests``. Its processors take the place of the workload's. Backfilling is then not Slurm's.
     **options
         The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``. With
         ``site="site.toml"`` Slurm's own rules hold on that site; with ``backfill="slurm"`` alone on the one that is
@@ -75,13 +69,13 @@ def simulate(
     ------
     UsageError
         If there is no such policy or rule, ``workload`` is neither jobs nor a path, there is a ``tie_rank`` and the
-        rules are not those of ocst, or rules or policy do not go with a ``machine`` or under Slurm's rules.
+        rules are not those of ocst, or the policy does not go under Slurm's rules.
     SiteError, InputError
         If a site file cannot be used.
     EvaluationError
-        If a job asks for more than the ``machine`` has or does not say for how much, a prediction or rank is missing or
-        malformed, the policy needs a date that the workload does not have, the rules of ocst are asked for and a job
-        runs longer than it was believed to, a job never starts on the site, or the policy gives no job a score.
+        If a prediction or rank is missing or malformed, the policy needs a date that the workload does not have, the
+        rules of ocst are asked for and a job runs longer than it was believed to, a job never starts on the site, or
+        the policy gives no job a score.
 
     Warns
     -----
@@ -95,7 +89,7 @@ def simulate(
         workload = read(workload)
     if policy.function is not None and (words := unscored(workload, policy)):
         warnings.warn(words, stacklevel=2)
-    return simulated(workload, policy, rules, prediction, tie_rank, predictor, machine)
+    return simulated(workload, policy, rules, prediction, tie_rank, predictor)
 
 
 def simulated(
@@ -105,15 +99,12 @@ def simulated(
     prediction: NDArray[np.int64] | None = None,
     tie_rank: NDArray[np.int64] | None = None,
     predictor: Predictor | None = None,
-    machine: Machine | None = None,
 ) -> Schedule:
     """Return what `simulate` does, for who has looked at the scores before; its parameters and errors."""
-    if rules.backfill == "slurm" and machine is None and tie_rank is None:
+    if rules.backfill == "slurm" and tie_rank is None:
         from policyfactory.simulate.on_site import simulate_slurm
 
         return simulate_slurm(workload, policy, rules, predictor)
-    if machine is not None:
-        return _simulate_on(workload, policy, prepare(workload, rules, prediction, tie_rank, machine))
     if rules.compatibility == "sc17":
         from policyfactory.simulate.sc17 import simulate_sc17
 
@@ -127,17 +118,6 @@ def simulated(
     with np.errstate(all="ignore"):
         start, backfilled = run_prepared(prepared, policy, predictor)
     return _schedule(workload, policy, prepared, start, backfilled)
-
-
-def _simulate_on(workload: Workload, policy: Policy, prepared: Prepared) -> Schedule:
-    """Return the schedule on a machine of several resources."""
-    with np.errstate(all="ignore"):
-        start, backfilled, placed = run_on(prepared, policy)
-    held = None if prepared.demanded is None else prepared.demanded.held(placed)
-    if held is not None and prepared.rank is not None:
-        held = held.select(np.argsort(prepared.rank))
-    workload = dataclasses.replace(workload, machine=prepared.workload.machine)
-    return dataclasses.replace(_schedule(workload, policy, prepared, start, backfilled), held=held)
 
 
 def _schedule(
@@ -168,8 +148,6 @@ def run_prepared(
     int64 array (n,), bool array (n,)
         In ticks and in the order of ``prepared``: `policyfactory.simulate.prepare.Prepared.in_rows` gives the log's.
     """
-    if prepared.demanded is not None:
-        return run_on(prepared, policy)[:2]
     if reads_predictions(prepared, policy):
         foreseen = run_predicted(prepared, policy, predictor)
         return foreseen.start, foreseen.backfilled
