@@ -186,9 +186,8 @@ def prepare(
         raise UsageError(
             "backfill slurm is for simulate, evaluate, learn, tune and export; choose easy, conservative or none here"
         )
+    rules.check_given(prediction=prediction, tie_rank=tie_rank)
     if tie_rank is not None:
-        if rules.compatibility != "ocst":
-            raise UsageError(f"a tie_rank is for compatibility ocst; with {rules.compatibility} leave it out")
         tie_rank = _checked(workload, tie_rank, "tie_rank", "rank")
     if prediction is not None:
         prediction = _checked(workload, prediction, "prediction", "number of ticks")

@@ -24,6 +24,13 @@ Compatibility = Literal["none", "ocst", "sc17", "rlscheduler"]
 # Whose scheduler each of these modes is; they have few rules to choose from.
 _PROGRAMS = {"sc17": "SC'17", "rlscheduler": "RLScheduler"}
 
+# The arguments of `policyfactory.simulate.simulate.simulate` besides the rules: under which of them each is read.
+_READ_UNDER = {
+    "prediction": ("compatibility none", "compatibility ocst"),
+    "tie_rank": ("compatibility ocst",),
+    "predictor": ("compatibility none", "backfill slurm"),
+}
+
 # Compared by identity, since every value can be given.
 _NOT_GIVEN = float("nan")
 
@@ -98,6 +105,19 @@ class Rules:
             object.__setattr__(self, "ties", "lifo")
         if self.compatibility in _PROGRAMS:
             self._check_program(_PROGRAMS[self.compatibility])
+
+    def check_given(self, **given: object) -> None:
+        """Refuse arguments of a simulation, by name, that nothing reads under these rules.
+
+        Raises
+        ------
+        UsageError
+            If one is given (not None) that is for other rules.
+        """
+        own = "backfill slurm" if self.backfill == "slurm" else f"compatibility {self.compatibility}"
+        for name, value in given.items():
+            if value is not None and own not in _READ_UNDER[name]:
+                raise UsageError(f"a {name} is for {' or '.join(_READ_UNDER[name])}; with {own} leave it out")
 
     def _check_slurm(self) -> None:
         refused = (

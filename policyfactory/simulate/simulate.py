@@ -53,13 +53,14 @@ def simulate(
     rules : Rules, optional
         Default: EASY backfilling, decisions by requested time, no threshold but the policy's.
     prediction : int64 array (n,), ticks, optional
-        Predicted run times for ``decide_by="prediction"``, at least 0.
+        Predicted run times for ``decide_by="prediction"``, at least 0. Only with compatibility "none" and "ocst".
     tie_rank : int64 array (n,), optional
         Only with compatibility "ocst": of jobs that are submitted at one instant the one with the least rank counts as
         the last. Default: the one with the largest job id.
     predictor : Predictor, optional
         What predicts the jobs for a policy that reads e, s, e90, user_waiting or user_running, in the closed loop: from
-        what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on.
+        what has ended, runs or waits in this schedule. By default one that learns as simulated time goes on. Only with
+        compatibility "none".
     **options
         The fields of `Rules`, in place of those of ``rules``: ``threshold="20h"``, ``backfill="conservative"``. With
         ``site="site.toml"`` Slurm's own rules hold on that site; with ``backfill="slurm"`` alone on the one that is
@@ -68,8 +69,8 @@ def simulate(
     Raises
     ------
     UsageError
-        If there is no such policy or rule, ``workload`` is neither jobs nor a path, there is a ``tie_rank`` and the
-        rules are not those of ocst, or the policy does not go under Slurm's rules.
+        If there is no such policy or rule, ``workload`` is neither jobs nor a path, an argument is given that is for
+        other rules, or the policy does not go under these.
     SiteError, InputError
         If a site file cannot be used.
     EvaluationError
@@ -101,27 +102,27 @@ def simulated(
     predictor: Predictor | None = None,
 ) -> Schedule:
     """Return what `simulate` does, for who has looked at the scores before; its parameters and errors."""
-    if rules.backfill == "slurm" and tie_rank is None:
-        from policyfactory.simulate.on_site import simulate_slurm
+    rules.check_given(prediction=prediction, tie_rank=tie_rank, predictor=predictor)
+    match (rules.backfill, rules.compatibility):
+        case "slurm", _:
+            from policyfactory.simulate.on_site import simulate_slurm
 
-        return simulate_slurm(workload, policy, rules, predictor)
-    if rules.compatibility == "sc17":
-        from policyfactory.simulate.sc17 import simulate_sc17
+            return simulate_slurm(workload, policy, rules, predictor)
+        case _, "sc17":
+            from policyfactory.simulate.sc17 import simulate_sc17
 
-        return simulate_sc17(workload, policy, rules)
-    if rules.compatibility == "rlscheduler":
-        from policyfactory.simulate.rlscheduler import simulate_rlscheduler
+            return simulate_sc17(workload, policy, rules)
+        case _, "rlscheduler":
+            from policyfactory.simulate.rlscheduler import simulate_rlscheduler
 
-        return simulate_rlscheduler(workload, policy, rules)
-    prepared = prepare(workload, rules, prediction, tie_rank)
-    # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
-    with np.errstate(all="ignore"):
-        start, backfilled = run_prepared(prepared, policy, predictor)
-    return _schedule(workload, policy, prepared, start, backfilled)
+            return simulate_rlscheduler(workload, policy, rules)
+        case _:
+            prepared = prepare(workload, rules, prediction, tie_rank)
+            return _schedule(workload, prepared, policy, *run_prepared(prepared, policy, predictor))
 
 
 def _schedule(
-    workload: Workload, policy: Policy, prepared: Prepared, start: NDArray[np.int64], backfilled: NDArray[np.bool_]
+    workload: Workload, prepared: Prepared, policy: Policy, start: NDArray[np.int64], backfilled: NDArray[np.bool_]
 ) -> Schedule:
     rules, end = prepared.rules, prepared.in_rows(start + prepared.run_time)
     if math.isinf(rules.threshold) and not math.isinf(policy.threshold):
@@ -129,6 +130,8 @@ def _schedule(
     return Schedule(prepared.in_rows(start), end, prepared.in_rows(backfilled), workload, policy.name, rules)
 
 
+# Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+@np.errstate(all="ignore")
 def run_prepared(
     prepared: Prepared, policy: Policy, predictor: Predictor | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

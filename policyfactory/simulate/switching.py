@@ -271,11 +271,12 @@ def simulate_periods(
     Raises
     ------
     UsageError
-        If the edges do not rise, or a policy reads predictions.
+        If the edges do not rise, a policy reads predictions, or an argument is given that is for other rules.
     EvaluationError
         As `policyfactory.simulate.simulate.simulate`.
     """
     rules = rules or Rules()
+    rules.check_given(prediction=prediction, tie_rank=tie_rank)
     ticks = np.asarray(edges, dtype=np.int64)
     if ticks.ndim != 1 or not ticks.size or (np.diff(ticks) < 0).any():
         raise UsageError(f"the edges of the periods must rise: {ticks}")

@@ -59,5 +59,7 @@ def run_contender(
     """
     own = case.rules or rules
     if isinstance(contender, Policy):
-        return simulated(workload, contender, own, case.prediction)
+        # A log may have predictions, and one of its experiments decide by something else.
+        prediction = case.prediction if own.decide_by == "prediction" else None
+        return simulated(workload, contender, own, prediction)
     return contender.run(workload, own, seed=case.seed, number=case.number, scratch=scratch)

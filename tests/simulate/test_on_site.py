@@ -22,6 +22,7 @@ from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, Scale
 from policyfactory.simulate.on_site import simulate_timetable
+from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.site_factors import SiteFactors
@@ -294,7 +295,7 @@ def test_a_site_belongs_to_the_rules_of_slurm() -> None:
 def test_what_slurm_has_no_part_in_is_refused() -> None:
     rules = Rules(backfill="slurm", site=POOL)
     with pytest.raises(UsageError, match="backfill slurm is for simulate, evaluate, learn"):
-        simulate(work(QUEUE), SAF, rules, tie_rank=np.zeros(4, dtype=np.int64))
+        prepare(work(QUEUE), rules)
     with pytest.raises(UsageError, match="not under backfill slurm"):
         SwitchingSimulation(work(QUEUE), [SAF], rules)
     with pytest.raises(EvaluationError, match="Slurm's clock counts seconds"):

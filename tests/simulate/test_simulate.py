@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.predict.predictor import Predictor
 from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulate.switching import simulate_periods
 from policyfactory.workload.jobs import Workload
 
 
@@ -220,6 +223,31 @@ def test_no_jobs() -> None:
 def test_rules_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Rules(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "rules"),
+    [
+        ({"prediction": np.ones(2, dtype=np.int64)}, {"compatibility": "sc17"}),
+        ({"prediction": np.ones(2, dtype=np.int64)}, {"compatibility": "rlscheduler"}),
+        ({"prediction": np.ones(2, dtype=np.int64)}, {"backfill": "slurm"}),
+        ({"tie_rank": np.arange(2)}, {"compatibility": "none"}),
+        ({"tie_rank": np.arange(2)}, {"compatibility": "sc17"}),
+        ({"tie_rank": np.arange(2)}, {"compatibility": "rlscheduler"}),
+        ({"tie_rank": np.arange(2)}, {"backfill": "slurm"}),
+        ({"predictor": Predictor()}, {"compatibility": "sc17"}),
+        ({"predictor": Predictor()}, {"compatibility": "rlscheduler"}),
+        ({"predictor": Predictor()}, {"compatibility": "ocst"}),
+    ],
+)
+def test_an_argument_that_nothing_reads_is_refused(given: dict[str, Any], rules: dict[str, Any]) -> None:
+    jobs = workload(1, (0, 1, 1, 1), (0, 1, 1, 1))
+    (name,), (own,) = given, rules.items()
+    with pytest.raises(UsageError, match=f"a {name} is for .*; with {own[0]} {own[1]} leave it out"):
+        simulate(jobs, "FCFS", **given, **rules)
+    if name != "predictor":
+        with pytest.raises(UsageError, match=f"a {name} is for .*; with {own[0]} {own[1]} leave it out"):
+            simulate_periods(jobs, [resolve("FCFS")], Rules(**rules), [0, 1], **given)
 
 
 def test_predictions_are_refused() -> None:
