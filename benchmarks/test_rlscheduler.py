@@ -22,7 +22,7 @@ import pytest
 from floors import record
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler

@@ -52,9 +52,9 @@ from policyfactory.search.result import Trained as Trained
 from policyfactory.search.run import train as train
 from policyfactory.simulate.cases import Case as Case
 from policyfactory.simulate.cases import case_of as case_of
+from policyfactory.simulate.explained import explain_network as explain_network
 from policyfactory.simulate.metrics import METRICS as METRICS
 from policyfactory.simulate.metrics import measure as measure
-from policyfactory.simulate.queued import explain_network as explain_network
 from policyfactory.simulate.rules import Rules as Rules
 from policyfactory.simulate.schedule import Schedule as Schedule
 from policyfactory.simulate.simulate import simulate as simulate

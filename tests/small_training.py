@@ -10,7 +10,7 @@ import numpy as np
 from policyfactory.core.arrays import Int64Array
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.worlds import PaperWorld, StandardWorld, World
-from policyfactory.simulate.rlscheduler import CommittedLog
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin

@@ -43,7 +43,7 @@ from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.training import TrainedNumbers, Training
 from policyfactory.search.reinforce.worlds import PaperWorld
-from policyfactory.simulate.rlscheduler import CommittedLog
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import RLSCHEDULER_JOBS, starts_rlscheduler
 

@@ -23,8 +23,8 @@ from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.run import run_cases
 from policyfactory.policy.policy import Policy
+from policyfactory.simulate.compat import TICKS, simulate_sc17
 from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.sc17 import TICKS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.compare import compare_values, judged_together
 from policyfactory.statistics.intervals import Estimate

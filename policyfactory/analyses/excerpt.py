@@ -14,7 +14,7 @@ from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.core.units import DAY, HOUR
 from policyfactory.engine.binned import binned_integral
-from policyfactory.simulate.gantt import Rectangles, draw_rectangles, rectangles_of
+from policyfactory.simulate.schedule import Rectangles, draw_rectangles, rectangles_of
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:

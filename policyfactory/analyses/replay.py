@@ -20,7 +20,7 @@ from policyfactory.core.text import number_text
 from policyfactory.core.units import MINUTE, format_duration
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import RECORDED, Overuse, overuse_of, recorded_schedule
+from policyfactory.simulate.schedule import RECORDED, Overuse, overuse_of, recorded_schedule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

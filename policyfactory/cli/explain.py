@@ -208,7 +208,7 @@ def _explain_network(
 ) -> None:
     """Print, and draw, what the inputs of a network do."""
     from policyfactory.report.terminal import note
-    from policyfactory.simulate.queued import explain_network
+    from policyfactory.simulate.explained import explain_network
 
     effects = explain_network(policy, workload, estimate_missing=estimate_missing)
     if output is not None:

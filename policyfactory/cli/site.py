@@ -151,7 +151,7 @@ def check(
     **reading: Any,
 ) -> None:
     """Say how many jobs of a log a site could run, by partition, and why it could not run the others."""
-    from policyfactory.simulate.slurm.misfits import fit_to
+    from policyfactory.simulate.slurm.jobs import fit_to
     from policyfactory.site.file import read_site
     from policyfactory.workload.clean import read
 

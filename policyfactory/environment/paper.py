@@ -20,7 +20,7 @@ from policyfactory.environment.guards import measure_guards
 from policyfactory.environment.look import Look
 from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import predictions_needed
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload

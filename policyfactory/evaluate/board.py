@@ -13,7 +13,7 @@ from policyfactory.report.page import Board
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.intervals import Interval
 from policyfactory.statistics.ranks import mean_ranks
 from policyfactory.statistics.summary import Summary

@@ -21,9 +21,9 @@ from policyfactory.evaluate.options import ExperimentTable, LogTable, ResampleTa
 from policyfactory.evaluate.plan import Plan
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
-from policyfactory.simulate.recorded import RECORDED, lacking_starts
+from policyfactory.simulate.prepare import unscored
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.unscored import unscored
+from policyfactory.simulate.schedule import RECORDED, lacking_starts
 from policyfactory.site.default import site_of
 from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload

@@ -14,7 +14,7 @@ from policyfactory.core.errors import InputError
 from policyfactory.evaluate.options import LogTable
 from policyfactory.evaluate.predictions import read_predictions
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.slurm.misfits import without_misfits
+from policyfactory.simulate.slurm.jobs import without_misfits
 from policyfactory.workload.assume import assumed
 from policyfactory.workload.clean import clean
 from policyfactory.workload.jobs import Workload

@@ -11,7 +11,7 @@ from policyfactory.core.text import enumerated, percent_change
 from policyfactory.report.numbers import scale_for
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_column
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Outcome

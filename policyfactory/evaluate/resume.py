@@ -27,7 +27,7 @@ from policyfactory.evaluate.plan import Plan
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.work import SimulationResult, UnitSettings
 from policyfactory.simulate.cases import Case, CaseFacts
-from policyfactory.simulate.weeks import LEAST_WEEKS, WeeklySums, weeks_in
+from policyfactory.simulate.metrics import LEAST_WEEKS, WeeklySums, weeks_in
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Finished", "SimulationJournal", "description"]

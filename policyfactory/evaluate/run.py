@@ -35,9 +35,8 @@ from policyfactory.evaluate.work import (
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
-from policyfactory.simulate.metrics import check_metrics
+from policyfactory.simulate.metrics import WeeklySums, check_metrics
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.weeks import WeeklySums
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload

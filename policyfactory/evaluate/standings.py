@@ -22,7 +22,7 @@ from policyfactory.report.caveats import chance_in_words, chances_in_words, inte
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.report.tables import OF_PAIRS, difference_cell, difference_column
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.ranks import Rank, mean_ranks, wins

@@ -20,8 +20,7 @@ from policyfactory.core.files import atomic_write
 from policyfactory.core.text import csv_text, distinct
 from policyfactory.evaluate.trace import trace_json
 from policyfactory.simulate.cases import Case, CaseFacts
-from policyfactory.simulate.gantt import processors_of
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.schedule import Schedule, processors_of
 
 if TYPE_CHECKING:
     import pandas as pd

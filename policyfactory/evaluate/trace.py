@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.arrays import Int64Array
-from policyfactory.simulate.gantt import rectangles_of
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.schedule import Schedule, rectangles_of
 
 __all__ = ["trace_json"]
 

@@ -27,7 +27,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.report.caveats import noun
 from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
 from policyfactory.simulate.metrics import METRICS, TAU
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import MIN_CASES

@@ -20,11 +20,9 @@ from policyfactory.evaluate.codec import encode
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case, CaseFacts, facts_of
-from policyfactory.simulate.metrics import TAU, measure
-from policyfactory.simulate.recorded import measure_recorded, recorded_schedule
+from policyfactory.simulate.metrics import TAU, WeeklySums, measure, weekly_sums
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.weeks import WeeklySums, weekly_sums
+from policyfactory.simulate.schedule import Schedule, measure_recorded, recorded_schedule
 from policyfactory.tuning.contenders import Contender, run_contender
 from policyfactory.workload.jobs import Workload
 

@@ -33,11 +33,9 @@ from policyfactory.fidelity.stated import (
     UTILISATION,
     close,
 )
-from policyfactory.simulate.recorded import lacking_starts
-from policyfactory.simulate.slurm.misfits import fit_to
-from policyfactory.simulate.slurm.requests import partitions_of
-from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
-from policyfactory.simulate.slurm.watch import Watch
+from policyfactory.simulate.schedule import lacking_starts
+from policyfactory.simulate.slurm.jobs import fit_to, partitions_of
+from policyfactory.simulate.slurm.run import SlurmRun, Watch, run_slurm
 from policyfactory.site.fits import Fit, in_own_partitions, without_strangers
 from policyfactory.site.layout import lay_out
 from policyfactory.site.model import Site

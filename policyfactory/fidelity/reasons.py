@@ -21,9 +21,8 @@ from policyfactory.core.units import HOUR, MINUTE, format_duration
 from policyfactory.engine.binned import binned_integral
 from policyfactory.fidelity.busy import Busy, busy_of
 from policyfactory.fidelity.stated import BINS
-from policyfactory.simulate.slurm.requests import partitions_of
-from policyfactory.simulate.slurm.run import SlurmRun
-from policyfactory.simulate.slurm.watch import Held
+from policyfactory.simulate.slurm.jobs import partitions_of
+from policyfactory.simulate.slurm.run import Held, SlurmRun
 from policyfactory.site.layout import Layout, lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload

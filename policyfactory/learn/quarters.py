@@ -24,7 +24,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.on_site import unfit
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
-from policyfactory.simulate.slurm.misfits import without_misfits
+from policyfactory.simulate.slurm.jobs import without_misfits
 from policyfactory.site.default import site_of
 from policyfactory.workload.clean import clean
 from policyfactory.workload.cutting import cut_between, in_order

@@ -215,7 +215,7 @@ def network_effects(network: Network, jobs: JobSample | None = None) -> NetworkE
     network : Network
         The network.
     jobs : JobSample, optional
-        The jobs; without them `wide_jobs`. `policyfactory.simulate.queued` has those of a log's queues.
+        The jobs; without them `wide_jobs`. `policyfactory.simulate.explained` has those of a log's queues.
     """
     jobs = wide_jobs() if jobs is None else jobs
     table = np.column_stack([input_values(formula, jobs) for formula in network.inputs])

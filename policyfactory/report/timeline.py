@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.simulate.gantt import rectangles_of
+from policyfactory.simulate.schedule import rectangles_of
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["MOST_JOBS", "Drawn", "Timeline", "packed"]

@@ -12,8 +12,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section
 from policyfactory.report.verdict import TOO_FAR, Verdict
 from policyfactory.review.simulated import Means, difference, in_words, means_of, nobody_waits, plain_table, sign
-from policyfactory.simulate.recorded import lacking_starts, recorded_schedule
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.schedule import Schedule, lacking_starts, recorded_schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload, load_in_words
 

@@ -23,8 +23,7 @@ from policyfactory.review.judging import BASELINE
 from policyfactory.review.simulated import difference, means_of
 from policyfactory.review.verdict import judge
 from policyfactory.review.weeks import by_regression, difference_of, match_weeks, of_matched, weeks_of_schedule
-from policyfactory.simulate.recorded import recorded_schedule
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.schedule import Schedule, recorded_schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.statistics.intervals import Estimate
 

@@ -13,9 +13,8 @@ from policyfactory.core.text import counted
 from policyfactory.core.units import format_duration
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.report.verdict import NOBODY
-from policyfactory.simulate.metrics import TAU, job_values
+from policyfactory.simulate.metrics import TAU, job_values, memory_of, weeks_of
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.weeks import memory_of, weeks_of
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly
 from policyfactory.workload.jobs import Workload

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.units import WEEK
-from policyfactory.simulate.metrics import job_values
+from policyfactory.simulate.metrics import job_values, memory_of, weeks_of
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.weeks import memory_of, weeks_of
 from policyfactory.statistics.intervals import MIN_CASES, Estimate, Interval
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly
 

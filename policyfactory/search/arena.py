@@ -31,10 +31,10 @@ from policyfactory.search.ledger import Counted, count
 from policyfactory.search.published import Best, best_published
 from policyfactory.search.replicated import Part, Replicated, replicated
 from policyfactory.search.submitted import Given, Submitted, submitted
-from policyfactory.simulate.asked import asked_of
+from policyfactory.simulate.metrics import weekly_sums
+from policyfactory.simulate.prepare import asked_of
 from policyfactory.simulate.rules import Backfill, Rules
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.weeks import weekly_sums
 from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.weeks import block_weeks, estimate_weekly_ratio

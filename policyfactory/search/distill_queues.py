@@ -170,7 +170,7 @@ def _passes(prepared: Prepared, start: Int64Array, decisions: int, random: np.ra
 def _committed(window: Workload, network: Policy, rules: Rules) -> Iterator[Snapshot]:
     """Give p, q, w of the jobs that are shown, and the processors free, at each decision among two or more."""
     from policyfactory.engine.compat.rlscheduler import FREE
-    from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog
+    from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
 
     log = CommittedLog.of_workload(window)
     episode = CommittedEpisodes(log, 1, len(window), backfill=rules.backfill == "easy")

@@ -74,7 +74,7 @@ class _Committed:
     """By the rules of RLScheduler's program, which commits itself to each choice."""
 
     def __init__(self, windows: list[Workload], rules: Rules) -> None:
-        from policyfactory.simulate.rlscheduler import CommittedLog
+        from policyfactory.simulate.compat import CommittedLog
 
         self._windows, self._rules = windows, rules
         self._logs = [CommittedLog.of_workload(window) for window in windows]
@@ -84,7 +84,7 @@ class _Committed:
 
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each window."""
-        from policyfactory.simulate.rlscheduler import starts_by_formula
+        from policyfactory.simulate.compat import starts_by_formula
 
         first = np.zeros(1, dtype=np.int64)
         for window, log in zip(self._windows, self._logs, strict=True):

@@ -1,4 +1,4 @@
-"""The named metrics of a schedule, each defined once.
+"""The named metrics of a schedule, each defined once, and what each week of submission adds to them.
 
 Of every job: w, the time it waited; p, the time it ran (what the machine executed, not what was requested); q, its
 processors. tau is 10 s. Quantiles interpolate linearly between the two nearest jobs (Hyndman and Fan's type 7).
@@ -6,6 +6,11 @@ processors. tau is 10 s. Quantiles interpolate linearly between the two nearest 
 Area-weighted response, utilisation and the standard deviation of throughput are what Boezennec, Dufosse and Pallez,
 "Qualitatively analyzing optimization objectives in the design of HPC resource manager", ACM TOMPECS, 2024,
 doi:10.1145/3701986, recommend beside or instead of mean slowdowns, which a few short jobs decide.
+
+Weeks of one schedule depend on each other, for a queue that is long at the end of one is long at the start of the
+next. How long that lasts is measured on the number of waiting jobs: its integrated autocorrelation time,
+1 + 2 sum of rho(k), the sum cut at the first lag that is several times as long (A. Sokal, "Monte Carlo methods in
+statistical mechanics", 1997, section 3). Two observations that far apart tell about as much as two independent ones.
 """
 
 from __future__ import annotations
@@ -14,17 +19,32 @@ import dataclasses
 import difflib
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.units import HOUR, WEEK
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["METRICS", "TAU", "Metric", "check_metrics", "job_values", "measure"]
+__all__ = [
+    "LEAST_WEEKS",
+    "METRICS",
+    "TAU",
+    "Metric",
+    "WeeklySums",
+    "check_metrics",
+    "correlation_time",
+    "job_values",
+    "measure",
+    "memory_of",
+    "weekly_sums",
+    "weeks_in",
+    "weeks_of",
+]
 
 TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
@@ -303,9 +323,10 @@ def _of_jobs(statistic: str, of: str) -> Metric:
     unit, title, what, values = _PER_JOB[of]
     title = f"{'longest' if unit == 's' and statistic == 'max' else name} {title}"
     of_each = (lambda schedule: (values(schedule), np.ones(len(schedule)))) if statistic == "mean" else None
-    lowest = 1.0 if unit == "1" else 0.0  # every slowdown is at least 1
     return Metric(
-        f"{statistic}_{of}", unit, True, lambda ran: reduce(values(ran)), f"{words} {what}", title, of_each, lowest
+        *(f"{statistic}_{of}", unit, True, lambda ran: reduce(values(ran)), f"{words} {what}", title),
+        of_each=of_each,
+        lowest=1.0 if unit == "1" else 0.0,  # every slowdown is at least 1
     )
 
 
@@ -329,7 +350,7 @@ _OF_MACHINE = (
         _area_weighted_response,
         "mean of w + p, each job weighted by its q p",
         "area-weighted response time",
-        _response_and_area,
+        of_each=_response_and_area,
     ),
     Metric(
         "area_weighted_wait",
@@ -338,7 +359,7 @@ _OF_MACHINE = (
         _area_weighted_wait,
         "mean of w, each job weighted by its q p",
         "area-weighted wait",
-        _wait_and_area,
+        of_each=_wait_and_area,
     ),
     Metric(
         "throughput_sd",
@@ -393,3 +414,117 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (*(_of_jobs(statistic, of) for of in _PER_JOB for statistic in _STATISTICS), *_OF_MACHINE)
 }
+
+
+# By weeks of submission. ----------------------------------------------------------------------------------------------
+
+LEAST_WEEKS = 2
+_WINDOW = 5  # times the autocorrelation time: where its sum is cut
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class WeeklySums:
+    """What each week of a schedule adds to the metrics that are means over the jobs.
+
+    Parameters
+    ----------
+    jobs : int64 array (weeks,)
+        Jobs submitted in the week.
+    values, weights : float64 array (weeks, metrics)
+        Sums over them of weight times value, and of the weights: the metric is the sum of the one over that of the
+        other. NaN for a metric that is no mean over the jobs.
+    memory_s : float
+        How long the queue remembers, in seconds; infinite where the schedule is too short to tell.
+    """
+
+    jobs: NDArray[np.int64]
+    values: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    memory_s: float
+
+
+def weeks_of(submit: NDArray[np.int64], ticks: int) -> NDArray[np.int64]:
+    """Return the week in which each job was submitted, from 0.
+
+    Parameters
+    ----------
+    submit : int64 array (n,), ticks
+        When each job was submitted, ascending; weeks count from the first. Jobs of a last week that is not half as
+        long belong to the week before.
+    ticks : int
+        Ticks in a second.
+    """
+    since = submit - submit[0]
+    weeks: NDArray[np.int64] = since // (WEEK * ticks)
+    last = int(weeks[-1])
+    if last and 2 * (since[-1] - last * WEEK * ticks) < WEEK * ticks:
+        weeks = np.minimum(weeks, last - 1)
+    return weeks
+
+
+def weeks_in(span: int, ticks: int) -> int:
+    """Return how many weeks jobs have that are submitted within so many ticks."""
+    return int(weeks_of(np.array([0, span]), ticks)[-1]) + 1
+
+
+def weekly_sums(schedule: Ran, metrics: Sequence[str]) -> WeeklySums | None:
+    """Return the sums of each week; None of a schedule that lasts less than two.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        At least one job, in the order of submission.
+    metrics : sequence of str
+        Names in `METRICS`.
+    """
+    jobs = schedule.workload
+    week = weeks_of(jobs.submit, jobs.ticks)
+    count = int(week[-1]) + 1
+    if count < LEAST_WEEKS:
+        return None
+    values = np.full((count, len(metrics)), np.nan)
+    weights = values.copy()
+    for at, name in enumerate(metrics):
+        of_each = METRICS[name].of_each
+        if of_each is not None:
+            value, weight = of_each(schedule)
+            values[:, at] = np.bincount(week, weight * value, count)
+            weights[:, at] = np.bincount(week, weight, count)
+    return WeeklySums(np.bincount(week, minlength=count), values, weights, memory_of(schedule))
+
+
+def memory_of(schedule: Ran) -> float:
+    """Return how long the queue remembers, in seconds: the autocorrelation time of the number of waiting jobs.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        At least one job.
+    """
+    jobs = schedule.workload
+    hours = np.arange(jobs.submit[0], jobs.submit[-1] + 1, HOUR * jobs.ticks)
+    waiting = np.searchsorted(jobs.submit, hours, "right") - np.searchsorted(np.sort(schedule.start), hours, "right")
+    return correlation_time(waiting.astype(np.float64)) * HOUR
+
+
+def correlation_time(series: NDArray[np.float64]) -> float:
+    """Return the integrated autocorrelation time of a series, in its steps: 1 of white noise, 0 of a constant.
+
+    Infinite where the series is shorter than ten times that: then it tells nothing of itself.
+
+    Parameters
+    ----------
+    series : float64 array (n,)
+        Evenly spaced.
+    """
+    count = len(series)
+    if count < 2 or (series == series[0]).all():
+        return 0.0
+    centred = series - series.mean()
+    spectrum = np.fft.rfft(centred, 2 * count)
+    products = np.fft.irfft(np.abs(spectrum) ** 2)[:count]
+    times = 2 * np.cumsum(products / products[0]) - 1
+    cut = np.flatnonzero(np.arange(count) >= _WINDOW * times)
+    # A series that swings back and forth has a sum below 0.
+    time = max(float(times[cut[0]]), 0.0) if len(cut) else float("inf")
+    return time if 2 * _WINDOW * time <= count else float("inf")

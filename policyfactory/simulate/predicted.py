@@ -20,19 +20,19 @@ from policyfactory.core.units import DAY
 from policyfactory.engine.conservative import new_profile
 from policyfactory.engine.easy import new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
-from policyfactory.engine.past import DESCRIBED, FEATURES, Past
+from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
 from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, Run, predicted_until
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor, Training
-from policyfactory.simulate.lessons import Lessons
+from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "Foreseen",
+    "Lessons",
     "Submission",
     "check_predictor",
     "filled_requests",
@@ -228,9 +228,8 @@ class _ClosedLoop:
         workload = prepared.workload
         n, machine = len(workload), workload.machine
         self._prepared = prepared
-        self._past: Past = past_of(known_of(workload), workload.ticks)
-        predictions = np.zeros((5, n))
-        filled = dataclasses.replace(prepared, predictions=predictions)
+        self._lessons = Lessons(workload, predictor, np.zeros((5, n)), tail=tail)
+        filled = dataclasses.replace(prepared, predictions=self._lessons.predictions)
         formula, own = filled.formulas(policy)
         kind = SORTED if prepared.is_sorted(policy) else TIMED
         if prepared.rules.backfill == "conservative":
@@ -257,44 +256,119 @@ class _ClosedLoop:
             order=order,
             processors=machine,
         )
-        given = predictor.forests or Forests()
-        period = round(predictor.options.renew_s * workload.ticks)
-        self._sight = Foresight(
-            *(given.shortness, given.share, given.tail),
-            features=np.zeros((n + 1, FEATURES)),
-            predictions=predictions,
-            renewal=np.array([period, int(workload.submit[0]) if n else 0], dtype=np.int64),
-            renewed=np.empty(n, dtype=np.int64),
-        )
-        self._lessons = Lessons(workload, predictor, tail=tail)
 
     def run(self, follow: Callable[[float], object], stop: int = NEVER) -> None:
         """Go through the jobs, training now and then, up to the last instant before ``stop`` (ticks)."""
-        lessons = self._lessons
-        while not self._is_over:
+        lessons, jobs = self._lessons, len(self._prepared)
+        while self._run.space.state[STARTED] < jobs:
             until = lessons.next
             with np.errstate(all="ignore"):
-                interruptible(predicted_until, self._run, self._past, self._sight, min(until, stop))
-            follow(int(self._past.place[DESCRIBED]) / len(self._prepared))
+                interruptible(predicted_until, self._run, lessons.past, lessons.sight, min(until, stop))
+            follow(int(lessons.past.place[DESCRIBED]) / jobs)
             if stop <= until:
                 break
             if until != NEVER:
-                self._sight = lessons.take(self._past, self._sight)
+                lessons.learn()
 
     def foreseen(self) -> Foreseen:
         """Return the schedule of a run that is over."""
-        jobs, sight, n = self._run.jobs, self._sight, len(self._prepared)
-        lessons = self._lessons
+        jobs, lessons = self._run.jobs, self._lessons
         return Foreseen(
-            jobs.start, jobs.backfilled, sight.predictions, sight.features[:n], lessons.model_of, lessons.trainings
+            start=jobs.start,
+            backfilled=jobs.backfilled,
+            predictions=lessons.predictions,
+            features=lessons.features,
+            model_of=lessons.model_of,
+            trainings=lessons.trainings,
         )
 
     def submission(self, job: int) -> Submission:
         """Return where a run stands that was stopped behind a submission."""
-        sight = self._sight
-        is_trained = len(sight.shortness.roots) > 0
-        return Submission(self._run.jobs.start, sight.predictions, sight.features[job], self._past, is_trained)
+        lessons = self._lessons
+        is_trained = len(lessons.sight.shortness.roots) > 0
+        return Submission(self._run.jobs.start, lessons.predictions, lessons.features[job], lessons.past, is_trained)
+
+
+class Lessons:
+    """What a predictor sees of one run, what it makes of it, and its trainings: made as time goes on, or given.
+
+    Parameters
+    ----------
+    workload : Workload
+        In the order of submission.
+    predictor : Predictor
+        A model that it keeps is never replaced.
+    predictions : float64 array (5, n)
+        Filled in: e, s, e90, user_waiting and user_running as they were last made.
+    tail : bool
+        Whether to train for e90 too.
+
+    Attributes
+    ----------
+    past : Past
+        What has happened.
+    sight : Foresight
+        What predicts, with the features of the jobs, which are what is learned from.
+    next : int
+        The instant (ticks) from which on another model may be in force; `NEVER` if none will.
+    model_of : int64 array (n,)
+        The training whose model was in force when a job was submitted; -1 before the first.
+    """
+
+    def __init__(self, workload: Workload, predictor: Predictor, predictions: FloatArray, *, tail: bool) -> None:
+        n, options, model = len(workload), predictor.options, predictor.forests or Forests()
+        self._submit, self._day = workload.submit, DAY * workload.ticks
+        self._options, self._tail = options, tail
+        self._given = list(predictor.trainings)
+        self._made: list[Training] = []
+        self.predictions = predictions
+        self.past: Past = past_of(known_of(workload), workload.ticks)
+        begin = int(self._submit[0]) if n else 0
+        self.sight = Foresight(
+            *(model.shortness, model.share, model.tail),
+            features=np.zeros((n + 1, FEATURES)),
+            predictions=predictions,
+            renewal=np.array([round(options.renew_s * workload.ticks), begin], dtype=np.int64),
+            renewed=np.empty(n, dtype=np.int64),
+        )
+        self.model_of = np.full(n, -1, dtype=np.int64)
+        learns = predictor.forests is None and not self._given
+        self.next = begin if learns and n else self._given[0].at if self._given else NEVER
 
     @property
-    def _is_over(self) -> bool:
-        return bool(self._run.space.state[STARTED] >= len(self._prepared))
+    def features(self) -> FloatArray:
+        """What was known of each job when it was submitted: float64 (n, FEATURES)."""
+        return self.sight.features[:-1]
+
+    @property
+    def trainings(self) -> tuple[Training, ...]:
+        """The models that have been in force, in the order of their trainings."""
+        return tuple(self._made)
+
+    def learn(self) -> None:
+        """Put in force what predicts from `next` on, and set `next` to the instant after that.
+
+        `past` has what had happened before `next`.
+        """
+        if self._given:
+            self._use(self._given.pop(0))
+            self.next = self._given[0].at if self._given else NEVER
+            return
+        options, past, ended = self._options, self.past, int(self.past.place[ENDS])
+        days = options.first_days
+        if ended >= options.least:
+            rows = past.ended[max(0, ended - options.window) : ended]
+            forests = train_forests(self.sight.features[rows], past.outcome[rows], options, tail=self._tail)
+            self._use(Training(self.next, forests))
+            days = options.every_days
+        self.next += round(days * self._day)
+        # A log may be silent for long.
+        self.next = max(self.next, int(self._submit[min(past.place[DESCRIBED], len(self._submit) - 1)]))
+        if self.next > int(self._submit[-1]):
+            self.next = NEVER
+
+    def _use(self, training: Training) -> None:
+        model = training.forests
+        self.model_of[self.past.place[DESCRIBED] :] = len(self._made)
+        self._made.append(training)
+        self.sight = self.sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)

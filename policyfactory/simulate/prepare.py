@@ -1,4 +1,7 @@
-"""From Workload, Policy and Rules to what the engine's kernels take: ordered columns, keys, programs, thresholds."""
+"""From Workload, Policy and Rules to what the engine's kernels take: ordered columns, keys, programs, thresholds.
+
+Also which jobs a policy gives no score: NaN, which sorts behind all others without a word.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,22 @@ from numpy.typing import NDArray
 
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.text import counted
+from policyfactory.core.units import DAY
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
 from policyfactory.engine.formula import ASKED, PREDICTIONS
 from policyfactory.engine.sliding import sort_keys
 from policyfactory.engine.waiting import Formula
 from policyfactory.policy.policy import predictions_needed
-from policyfactory.simulate.asked import asked_of
+from policyfactory.simulate.metrics import TAU
+from policyfactory.workload.assume import COLUMN_OF, how_to_assume
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
     from policyfactory.simulate.rules import Rules
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["Prepared", "formula_of", "prepare"]
+__all__ = ["Prepared", "asked_of", "formula_of", "prepare", "unscored"]
 
 Scalar = TypeVar("Scalar", np.int64, np.bool_)
 
@@ -302,5 +308,112 @@ def formula_of(workload: Workload, policy: Policy, since: Int64Array | None = No
     program = policy.program
     r = (workload.submit - _epoch(workload, policy, since)) / workload.ticks
     from_oldest = policy.epoch.rule == "oldest-waiting"
-    nothing = np.empty((PREDICTIONS, 0)), np.empty((ASKED, 0))
-    return Formula(program.codes, program.operands, program.depth, r, from_oldest, *nothing)
+    return Formula(
+        codes=program.codes,
+        operands=program.operands,
+        depth=program.depth,
+        r=r,
+        from_oldest=from_oldest,
+        predictions=np.empty((PREDICTIONS, 0)),
+        asked=np.empty((ASKED, 0)),
+    )
+
+
+# What jobs ask for besides processors and time. -----------------------------------------------------------------------
+
+
+def asked_of(workload: Workload, policy: Policy, rows: slice | Int64Array = slice(None)) -> FloatArray | None:
+    """Return n, mem (MB) and g of some jobs, None if the policy reads none of them.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    policy : Policy
+        Whose formula reads them.
+    rows : slice or int64 array
+        Which jobs.
+
+    Returns
+    -------
+    float64 array (3, jobs) or None
+        NaN in a row that the policy does not read.
+
+    Raises
+    ------
+    UsageError
+        If the log does not say it of every job.
+    """
+    if not policy.asked:
+        return None
+    known = np.full((len(COLUMN_OF), len(workload.submit[rows])), np.nan)
+    for place, (name, column) in enumerate(COLUMN_OF.items()):
+        if name in policy.asked:
+            values = None if workload.requests is None else getattr(workload.requests, column)
+            missing = len(workload) if values is None else int(np.count_nonzero(values < 0))
+            if values is None or missing:
+                raise UsageError(
+                    f"{workload.name}: policy {policy.name} reads {name}, the requested {column}, which the log does "
+                    f"not say of {missing:,} of {counted(len(workload), 'job')}; {how_to_assume(name)}, or take a "
+                    f"policy without {name}"
+                )
+            known[place] = values[rows]
+    return known
+
+
+# Jobs without a score. ------------------------------------------------------------------------------------------------
+
+_WAITED = (0.0, float(DAY))  # s: as a job is submitted, and after a day
+
+
+def unscored(workload: Workload, policy: Policy) -> str:
+    """Return how many jobs a policy gives no score; empty if none.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs; r counts from the first submission, predictions are as if requests were exact.
+    policy : Policy
+        The policy.
+
+    Raises
+    ------
+    EvaluationError
+        If it gives no job a score: that is no order.
+    """
+    if not len(workload):
+        return ""
+    p = np.minimum(workload.requested_time / workload.ticks, np.finfo(np.float64).max)
+    r = (workload.submit - workload.submit.min()) / workload.ticks
+    if policy.epoch.rule == "fixed" and workload.unix_start is not None and policy.epoch.unix_time is not None:
+        r = r + (workload.unix_start + workload.submit.min() / workload.ticks - policy.epoch.unix_time)
+    waits = _WAITED[:1] if policy.is_static else _WAITED
+    nan = np.isnan([_scores(workload, policy, (p, r, np.full(len(p), waited))) for waited in waits])
+    lacking = nan.any(axis=0)
+    count = int(lacking.sum())
+    if not count:
+        return ""
+    at = int(np.argmax(lacking))
+    first = f"job {workload.job_id[at]} (p {p[at]:g}, q {workload.processors[at]}, r {r[at]:g})"
+    why = "0/0, or a logarithm or root of a negative number" if policy.function is None else "its function returns NaN"
+    if nan.all():
+        raise EvaluationError(
+            f"policy {policy.name}: none of the {counted(count, 'job')} of {workload.name} has a score, all are NaN, "
+            f"as of {first}: {why}; give a policy that is a number for every job"
+        )
+    return (
+        f"policy {policy.name} has no score (NaN) for {count:,} of {counted(len(workload), 'job')} of {workload.name}, "
+        f"which come behind all others; the first is {first}: {why}"
+    )
+
+
+def _scores(workload: Workload, policy: Policy, given: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
+    p, r, w = given
+    one = np.ones(len(p))
+    # In the order of PREDICTIONS: e, s, e90, user_waiting, user_running.
+    predicted = np.array([p, TAU / np.maximum(p, TAU), p, one, one]) if policy.needs_predictions else None
+    asked = asked_of(workload, policy)
+    with np.errstate(all="ignore"):
+        return policy.scores(
+            p, workload.processors, r, w, m=workload.machine, predictions=predicted, asked=asked, undefined=np.nan
+        )

@@ -24,10 +24,9 @@ from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.predictor import Predictor
 from policyfactory.simulate.predicted import reads_predictions, run_predicted
-from policyfactory.simulate.prepare import Prepared, prepare
+from policyfactory.simulate.prepare import Prepared, prepare, unscored
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.unscored import unscored
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Rules", "Schedule", "run_prepared", "simulate", "simulated"]
@@ -109,11 +108,11 @@ def simulated(
 
             return simulate_slurm(workload, policy, rules, predictor)
         case _, "sc17":
-            from policyfactory.simulate.sc17 import simulate_sc17
+            from policyfactory.simulate.compat import simulate_sc17
 
             return simulate_sc17(workload, policy, rules)
         case _, "rlscheduler":
-            from policyfactory.simulate.rlscheduler import simulate_rlscheduler
+            from policyfactory.simulate.compat import simulate_rlscheduler
 
             return simulate_rlscheduler(workload, policy, rules)
         case _:

@@ -22,7 +22,7 @@ import numpy as np
 from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.drawn import estimate_drawn, estimate_halves, logarithms
 from policyfactory.statistics.intervals import Estimate, Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import difference_unit, estimate_difference

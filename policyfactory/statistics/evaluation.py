@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.cases import CaseFacts
-from policyfactory.simulate.recorded import RECORDED
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.weeks import block_weeks
 from policyfactory.tuning.contenders import Contender
@@ -33,7 +33,7 @@ class WeeklyValues:
     jobs : int64 array (weeks,)
         Jobs submitted in each week.
     values, weights : float64 array (n_contenders, weeks, n_metrics)
-        Sums as in `policyfactory.simulate.weeks.WeeklySums`; NaN for another metric.
+        Sums as in `policyfactory.simulate.metrics.WeeklySums`; NaN for another metric.
     memory_s : float
         How long the queue remembers under the baseline, in seconds; infinite if the log is too short to tell.
     recorded_values, recorded_weights : float64 array (weeks, n_metrics) or None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.statistics.drawn import estimate_level
 from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic
 from policyfactory.statistics.means import estimate_value

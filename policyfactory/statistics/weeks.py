@@ -3,7 +3,7 @@
 Weeks are drawn in blocks, on a circle (D. N. Politis and J. P. Romano, "A circular block-resampling procedure for
 stationary data", in Exploring the Limits of Bootstrap, 1992): within a block they stay as they followed each other, so
 that what one week does to the next is in every draw. A block is twice as long as the queue remembers
-(`policyfactory.simulate.weeks`), and at least a week. The statistic is a ratio of sums (of the jobs' values over the
+(`policyfactory.simulate.metrics`), and at least a week. The statistic is a ratio of sums (of the jobs' values over the
 jobs), its standard error that of the linearisation; an end of the interval is the farther one of the studentised
 bootstrap's and of Student's with one degree of freedom less than there are blocks. docs/statistics.md has the coverage.
 

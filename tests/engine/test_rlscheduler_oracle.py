@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler
 from support import shared_path

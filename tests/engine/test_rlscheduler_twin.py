@@ -9,7 +9,7 @@ from naive.rlscheduler import Twin
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload

@@ -10,7 +10,7 @@ import pytest
 from naive import rollouts as twin
 from policyfactory.engine.compat.rlscheduler import NEXT
 from policyfactory.engine.rollouts import Accrual, Layers, accrue_all, choose_all, new_choices
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
 from policyfactory.workload.jobs import Workload
 
 

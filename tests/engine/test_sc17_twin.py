@@ -27,8 +27,8 @@ from policyfactory.engine.compat.sc17_order import (
 )
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
 from policyfactory.simulate.prepare import formula_of
-from policyfactory.simulate.sc17 import OWN_KEYS, simulate_sc17
 from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 

@@ -14,7 +14,7 @@ import pytest
 
 from naive import sc17 as naive
 from policyfactory.policy.catalogue import resolve
-from policyfactory.simulate.sc17 import simulate_sc17
+from policyfactory.simulate.compat import simulate_sc17
 from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload
 

@@ -20,10 +20,9 @@ from policyfactory.evaluate.resume import _has_weeks
 from policyfactory.evaluate.run import run_cases
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.recorded import RECORDED
+from policyfactory.simulate.metrics import WeeklySums, measure
+from policyfactory.simulate.schedule import RECORDED
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.simulate.weeks import WeeklySums
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.summary import summarise
 from policyfactory.workload.jobs import Workload

@@ -16,8 +16,7 @@ from policyfactory.evaluate.gate import refuse_runaway, replay_logs
 from policyfactory.fidelity.compare import fidelity
 from policyfactory.fidelity.words import sections_of, verdict_of
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.slurm.run import run_slurm
-from policyfactory.simulate.slurm.watch import Watch
+from policyfactory.simulate.slurm.run import Watch, run_slurm
 from policyfactory.site.file import write_site
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.workload.jobs import Workload

@@ -56,7 +56,7 @@ from policyfactory.search.front import pick
 from policyfactory.search.ledger import count
 from policyfactory.search.submitted import lines_of, submitted
 from policyfactory.simulate.cases import CaseFacts
-from policyfactory.simulate.recorded import Overuse
+from policyfactory.simulate.schedule import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.importing import Zone, import_logs

@@ -28,7 +28,7 @@ from naive.online_cases import (
 from policyfactory.engine.allocation import allocate
 from policyfactory.engine.trials import front_values, occupy, order_values, pose
 from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.simulate.sc17 import OWN_KEYS, simulate_sc17
+from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation
 from policyfactory.workload.jobs import Workload

@@ -20,7 +20,7 @@ from policyfactory.search.reinforce.networks import layers_of, network_of, numbe
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, play
 from policyfactory.search.reinforce.worlds import PaperWorld, World, check_view
-from policyfactory.simulate.rlscheduler import CommittedLog
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from small_training import JOBS, all_starts, few, small_log, small_world

@@ -21,11 +21,10 @@ from policyfactory.export.scale import learn_scale
 from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, Scale
-from policyfactory.simulate.on_site import simulate_timetable
+from policyfactory.simulate.on_site import SiteFactors, simulate_timetable
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
-from policyfactory.simulate.site_factors import SiteFactors
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.simulate.switching import SwitchingSimulation
 from policyfactory.site.default import site_of

@@ -8,7 +8,7 @@ import pytest
 from naive.network import random_network
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.queued import explain_network, queued_jobs
+from policyfactory.simulate.explained import explain_network, queued_jobs
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 

@@ -30,8 +30,8 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.metrics import METRICS, measure
-from policyfactory.simulate.recorded import RECORDED, lacking_starts, overuse_of, recorded_schedule
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import RECORDED, lacking_starts, overuse_of, recorded_schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

@@ -12,8 +12,8 @@ import pytest
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.catalogue import CATALOGUE, resolve
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.simulate.compat import TICKS, simulate_sc17
 from policyfactory.simulate.metrics import METRICS, measure
-from policyfactory.simulate.sc17 import TICKS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 

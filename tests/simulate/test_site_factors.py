@@ -30,9 +30,9 @@ from policyfactory.predict.features import known_of
 from policyfactory.predict.history_file import hash_with, key_of, read_history
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Forests, Predictor
+from policyfactory.simulate.on_site import SiteFactors
 from policyfactory.simulate.predicted import Foreseen
 from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.site_factors import SiteFactors
 from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
 from policyfactory.site.model import NodeGroup, Partition, Priority, Site
 from policyfactory.workload.attributes import Attributes

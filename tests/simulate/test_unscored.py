@@ -12,7 +12,7 @@ from daily_log import daily
 
 import policyfactory as pf
 from policyfactory.core.errors import EvaluationError
-from policyfactory.simulate.unscored import unscored
+from policyfactory.simulate.prepare import unscored
 
 
 def some(job: Any) -> Any:

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from policyfactory.core.units import DAY, HOUR, WEEK
 from policyfactory.policy.catalogue import resolve
-from policyfactory.simulate.metrics import METRICS, measure
+from policyfactory.simulate.metrics import (
+    METRICS,
+    correlation_time,
+    measure,
+    memory_of,
+    weekly_sums,
+    weeks_in,
+    weeks_of,
+)
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.simulate.weeks import correlation_time, memory_of, weekly_sums, weeks_in, weeks_of
 from policyfactory.workload.jobs import Workload
 
 MEANS = [name for name, metric in METRICS.items() if metric.of_each is not None]

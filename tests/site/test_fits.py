@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.simulate.slurm.misfits import fit_to
+from policyfactory.simulate.slurm.jobs import fit_to
 from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.site.settings import Scheduling

@@ -21,7 +21,7 @@ from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_mo
 from policyfactory.search.reinforce.options import PpoOptions, Preset, ppo_options
 from policyfactory.search.reinforce.training import BESIDE, TrainedNumbers, Training
 from policyfactory.search.reinforce.worlds import PaperWorld, StandardWorld, World
-from policyfactory.simulate.rlscheduler import CommittedLog
+from policyfactory.simulate.compat import CommittedLog
 
 __all__ = ["Reinforcement"]
 

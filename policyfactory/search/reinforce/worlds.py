@@ -22,7 +22,7 @@ from policyfactory.environment.goals import GOALS
 from policyfactory.environment.observation import INPUTS
 from policyfactory.policy.network import Mode, paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.rlscheduler import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload

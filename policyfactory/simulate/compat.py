@@ -1,7 +1,9 @@
-"""The simulation of RLScheduler to the letter: ``Rules(compatibility="rlscheduler")``, and its episodes step by step.
+"""Two papers' simulations to the letter, ``Rules(compatibility="sc17")`` and ``Rules(compatibility="rlscheduler")``.
 
-Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using reinforcement learning", SC 2020.
-docs/rlscheduler.md has the rules of its program and says what they change.
+Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017;
+Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using reinforcement learning", SC 2020,
+whose episodes can be played step by step. docs/sc17.md and docs/rlscheduler.md have the rules of the programs and say
+what they change.
 """
 
 from __future__ import annotations
@@ -16,17 +18,193 @@ from numpy.typing import NDArray
 from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.interruptible import interruptible
-from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, Episode, new_episodes
+from policyfactory.engine.compat import sc17_order as orders
+from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, new_episodes
 from policyfactory.engine.compat.rlscheduler_play import play
 from policyfactory.engine.compat.rlscheduler_view import NEARLY_ONE, reset_all, step_all
-from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.engine.compat.sc17 import sc17
+from policyfactory.engine.compat.sc17_events import Sc17Jobs
+from policyfactory.engine.compat.sc17_order import VISIBLE, Sc17Order, program_keys
+from policyfactory.engine.formula import ASKED, PREDICTIONS
+from policyfactory.engine.waiting import Formula
+from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.policy import Policy, asked_needed, predictions_needed
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["CommittedEpisodes", "CommittedLog", "simulate_rlscheduler", "starts_by_formula"]
+__all__ = [
+    "OWN_KEYS",
+    "TICKS",
+    "CommittedEpisodes",
+    "CommittedLog",
+    "simulate_rlscheduler",
+    "simulate_sc17",
+    "starts_by_formula",
+]
+
+# Of the schedules: nanoseconds. A dispatch takes 0.00261025 s.
+TICKS = 10**9
+
+# Policies for which the program has code of its own, by name in the catalogue.
+OWN_KEYS: dict[str, int] = {
+    "FCFS": orders.AS_IT_IS,
+    "SPF": orders.EXCHANGE,
+    "WFP3": orders.WFP,
+    "UNICEF": orders.UNICEF,
+    "F1": orders.BY_KEY,
+    "F2": orders.BY_KEY,
+    "F3": orders.BY_KEY,
+    "F4": orders.BY_KEY,
+}
+_FUNCTIONS = {"F1": orders.F1, "F2": orders.F2, "F3": orders.F3, "F4": orders.F4}
+
+# The program's clock and requests are ints of C.
+_LATEST = 2**31
+_NO_FORMULA = Formula(
+    codes=np.empty(0, dtype=np.int64),
+    operands=np.empty(0),
+    depth=0,
+    r=np.empty(0),
+    from_oldest=False,
+    predictions=np.empty((PREDICTIONS, 0)),
+    asked=np.empty((ASKED, 0)),
+)
+
+
+def simulate_sc17(workload: Workload, policy: Policy, rules: Rules, *, visible: int = VISIBLE) -> Schedule:
+    """Return the schedule of ``workload`` as the SC'17 programs make it.
+
+    FCFS, SPF (SPT), WFP3, UNICEF and F1 to F4 of the catalogue are ordered as the programs do it: with the
+    coefficients of F1 to F4 not merged, single precision in WFP3, and SPF's exchange sort, which turns equal jobs
+    round. Any other policy is ordered by its formula at the whole second of the clock, equal values as they were.
+
+    Parameters
+    ----------
+    workload : Workload
+        Times in whole seconds; jobs of equal submit time are taken in the order of the rows.
+    policy : Policy
+        The order of the queue.
+    rules : Rules
+        ``backfill`` "none" or "easy" and ``decide_by`` "request" or "runtime"; the others as they are by default.
+    visible : int
+        Jobs of the queue that the scheduler sees, by submission: 32 in the programs. For measuring what that does.
+
+    Returns
+    -------
+    Schedule
+        Over the same jobs on a clock of nanoseconds: starts are rounded to it, the programs have them as doubles.
+
+    Raises
+    ------
+    UsageError
+        If the policy has a threshold, f or predictions; `Rules` refuses the other rules that the programs do not have.
+    EvaluationError
+        If times are no whole seconds or too large for the programs.
+    """
+    _refuse_threshold(policy, rules, "the programs of SC'17 do")
+    if "f" in policy.variables:
+        raise UsageError(
+            f"policy {policy.name} has f (free processors), which no policy of the programs of SC'17 sees; use it "
+            "without compatibility sc17, or a policy without f"
+        )
+    if policy.needs_predictions:
+        raise predictions_needed(policy, "a simulation with compatibility sc17")
+    if policy.asked:
+        raise asked_needed(policy, "a simulation with compatibility sc17")
+    jobs = _jobs(workload, rules)
+    # Compiled kernels say nothing of 1/0 in a key; with NUMBA_DISABLE_JIT numpy would.
+    with np.errstate(all="ignore"):
+        interruptible(sc17, jobs, _order(workload, policy, rules, jobs, visible), workload.machine)
+    if len(workload) and jobs.end.max() + jobs.request.max() >= _LATEST:
+        raise EvaluationError(
+            f"{workload.name}: the last job ends after {jobs.end.max():.3g} s, the programs of SC'17 count to 2**31 s; "
+            "cut the log into windows (for example sc17:15d)"
+        )
+    fine = workload.in_ticks(TICKS)
+    zero = fine.submit[0] if len(fine) else 0
+    start, end = (zero + np.rint(column * TICKS).astype(np.int64) for column in (jobs.start, jobs.end))
+    return Schedule(start, end, jobs.backfilled, fine, policy.name, rules)
+
+
+def _jobs(workload: Workload, rules: Rules) -> Sc17Jobs:
+    given = (workload.submit, workload.run_time, workload.requested_time)
+    columns = _in_seconds(workload, given, "the programs of SC'17 have")
+    submit, run_time, request = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+    n = len(submit)
+    if n:
+        submit -= submit[0]
+    decide = request if rules.decide_by == "request" else run_time
+    return Sc17Jobs(
+        submit=submit,
+        run_time=run_time,
+        decide=decide,
+        request=decide,
+        processors=np.array(workload.processors),
+        start=np.full(n, np.nan),
+        end=np.full(n, np.nan),
+        backfilled=np.zeros(n, dtype=np.bool_),
+    )
+
+
+def _order(workload: Workload, policy: Policy, rules: Rules, jobs: Sc17Jobs, visible: int) -> Sc17Order:
+    kind, key, formula = _kind(policy), jobs.decide, _NO_FORMULA
+    if kind == orders.UNICEF:
+        key = np.array([math.log2(q) for q in jobs.processors.tolist()], dtype=np.float64) * jobs.decide
+    elif kind == orders.BY_KEY and policy.name in _FUNCTIONS and _is_published(policy):
+        key = program_keys(_FUNCTIONS[policy.name], jobs.decide, jobs.processors, jobs.submit)
+    elif kind == orders.BY_KEY:
+        key = policy.scores(jobs.decide, jobs.processors, formula_of(workload, policy).r, m=workload.machine)
+    elif kind == orders.BY_FORMULA:
+        formula = formula_of(workload, policy)
+    return Sc17Order(
+        kind=kind,
+        key=key,
+        formula=formula,
+        machine=float(workload.machine),
+        backfill=rules.backfill == "easy",
+        visible=visible,
+        keys=np.empty(visible),
+        work=np.empty((4 + formula.depth, visible)),
+    )
+
+
+def _kind(policy: Policy) -> int:
+    """Return how the queue is ordered: as the programs do it if the policy is one of theirs."""
+    if policy.name in OWN_KEYS and _is_published(policy):
+        return OWN_KEYS[policy.name]
+    return orders.BY_KEY if policy.is_static else orders.BY_FORMULA
+
+
+def _is_published(policy: Policy) -> bool:
+    known = CATALOGUE[policy.name]
+    return (policy.formula, policy.epoch) == (known.formula, known.epoch)
+
+
+# Both. ----------------------------------------------------------------------------------------------------------------
+
+
+def _refuse_threshold(policy: Policy, rules: Rules, who: str) -> None:
+    if not math.isinf(policy.threshold):
+        raise UsageError(
+            f"policy {policy.name} has a threshold of {policy.threshold:g} s, which {who} not have; use it without "
+            f"compatibility {rules.compatibility}, or a policy without one"
+        )
+
+
+def _in_seconds(workload: Workload, times: Sequence[Int64Array], who: str) -> list[Int64Array]:
+    ticks = workload.ticks
+    if any((column % ticks).any() for column in times):
+        raise EvaluationError(
+            f"{workload.name}: times are in 1/{ticks} s, {who} whole seconds; round the log to seconds, or use no "
+            "compatibility mode"
+        )
+    return [column // ticks for column in times]
+
+
+# RLScheduler. ---------------------------------------------------------------------------------------------------------
 
 _NO_KEYS, _NO_CODES = np.empty(0), np.empty(0, dtype=np.int64)
 
@@ -111,14 +289,8 @@ class CommittedLog:
         EvaluationError
             If times are no whole seconds.
         """
-        ticks = workload.ticks
         times = (workload.submit, workload.run_time, workload.run_time if by_run_time else workload.requested_time)
-        if any((column % ticks).any() for column in times):
-            raise EvaluationError(
-                f"{workload.name}: times are in 1/{ticks} s, the program of RLScheduler has whole seconds; "
-                "round the log to seconds, or use no compatibility mode"
-            )
-        columns = [*(column // ticks for column in times), workload.processors]
+        columns = [*_in_seconds(workload, times, "the program of RLScheduler has"), workload.processors]
         longest = max(int(columns[1].max(initial=0)), 1)
         features = np.ones((len(workload), 6), dtype=np.float32)
         for at, share in enumerate((columns[2] / longest, workload.processors / workload.machine)):
@@ -145,10 +317,17 @@ class CommittedLog:
                 f"{name}: job {kept[0][at]} has {size[at]} processors, the machine {machine}; "
                 "drop it, or mend the header"
             )
-        ranks = (_rank(request, submit, size), _rank(size, submit, request))
-        times = (np.ascontiguousarray(submit), np.ascontiguousarray(run_time), np.ascontiguousarray(request))
-        jobs = Committed(*times, np.ascontiguousarray(takes), np.ascontiguousarray(features), *ranks)
-        return cls(name, jobs, size, *kept, machine, nodes, longest)
+        jobs = Committed(
+            submit=np.ascontiguousarray(submit),
+            run_time=np.ascontiguousarray(run_time),
+            request=np.ascontiguousarray(request),
+            nodes=np.ascontiguousarray(takes),
+            features=np.ascontiguousarray(features),
+            by_request=_rank(request, submit, size),
+            by_size=_rank(size, submit, request),
+        )
+        job_id, user = kept
+        return cls(name, jobs, size, job_id, user, machine=machine, nodes=nodes, longest_run=longest)
 
 
 def _rank(*columns: Int64Array) -> Int64Array:
@@ -176,6 +355,12 @@ class CommittedEpisodes:
         What is shown of each queue.
     over : bool array (episodes,)
         Which episodes are over; all of them before `reset`.
+    episodes : Episode
+        Where they stand, for kernels.
+    jobs_shown : int64 array (episodes, 128)
+        Place in the window of each job that is shown.
+    start : int64 array (episodes, jobs)
+        Start of each job, s; -1 before it.
     """
 
     def __init__(self, log: CommittedLog, episodes: int, jobs: int, *, backfill: bool = False) -> None:
@@ -185,7 +370,8 @@ class CommittedEpisodes:
         self.backfill = backfill
         self.observation = np.zeros((episodes, VIEW, 8), dtype=np.float32)
         self.over = np.ones(episodes, dtype=np.bool_)
-        self._episodes = new_episodes(episodes, jobs)
+        self.episodes = new_episodes(episodes, jobs)
+        self.jobs_shown, self.start = self.episodes.shown, self.episodes.start
 
     def reset(self, first: Int64Array, which: NDArray[np.bool_] | None = None) -> None:
         """Begin windows.
@@ -198,7 +384,7 @@ class CommittedEpisodes:
             Which of them begin; all, if not given.
         """
         chosen = np.ones(len(self.over), dtype=np.bool_) if which is None else which
-        reset_all(self.log.jobs, self._episodes, chosen, first, self.log.nodes, self.observation)
+        reset_all(self.log.jobs, self.episodes, chosen, first, self.log.nodes, self.observation)
         self.over[chosen] = False
 
     def step(self, places: Int64Array) -> None:
@@ -213,40 +399,25 @@ class CommittedEpisodes:
         if wrong.any():
             at = int(np.argmax(wrong))
             raise UsageError(f"place {places[at]} was chosen, {self.shown[at]} jobs are shown; choose one from 0")
-        step_all(self.log.jobs, self._episodes, places, self.backfill, self.observation, self.over)
-
-    @property
-    def episodes(self) -> Episode:
-        """Where they stand, for kernels."""
-        return self._episodes
+        step_all(self.log.jobs, self.episodes, places, self.backfill, self.observation, self.over)
 
     @property
     def shown(self) -> Int64Array:
         """How many jobs are shown in each episode: int64 array (episodes,)."""
-        shown: Int64Array = self._episodes.state[:, SHOWN]
+        shown: Int64Array = self.episodes.state[:, SHOWN]
         return shown
 
     @property
     def now(self) -> Int64Array:
         """The instant of each episode, s: int64 array (episodes,)."""
-        now: Int64Array = self._episodes.state[:, NOW]
+        now: Int64Array = self.episodes.state[:, NOW]
         return now
 
     @property
     def first(self) -> Int64Array:
         """The first job of each window: int64 array (episodes,)."""
-        first: Int64Array = self._episodes.state[:, FIRST]
+        first: Int64Array = self.episodes.state[:, FIRST]
         return first
-
-    @property
-    def jobs_shown(self) -> Int64Array:
-        """Place in the window of each job that is shown: int64 array (episodes, 128)."""
-        return self._episodes.shown
-
-    @property
-    def start(self) -> Int64Array:
-        """Start of each job, s; -1 before it: int64 array (episodes, jobs)."""
-        return self._episodes.start
 
 
 def starts_by_formula(
@@ -319,11 +490,7 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
     EvaluationError
         If times are no whole seconds.
     """
-    if not math.isinf(policy.threshold):
-        raise UsageError(
-            f"policy {policy.name} has a threshold of {policy.threshold:g} s, which the program of RLScheduler does "
-            "not have; use it without compatibility rlscheduler, or a policy without one"
-        )
+    _refuse_threshold(policy, rules, "the program of RLScheduler does")
     if policy.epoch.rule == "oldest-waiting" and "r" in policy.variables:
         raise UsageError(
             f"policy {policy.name} counts r from the oldest waiting job, which the program of RLScheduler does not; "
