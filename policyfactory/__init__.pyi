@@ -58,13 +58,13 @@ from policyfactory.simulate.metrics import measure as measure
 from policyfactory.simulate.rules import Rules as Rules
 from policyfactory.simulate.schedule import Schedule as Schedule
 from policyfactory.simulate.simulate import simulate as simulate
+from policyfactory.simulate.tuning.tuner import Tuner as Tuner
 from policyfactory.statistics.compare import compare as compare
 from policyfactory.statistics.evaluation import Evaluation as Evaluation
 from policyfactory.trials.generate import generate as generate
 from policyfactory.trials.table import ScoreTable as ScoreTable
 from policyfactory.trials.table import read_score_table as read_score_table
 from policyfactory.trials.table import write_score_table as write_score_table
-from policyfactory.tuning.tuner import Tuner as Tuner
 from policyfactory.workload.clean import read as read
 from policyfactory.workload.jobs import Workload as Workload
 from policyfactory.workload.models.lublin import default_workload as default_workload

@@ -154,7 +154,7 @@ def starts(rounds: int) -> list[Row]:
 def evaluations(traces: Path) -> list[Row]:
     """Return the processor seconds of the work units of evaluate/tpds18.toml: a policy, or all tuners, on a case."""
     from policyfactory.policy.policy import Policy
-    from policyfactory.tuning.contenders import run_contender
+    from policyfactory.simulate.tuning.tuner import run_contender
 
     experiment = _tables(traces)
     rows: list[Row] = []

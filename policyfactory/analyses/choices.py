@@ -24,7 +24,7 @@ from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK, format_duration
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table
-from policyfactory.tuning.tuner import TunedSchedule, Tuner
+from policyfactory.simulate.tuning.tuner import TunedSchedule, Tuner
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

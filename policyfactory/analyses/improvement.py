@@ -24,9 +24,9 @@ from policyfactory.core.picture import new_figure
 from policyfactory.core.text import counted, enumerated, number_text, shortened
 from policyfactory.core.units import DAY, HOUR, WEEK
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.statistics.means import estimate_ratio
-from policyfactory.tuning.tuner import Tuner
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

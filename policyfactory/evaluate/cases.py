@@ -24,8 +24,8 @@ from policyfactory.simulate.cases import Case
 from policyfactory.simulate.prepare import unscored
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import RECORDED, lacking_starts
+from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.site.default import site_of
-from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import DrawFrom, History, parse_length
 from policyfactory.workload.windows import cut, parse_windows

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment, Outcome
     from policyfactory.report.sections import Section
     from policyfactory.simulate.rules import Rules
+    from policyfactory.simulate.tuning.tuner import Contender
     from policyfactory.site.model import Site
     from policyfactory.statistics.evaluation import Evaluation
-    from policyfactory.tuning.contenders import Contender
 
 __all__ = ["EVALUATION_SCHEMA", "finding", "plain", "section_dict", "setting", "winners"]
 

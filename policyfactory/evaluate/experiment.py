@@ -13,11 +13,11 @@ from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.tuning.tuner import Contender
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.summary import Summary
-from policyfactory.tuning.contenders import Contender
 
 __all__ = ["Experiment", "Outcome"]
 

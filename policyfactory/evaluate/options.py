@@ -42,8 +42,8 @@ from policyfactory.evaluate.declare import (
     option,
 )
 from policyfactory.simulate.rules import Backfill, Compatibility, DecideBy, Overrun, Ties
+from policyfactory.simulate.tuning.strategies import Feedback
 from policyfactory.statistics.intervals import Statistic
-from policyfactory.tuning.strategies import Feedback
 from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing
 from policyfactory.workload.resample import DrawFrom
 from policyfactory.workload.sensitivity import EstimateRule

@@ -18,10 +18,9 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.simulate.metrics import METRICS, check_metrics
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.tuning.tuner import Contender, Tuner, check_contenders
 from policyfactory.site.file import site_and_digest
 from policyfactory.site.model import Site
-from policyfactory.tuning.contenders import Contender, check_contenders
-from policyfactory.tuning.tuner import Tuner
 from policyfactory.workload.sensitivity import Sensitivity
 
 __all__ = ["Places", "Plan", "Planner"]

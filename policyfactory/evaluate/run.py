@@ -37,8 +37,8 @@ from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.simulate.cases import Case, CaseFacts, case_of
 from policyfactory.simulate.metrics import WeeklySums, check_metrics
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.tuning.tuner import Contender, check_contenders
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
-from policyfactory.tuning.contenders import Contender, check_contenders
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["Observations", "join", "run_cases"]

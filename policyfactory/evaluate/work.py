@@ -23,7 +23,7 @@ from policyfactory.simulate.cases import Case, CaseFacts, facts_of
 from policyfactory.simulate.metrics import TAU, WeeklySums, measure, weekly_sums
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule, measure_recorded, recorded_schedule
-from policyfactory.tuning.contenders import Contender, run_contender
+from policyfactory.simulate.tuning.tuner import Contender, run_contender
 from policyfactory.workload.jobs import Workload
 
 __all__ = [

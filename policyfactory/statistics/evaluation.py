@@ -14,9 +14,9 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import RECORDED
+from policyfactory.simulate.tuning.tuner import Contender
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.weeks import block_weeks
-from policyfactory.tuning.contenders import Contender
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from policyfactory.evaluate.study import RunSettings, run_experiment
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules
-from policyfactory.tuning.tuner import Tuner
+from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import cut, parse_windows
 from support import shared_path

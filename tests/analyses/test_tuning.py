@@ -20,8 +20,8 @@ from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import CaseFacts, case_of
 from policyfactory.simulate.simulate import Rules, Schedule
+from policyfactory.simulate.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.tuning.tuner import FEEDBACKS, TunedSchedule, Tuner
 from policyfactory.workload.jobs import Workload
 
 ARMS = tuple(map(resolve, ("FCFS", "SPF", "LPF")))

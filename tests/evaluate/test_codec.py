@@ -25,8 +25,7 @@ from policyfactory.evaluate.work import Shared, SimulationResult, UnitSettings, 
 from policyfactory.policy.catalogue import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
-from policyfactory.tuning.contenders import Contender
-from policyfactory.tuning.tuner import Tuner
+from policyfactory.simulate.tuning.tuner import Contender, Tuner
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

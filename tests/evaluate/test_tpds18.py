@@ -13,7 +13,7 @@ from policyfactory.evaluate.options import ResampleTable
 from policyfactory.evaluate.plan import Plan
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
-from policyfactory.tuning.tuner import Tuner
+from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.workload.clean import read
 from support import ROOT
 

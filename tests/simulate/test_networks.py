@@ -15,7 +15,7 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation
-from policyfactory.tuning.tuner import Tuner
+from policyfactory.simulate.tuning.tuner import Tuner
 
 
 def test_a_network_that_is_a_formula_gives_its_schedule() -> None:

@@ -20,7 +20,7 @@ from policyfactory.search.play import played
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
-from policyfactory.tuning.tuner import Tuner
+from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.workload.jobs import Workload
 
 POLICY = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")

@@ -16,9 +16,9 @@ from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulate.tuning import tuner as tuners
+from policyfactory.simulate.tuning.tuner import FEEDBACKS, MAX_PERIODS, TunedSchedule, Tuner, period_costs, period_edges
 from policyfactory.site.default import site_of
-from policyfactory.tuning import tuner as tuners
-from policyfactory.tuning.tuner import FEEDBACKS, MAX_PERIODS, TunedSchedule, Tuner, period_costs, period_edges
 from policyfactory.workload.jobs import Workload
 
 HOUR = 3600

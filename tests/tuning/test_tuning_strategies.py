@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import tuning as naive
-from policyfactory.tuning.bandits import Beliefs, ThompsonSampling, Ucb
-from policyfactory.tuning.strategies import EpsilonGreedy, FollowTheLeader, Uniform
-from policyfactory.tuning.tuner import noise_factors
+from policyfactory.simulate.tuning.strategies import (
+    Beliefs,
+    EpsilonGreedy,
+    FollowTheLeader,
+    ThompsonSampling,
+    Ucb,
+    Uniform,
+)
+from policyfactory.simulate.tuning.tuner import noise_factors
 
 WORLD = st.integers(1, 4).flatmap(
     lambda arms: st.lists(

@@ -1,14 +1,14 @@
 """A tuner: at the start of each period it chooses, from what it has seen, the policy that orders the queue.
 
 Section 5 of Gaussier, Lelong, Reis and Trystram, "Online tuning of EASY-backfilling using queue reordering policies",
-IEEE TPDS 29(10), 2018. What an article leaves open is decided, and said, in `policyfactory.tuning.strategies`
-and `policyfactory.tuning.bandits`.
+IEEE TPDS 29(10), 2018. What an article leaves open is decided, and said, in `policyfactory.simulate.tuning.strategies`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +18,37 @@ from policyfactory.core.random import generator
 from policyfactory.core.units import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
 from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.simulate.cases import Case
 from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import simulated
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
+from policyfactory.simulate.tuning.strategies import (
+    EpsilonGreedy,
+    Feedback,
+    FollowTheLeader,
+    Learner,
+    Strategy,
+    ThompsonSampling,
+    Ucb,
+    Uniform,
+)
 from policyfactory.site.default import site_of
-from policyfactory.tuning.bandits import ThompsonSampling, Ucb
-from policyfactory.tuning.strategies import EpsilonGreedy, Feedback, FollowTheLeader, Learner, Strategy, Uniform
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "FEEDBACKS",
     "MAX_PERIODS",
+    "Contender",
     "Feedback",
     "TunedSchedule",
     "Tuner",
+    "check_contenders",
     "noise_factors",
     "period_costs",
     "period_edges",
+    "run_contender",
 ]
 
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
@@ -312,3 +325,54 @@ def period_costs(
 def noise_factors(shape: tuple[int, ...], noise: float, random: np.random.Generator) -> NDArray[np.float64]:
     """Return the factors of the costs (equation 6), uniform in [1 - noise, 1 + noise]: float64 array of ``shape``."""
     return 1.0 + noise * random.uniform(-1.0, 1.0, shape)
+
+
+# What competes: a policy, or a tuner that chooses among policies as it goes. ------------------------------------------
+
+Contender: TypeAlias = "Policy | Tuner"
+
+
+def check_contenders(contenders: Sequence[Contender]) -> None:
+    """Refuse no contender, and two of one name.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or two names differ in nothing but upper and lower case.
+    """
+    if not contenders:
+        raise UsageError("no policy was named; give for example --policies FCFS,SPF,SAF")
+    seen: set[str] = set()
+    for contender in contenders:
+        if contender.name.casefold() in seen:
+            raise UsageError(
+                f"two policies are called {contender.name}; leave one out, or give one another name (the key name of "
+                "its model file)"
+            )
+        seen.add(contender.name.casefold())
+
+
+def run_contender(
+    contender: Contender, case: Case, workload: Workload, rules: Rules, scratch: dict[Any, Any]
+) -> Schedule:
+    """Return the schedule of one case under one contender.
+
+    Parameters
+    ----------
+    contender : Policy or Tuner
+        What orders the queue.
+    case : Case
+        What is simulated; its rules, if it has any, come before ``rules``.
+    workload : Workload
+        Its jobs, as ``case.make()`` returns them.
+    rules : Rules
+        The rules of the experiment.
+    scratch : dict
+        Shared by the tuners of the case, which run one after the other: what one computed, the others reuse.
+    """
+    own = case.rules or rules
+    if isinstance(contender, Policy):
+        # A log may have predictions, and one of its experiments decide by something else.
+        prediction = case.prediction if own.decide_by == "prediction" else None
+        return simulated(workload, contender, own, prediction)
+    return contender.run(workload, own, seed=case.seed, number=case.number, scratch=scratch)
