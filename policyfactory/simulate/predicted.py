@@ -28,6 +28,7 @@ from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
+from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
@@ -132,7 +133,7 @@ def run_predicted(
         If the rules are those of another program, requests were filled with the run times that are to be predicted, or
         a policy reads e90 and a model that is given has no trees for it.
     """
-    loop = _closed_loop(prepared, policy, predictor, tail=tail)
+    loop = _ClosedLoop(prepared, policy, predictor, tail=tail)
     loop.run(follow)
     return loop.foreseen()
 
@@ -152,17 +153,9 @@ def run_to_submission(
     job : int
         Its place in ``prepared``.
     """
-    loop = _closed_loop(prepared, policy, predictor, tail=None)
+    loop = _ClosedLoop(prepared, policy, predictor)
     loop.run(follow, stop=int(prepared.workload.submit[job]) + 1)
     return loop.submission(job)
-
-
-def _closed_loop(prepared: Prepared, policy: Policy, predictor: Predictor | None, *, tail: bool | None) -> _ClosedLoop:
-    """Return a run that can be made, before its first event."""
-    own, predictor = prepared.own_order(policy), predictor or Predictor()
-    _refuse(prepared, policy, own)
-    reads = check_predictor(prepared.workload, [policy] if own is None else [policy, own], predictor)
-    return _ClosedLoop(prepared, policy, predictor, tail=reads if tail is None else tail)
 
 
 def check_predictor(workload: Workload, policies: Sequence[Policy], predictor: Predictor) -> bool:
@@ -209,11 +202,10 @@ def filled_requests(workload: Workload) -> int:
     return sum(step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken")
 
 
-def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
-    rules = prepared.rules
+def _refuse(rules: Rules, policies: Sequence[Policy]) -> None:
     if rules.compatibility != "none":
-        for one in (policy, own):
-            if one is not None and one.needs_predictions:
+        for one in policies:
+            if one.needs_predictions:
                 raise predictions_needed(one, f"a simulation with compatibility {rules.compatibility}")
         raise EvaluationError(
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
@@ -222,13 +214,18 @@ def _refuse(prepared: Prepared, policy: Policy, own: Policy | None) -> None:
 
 
 class _ClosedLoop:
-    """One run."""
+    """One run, before its first event; its parameters are those of `run_predicted`."""
 
-    def __init__(self, prepared: Prepared, policy: Policy, predictor: Predictor, *, tail: bool) -> None:
-        workload = prepared.workload
+    def __init__(
+        self, prepared: Prepared, policy: Policy, predictor: Predictor | None, *, tail: bool | None = None
+    ) -> None:
+        policies = [one for one in (policy, prepared.own_order(policy)) if one is not None]
+        _refuse(prepared.rules, policies)
+        workload, predictor = prepared.workload, predictor or Predictor()
+        reads = check_predictor(workload, policies, predictor)
         n, machine = len(workload), workload.machine
         self._prepared = prepared
-        self._lessons = Lessons(workload, predictor, np.zeros((5, n)), tail=tail)
+        self._lessons = Lessons(workload, predictor, np.zeros((5, n)), tail=reads if tail is None else tail)
         filled = dataclasses.replace(prepared, predictions=self._lessons.predictions)
         formula, own = filled.formulas(policy)
         kind = SORTED if prepared.is_sorted(policy) else TIMED

@@ -98,23 +98,26 @@ class Prepared:
 
         ``since``: the instant from which r counts for each job; ignored if the policy has a fixed date.
         """
-        jobs, epoch = self.workload, _epoch(self.workload, policy, since)
-        keys = np.empty(len(jobs), dtype=np.int64)
+        keys = np.empty(len(self), dtype=np.int64)
         # Block by block: what is between the columns and the keys stays in the cache. A function sees all jobs at once.
         block = _BLOCK if policy.function is None else max(len(keys), 1)
         for first in range(0, len(keys), block):
             rows = slice(first, first + block)
-            keys[rows] = sort_keys(self._scores(policy, rows, epoch))
+            keys[rows] = sort_keys(self.scores(policy, rows, since=since))
         return keys
 
-    def scores(self, policy: Policy, rows: Int64Array | None = None, waited: Int64Array | None = None) -> FloatArray:
-        """Return the score of each job, or of some rows, under a policy; ``waited``: for how long each has (ticks)."""
-        return self._scores(policy, slice(None) if rows is None else rows, _epoch(self.workload, policy), waited)
-
-    def _scores(
-        self, policy: Policy, rows: slice | Int64Array, epoch: int | Int64Array, waited: Int64Array | None = None
+    def scores(
+        self,
+        policy: Policy,
+        rows: slice | Int64Array = slice(None),
+        waited: Int64Array | None = None,
+        since: Int64Array | None = None,
     ) -> FloatArray:
-        jobs = self.workload
+        """Return the score of each job, or of some rows, under a policy.
+
+        ``waited``: for how long each of them has (ticks); ``since``: as for `keys`, of all jobs.
+        """
+        jobs, epoch = self.workload, _epoch(self.workload, policy, since)
         r = (jobs.submit[rows] - (epoch if isinstance(epoch, int) else epoch[rows])) / jobs.ticks
         p = self.estimate[rows] / jobs.ticks
         predicted, asked = self._predicted(policy, rows), asked_of(jobs, policy, rows)
