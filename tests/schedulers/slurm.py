@@ -183,11 +183,11 @@ class Cluster:
             kill_marked(f"SLURM_CONF={self.configuration}")
 
     def _cancel_all(self) -> None:
-        for user in {getuser(), "nobody"} if os.getuid() == 0 else {getuser()}:
-            # The waiting ones first: ending the others would start them.
-            self.run("scancel", "--state=PENDING", f"--user={user}", check=False)
-            self.run("scancel", "--signal=KILL", "--full", f"--user={user}", check=False)
-            self.run("scancel", f"--user={user}", check=False)
+        # By number: Slurm 26.05 refuses --user=nobody.
+        jobs = self.run("squeue", "-h", "-o", "%A", check=False).split()
+        # The waiting ones first: ending the others would start them.
+        for options in (["--state=PENDING"], ["--signal=KILL", "--full"], []):
+            self.run("scancel", *options, *jobs, check=False)
 
     def empty(self) -> None:
         """Cancel all jobs and wait until none is left."""
