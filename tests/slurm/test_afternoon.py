@@ -169,8 +169,9 @@ def _run(command: str, cluster: Cluster, folder: Path) -> str:
     """Run one line of the page as its reader would, in ``folder``."""
     environment = {**cluster.environment, "PATH": f"{Path(sys.executable).parent}:{cluster.environment['PATH']}"}
     line = command.replace("/etc/slurm", str(cluster.folder)).replace("/var/log/slurm", str(cluster.log))
+    # An hour, against a command that hangs: learn compiles Slurm's rules, which are minutes of a processor's own time.
     done = subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=3600, check=False
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
