@@ -176,16 +176,9 @@ class Journal:
         self._end += len(line)
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Give number and result of each finished work unit, in the order of the numbers.
-
-        Raises
-        ------
-        OutputError
-            If a record was changed since it was written or read.
-        """
-        with _open(self.path) as file:
-            for number in np.flatnonzero(self._offsets >= 0).tolist():
-                yield number, self._at(file, number)
+        """Give number and result of each finished work unit, in the order of the numbers; errors as for `read`."""
+        for number in np.flatnonzero(self._offsets >= 0).tolist():
+            yield number, self.read(number) or b""
 
     def read(self, number: int) -> bytes | None:
         """Return the result of a work unit, None if it is not there.
@@ -198,11 +191,8 @@ class Journal:
         if self._offsets[number] < 0:
             return None
         with _open(self.path) as file:
-            return self._at(file, number)
-
-    def _at(self, file: BinaryIO, number: int) -> bytes:
-        file.seek(self._offsets[number])
-        record = _check(file.readline(_LONGEST), self._digest)
+            file.seek(self._offsets[number])
+            record = _check(file.readline(_LONGEST), self._digest)
         if record is None or record[0] != number:
             raise OutputError(
                 f"{self.path}: the record of work unit {number} was changed on disk; run the same command again"

@@ -6,7 +6,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "csv_text",
     "distinct",
     "enumerated",
+    "facts_html",
+    "facts_text",
     "html_text",
     "json_text",
     "latex_text",
@@ -211,3 +213,21 @@ def power_of_ten(value: float, digits: int = 2) -> str:
     """Return a number as ``1.23e-7``: for coefficients, whose sizes have nothing to do with each other."""
     mantissa, _, exponent = f"{value:.{digits}e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+# Results in a terminal and in a notebook. -----------------------------------------------------------------------------
+
+
+def facts_text(title: str, facts: Mapping[str, str]) -> str:
+    """Return the title and one line for each fact, the values one below the other."""
+    width = max(map(len, facts), default=0)
+    return "\n".join([title, *(f"  {name:{width}}  {value}" for name, value in facts.items())])
+
+
+def facts_html(title: str, facts: Mapping[str, str]) -> str:
+    """Return the same as an HTML table."""
+    rows = "".join(
+        f"<tr><th align='left'>{html.escape(name)}</th><td align='left'>{html.escape(value)}</td></tr>"
+        for name, value in facts.items()
+    )
+    return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from policyfactory.core.errors import OutputError
 from policyfactory.core.files import atomic_write, together
 from policyfactory.core.outputs import check_directory, check_file, exclusive, refuse_earlier
-from policyfactory.core.present import facts_html
+from policyfactory.core.text import facts_html
 from policyfactory.export.content import Export, File, instructions
 from policyfactory.export.targets import Target
 from policyfactory.policy.policy import Policy

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.present import facts_html, facts_text
-from policyfactory.core.text import shortened
+from policyfactory.core.text import facts_html, facts_text, shortened
 from policyfactory.fit.files import write_fit
 from policyfactory.fit.model import Examined, build_model, examine, shown_term, sort_key
 from policyfactory.fit.result import Fit

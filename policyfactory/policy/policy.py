@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import FormulaError, UsageError
-from policyfactory.core.present import facts_html
+from policyfactory.core.text import facts_html
 from policyfactory.policy.expression import parse
 from policyfactory.policy.function import JobColumns, digest_of, estimated
 from policyfactory.policy.nodes import ASKED, PREDICTIONS, Expression

@@ -21,8 +21,7 @@ from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.interruptible import interruptible
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
-from policyfactory.core.present import facts_html, facts_text
-from policyfactory.core.text import number_text
+from policyfactory.core.text import facts_html, facts_text, number_text
 from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration, parse_duration
 from policyfactory.engine.allocation import allocate
 from policyfactory.simulate.metrics import METRICS, Ran, job_values, measure

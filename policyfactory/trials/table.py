@@ -27,7 +27,7 @@ from policyfactory.core.errors import InputError, ScoreTableError
 from policyfactory.core.files import atomic_write
 from policyfactory.core.inputs import read_bytes
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.present import facts_html
+from policyfactory.core.text import facts_html
 from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
-from policyfactory.core.present import facts_html
+from policyfactory.core.text import facts_html
 from policyfactory.core.units import DAY, format_duration
 from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
