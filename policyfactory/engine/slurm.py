@@ -34,12 +34,15 @@ from policyfactory.engine.slurm_state import (
     NOW,
     PASSED,
     PENDING,
+    PLAN_UNTIL,
+    PLAN_VERSION,
     PLANNED,
     READY,
     RELEASED,
     RUNNING,
     STOPPED,
     STUCK,
+    UNSEEN,
     VERSION,
     WAITING,
     Run,
@@ -90,6 +93,7 @@ def slurm(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: W
         time = state[NOW]
         if state[STOPPED] != AT_CALCULATION:
             if state[STOPPED] != AT_SUBMISSION:
+                _tick(jobs, machine, run, settings, weights)
                 time = _next_time(jobs, machine, run, settings)
                 if time >= _NEVER:
                     return False
@@ -157,6 +161,53 @@ def _next_time(jobs: Jobs, machine: Machine, run: Run, settings: Settings) -> in
         if settings.backfill and _has_changed(machine, run):
             time = min(time, state[PASSED] + settings.interval)
     return time
+
+
+@step
+def _tick(jobs: Jobs, machine: Machine, run: Run, settings: Settings, weights: Weights) -> None:
+    """Let the clock run on over the times of passes that would find all as it was.
+
+    A queue that runs away takes years to be worked off, in which passes are a thousand times as many as jobs.
+    """
+    state, origin, period = run.state, settings.origin, settings.calculation
+    if state[WAITING] == 0 or state[UNSEEN] > 0 or state[PENDING] == 1:
+        return
+    if len(machine.reservation) > 0 or state[MAIN_VERSION] != state[VERSION]:
+        return
+    if settings.backfill and state[PLAN_VERSION] != state[VERSION]:
+        return
+    until = next_end(run.heap, _NEVER)
+    if state[LEAVING] > 0:
+        until = min(until, run.leaving[state[LEFT], 0])
+    if state[READY] < len(jobs.ready):
+        until = min(until, jobs.submit[state[READY]])
+    if state[EVENTS] < len(machine.event):
+        until = min(until, machine.event[state[EVENTS], 0])
+    # A queue that waits for nothing is counted (STUCK).
+    if until == _NEVER:
+        return
+    until = min(until, state[MAIN_UNTIL], state[PLAN_UNTIL] if settings.backfill else _NEVER)
+    calculated = origin + ((state[NOW] - origin) // period + 1) * period if period > 0 else _NEVER
+    if weights.age > 0 or weights.fair_share > 0 or settings.stops or settings.plan_all or settings.least_priority > 0:
+        until = min(until, calculated)
+    full, passed, changed = state[FULL], state[PASSED], state[CHANGED]
+    while True:
+        time = min(full + settings.sched_interval, calculated)
+        if settings.backfill and changed >= passed:
+            time = min(time, passed + settings.interval)
+        if time >= until:
+            break
+        state[NOW] = time
+        if time == calculated:
+            state[CALCULATED], changed, calculated = time, time, calculated + period
+        if time - full >= settings.sched_interval:
+            full = time
+            changed = time if state[MAIN_SKIPPED] == 1 else changed
+        if settings.backfill and time - passed >= settings.interval and changed >= passed:
+            changed = time if state[PLANNED] == 1 else changed
+            passed = time
+    state[MAIN] = full if full > state[FULL] else state[MAIN]
+    state[FULL], state[PASSED], state[CHANGED] = full, passed, changed
 
 
 @inlined

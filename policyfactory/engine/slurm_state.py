@@ -45,6 +45,7 @@ __all__ = [
     "RUNNING",
     "STOPPED",
     "STUCK",
+    "UNSEEN",
     "VERSION",
     "WAITING",
     "Run",
@@ -69,13 +70,13 @@ __all__ = [
 # until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
 # whose first job waits. HORIZON is that time for the pass that is being made. STOPPED tells whether the run has begun,
 # and whether it was left at a calculation of priorities or at submissions. DIVIDED is the version for which the nodes
-# were divided into blocks.
+# were divided into blocks. UNSEEN counts the jobs that the next pass finds in the queue as none has found them yet.
 (
     NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
     ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,
-    DIVIDED,
-) = range(27)  # fmt: skip
-_PLACES = 27
+    DIVIDED, UNSEEN,
+) = range(28)  # fmt: skip
+_PLACES = 28
 # Columns of `Run.rooms`.
 FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 # In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
@@ -87,7 +88,7 @@ class Run(NamedTuple):
 
     Parameters
     ----------
-    state : int64 array (27,)
+    state : int64 array (28,)
         See the names of its places.
     start, end : int64 array (n,)
         Start of each job, -1 before; when it ends and its nodes are free.
@@ -306,6 +307,7 @@ def enqueue(jobs: Jobs, machine: Machine, run: Run, job: int) -> None:
         run.waiting[at] = run.waiting[at - 1]
     run.waiting[low] = job
     run.state[WAITING] += 1
+    run.state[UNSEEN] += 1
     _change_queue(run)
 
 
@@ -321,11 +323,16 @@ def see_cores(run: Run, settings: Settings, job: int, cores: int) -> None:
 def see_all(run: Run) -> None:
     """Note that the waiting jobs are in the queue when a pass is made."""
     now = run.state[NOW]
+    # A queue that runs away is passed over a million times.
+    if run.state[UNSEEN] == 0:
+        return
+    run.state[UNSEEN] = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
         if run.seen[job] == RELEASED:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] = 0
+            run.state[UNSEEN] += 1
             run.state[CHANGED] = now
             _change_queue(run)
         else:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
+import time
 
 import pytest
 
 from naive import slurm_kernels as plain
+from naive.slurm_jobs import Job
 from naive.slurm_nodes import Nodes
 from naive.slurm_random import BEGIN, FEATURES, draw
-from naive.slurm_workload import run_fast
-from policyfactory.site.model import NodeGroup
+from naive.slurm_workload import run_fast, workload_of
+from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.site.model import NodeGroup, Partition, Scheduling, Site
 
 # What looking for GPUs does to the weights of nodes is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
@@ -87,3 +91,21 @@ def test_a_machine_of_many_kinds_of_nodes_is_scheduled_alike(seed: int) -> None:
         nodes = job.nodes if job.nodes < 0 else job.nodes * times
         jobs[at] = dataclasses.replace(job, nodes=nodes, cores=job.cores * times)
     assert run_fast(site, jobs, begin=BEGIN) == plain.slurm(site, jobs, BEGIN, 0)
+
+
+def test_a_queue_of_years_is_passed_over_quickly() -> None:
+    # Passes that find all as it was are a thousand times as many as jobs: as many steps took 500 times as long.
+    def spent(jobs: list[Job], **settings: bool) -> float:
+        site = Site("drawn", (NodeGroup("n1", 1),), (Partition("all"),), scheduling=Scheduling(**settings))
+        workload, best = workload_of(site, jobs, BEGIN), math.inf
+        for _ in range(3):
+            began = time.process_time()
+            run_slurm(workload, site)
+            best = min(best, time.process_time() - began)
+        return best
+
+    year = 365 * 86400
+    long = [Job(number, BEGIN, run_time=year, limit=year, cores=1) for number in range(1, 21)]
+    short = [Job(number, BEGIN + 60 * number, run_time=30, limit=30, cores=1) for number in range(1, 4001)]
+    for backfill in (True, False):
+        assert spent(long, backfill=backfill) < 20 * spent(short, backfill=backfill)
