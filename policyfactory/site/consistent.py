@@ -17,9 +17,10 @@ from policyfactory.site.model import Association, Partition, Qos, Scheduling, Si
 from policyfactory.site.origin import Contradiction, Origin
 from policyfactory.site.values import LONGEST_TEXT, MOST_NAMES
 
-__all__ = ["MOST_ENTRIES", "check_site", "contradictions"]
+__all__ = ["MOST_ENTRIES", "MOST_OF_A_KIND", "check_site", "contradictions"]
 
-MOST_ENTRIES = 500_000  # of a list of tables
+MOST_ENTRIES = 200_000  # of a list of tables
+MOST_OF_A_KIND = {"partitions": 10_000, "qos": 10_000}  # of these lists
 _MOST_SHOWN = 5
 _TWICE = " twice"
 # By what has them, the fields that are names, or several.
@@ -65,10 +66,9 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
     """Give what contradicts what, with the cure."""
     yield from _long_names(site)
     for name in ("nodes", "partitions", "qos", "associations", "reservations", "outages", "not_modelled"):
-        if (entries := len(getattr(site, name))) > MOST_ENTRIES:
-            yield _plain(
-                "many", "", f"there are {entries:,} {name}, more than {MOST_ENTRIES:,}", "leave out the oldest"
-            )
+        most = MOST_OF_A_KIND.get(name, MOST_ENTRIES)
+        if (entries := len(getattr(site, name))) > most:
+            yield _plain("many", "", f"there are {entries:,} {name}, more than {most:,}", "leave out the oldest")
     found, nodes = _nodes(site)
     yield from found
     if nodes is None:

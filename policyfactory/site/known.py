@@ -8,6 +8,7 @@ import functools
 import importlib.resources
 import operator
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,9 @@ UNKNOWN = "unknown to policyfactory: check its spelling, or what it does in your
 _LONGEST = 1000  # characters that a reader looks at
 _LONGEST_KEY = 80
 _MOST_HINTS = 100
+_MOST_ALIKE = 100
+_MOST_EFFECTS = 200
+_OTHERS = "of many kinds: look at these lines"
 _HARMLESS = frozenset({"", "(null)", "none", "no", "off", "n/a", "false"})
 
 
@@ -70,14 +74,21 @@ class Settings:
 
 
 def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
-    """Return what is not modelled with the nearest name beside an unknown one, of the first hundred of them.
+    """Return what is not modelled with the nearest name beside an unknown one; of one effect the first hundred.
 
     A name is compared with all that Slurm has: of a million that nobody knows this took more than five minutes.
     """
+    alike: Counter[str] = Counter()
+    first_left: dict[str, NotModelled] = {}
     names = functools.reduce(operator.or_, (dict(known_settings(kind).names) for kind in _kinds()))
     hints: dict[str, str] = {}
     found = []
     for one in missing:
+        effect = one.effect if one.effect in alike or len(alike) < _MOST_EFFECTS else _OTHERS
+        alike[effect] += 1
+        if alike[effect] > _MOST_ALIKE:
+            first_left.setdefault(effect, one)
+            continue
         key = one.name.rpartition(" ")[2].lower()
         if one.effect == UNKNOWN and key not in names and (key in hints or len(hints) < _MOST_HINTS):
             if key not in hints:
@@ -85,6 +96,9 @@ def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
                 hints[key] = f" (did you mean {names[near[0]]}?)" if near else ""
             one = dataclasses.replace(one, effect=f"{UNKNOWN}{hints[key]}")  # noqa: PLW2901 (the same with its hint)
         found.append(one)
+    for effect, one in first_left.items():
+        more = f"and {alike[effect] - _MOST_ALIKE:,} more, from {one.name} on"
+        found.append(NotModelled(more[:_LONGEST], "", one.place, effect))
     return tuple(found)
 
 

@@ -93,3 +93,11 @@ def test_an_error_shows_what_hides(words):
     )
     assert done.returncode in {1, 2}
     assert is_harmless(done.stdout + done.stderr), done.stderr
+
+
+def test_of_very_many_rows_the_first_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table("many", ["a"], [[str(number)] for number in range(1_500)])
+    printed = capsys.readouterr().out.split()
+    assert printed.count("999") == 1
+    assert "1000" not in printed
+    assert " ".join(printed).endswith("and 500 more rows")

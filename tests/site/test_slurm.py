@@ -549,6 +549,10 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
             "slurm.conf:5: more than 16,000,000 characters of names of nodes; shorten the names",
         ),
         (SMALL + "".join(f"K{n}=1 " for n in range(500_001)), "more than 500,000 settings; is it a slurm.conf?"),
+        (
+            SMALL + "".join(f"PartitionName=p{n} Nodes=n1\n" for n in range(10_000)),
+            "slurm.conf:10003: more than 10,000 partitions; leave out those without jobs",
+        ),
         (SMALL + f"Include {'x' * 9000}\n", "slurm.conf:4: includes x"),
         (SMALL + f"Include /{'x' * 9000}\n", "slurm.conf:4: includes /x"),
         (SMALL + f"PartitionName={'x' * 10_001} Nodes=ALL\n", "is a name of 10,001 characters"),
@@ -601,3 +605,35 @@ def test_what_is_the_square_of_blanks_or_keys_is_read_in_time(tmp_path: Path) ->
     assert {one.max_time for one in site.partitions} == {3600}
     assert len(site_of(tmp_path, f"NodeName=n[1-200000] CPUs=1\n{partitions}").partitions) == 1000
     assert time.process_time() - began < 60
+
+
+def test_what_is_not_modelled_in_very_many_places_is_counted_from_the_hundredth_on(tmp_path: Path) -> None:
+    # A hundred thousand settings that nobody knows were as many rows of the table: 40 s.
+    many = "".join(f"Kee{n}=1\n" for n in range(1_000))
+    site = site_of(tmp_path, f"{SMALL}{many}Licenses=a:1\n")
+    assert len(site.not_modelled) == 102
+    assert missing(site)["Licenses"] == "slurm.conf:1004"
+    last = site.not_modelled[-1]
+    assert (last.name, last.place) == ("and 900 more, from Kee100 on", "slurm.conf:104")
+    assert last.effect.startswith("unknown to policyfactory")
+
+
+def test_more_qos_than_any_cluster_has_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("Name|Priority|\n" + "".join(f"q{n}|1|\n" for n in range(10_001)))
+    with pytest.raises(SiteError, match=r"q\.txt:10002: more than 10,000 QOS"):
+        site_of(tmp_path, SMALL, Reports(qos=tmp_path / "q.txt"))
+
+
+def test_marks_of_comments_that_are_escaped_are_read_in_time(tmp_path: Path) -> None:
+    # What stood before each was copied: a megabyte took 16 s, the square of its length.
+    def spent(marks: int) -> float:
+        best = math.inf
+        for _ in range(3):
+            began = time.process_time()
+            site_of(tmp_path, f"{SMALL}Licenses={marks * chr(92)}{marks * (chr(92) + '#')}1\n")
+            best = min(best, time.process_time() - began)
+        return best
+
+    assert spent(256_000) < 16 * spent(64_000)
+    (found,) = site_of(tmp_path, SMALL + r"Licenses=a\#b\\# c" + "\n").not_modelled
+    assert found.value == "a#b" + chr(92)

@@ -27,6 +27,7 @@ _DEEPEST = 10
 _MOST_LINES = 2_000_000
 _MOST_SETTINGS = 500_000  # of all lines together: each takes some hundred bytes
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#")
 _INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
 # Keys that make a record of the rest of their line.
 _RECORDS = frozenset(
@@ -223,12 +224,8 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _without_comment(line: str) -> str:
-    at = -1
-    while (at := line.find("#", at + 1)) >= 0:
-        before = line[:at]
-        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return before
-    return line
+    match = _COMMENT.search(line)
+    return line if match is None else line[: match.end() - 1]
 
 
 def _take_line(conf: Conf, line: str, place: str) -> None:

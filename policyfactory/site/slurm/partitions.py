@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import shortened
+from policyfactory.site.consistent import MOST_OF_A_KIND
 from policyfactory.site.hostlist import Named, compress, expand
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import NotModelled, Partition
@@ -17,6 +18,7 @@ from policyfactory.site.slurm.quantities import ENDLESS, hosts, listed, refused,
 
 __all__ = ["read_partitions"]
 
+_MOST = MOST_OF_A_KIND["partitions"]
 _ENDLESS = 2**32 - 1  # UNLIMITED, in 32 bits
 _EXCLUSIVE = {
     "USER": "jobs of others would not start on a node that has a user's jobs",
@@ -70,6 +72,8 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
             how = "it has no nodes; slurmctld goes on, and its jobs never start"
             origin.remark("corrected", f"{shortened(what)} ({record.place})", how)
         origin.note(f"partition {record.name}", record.place, settings)
+        if len(partitions) >= _MOST:
+            raise SiteError(f"{record.place}: more than {_MOST:,} partitions; leave out those without jobs")
         partitions.append(_partition(record.name, settings, members))
     return partitions, missing
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
+from policyfactory.site.consistent import MOST_OF_A_KIND
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Limits, NotModelled, Qos
 from policyfactory.site.origin import Origin, Setting
@@ -16,6 +17,7 @@ from policyfactory.site.slurm.tables import read_rows
 
 __all__ = ["qos_of", "read_qos"]
 
+_MOST = MOST_OF_A_KIND["qos"]
 _RELATIVE = "relative"
 _CURE = "sacctmgr -P show qos > qos.txt"
 
@@ -66,6 +68,8 @@ def qos_of(
                 continue
             unlike = known.judge(setting.key, setting.value, setting.place, what)
             missing += [] if unlike is None else [unlike]
+        if len(found) >= _MOST:
+            raise SiteError(f"{row['name'].place}: more than {_MOST:,} QOS; leave out those without jobs")
         origin.note(f"QOS {row['name'].value.lower()}", row["name"].place, row)
         one = _qos(row, what, missing)
         flags = listed(row["flags"].value) if "flags" in row else ()
