@@ -108,15 +108,13 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
         if len(paths) > 1:
             raise UsageError(f"{name}: give one log in SWF, or files of accounting")
         log = _numbered(read_swf(swf[0]))
+        given, of = reading.processors is not None, reading.estimate_missing
+        workload = clean(log, processors=reading.processors, force_processors=given, estimate_missing=of)
+        workload.cleaning.warn()
         return Accounting(
             name,
             log.select(np.argsort(log.submit, kind="stable")),
-            clean(
-                log,
-                processors=reading.processors,
-                force_processors=reading.processors is not None,
-                estimate_missing=reading.estimate_missing,
-            ),
+            workload,
             (),
             (),
             (),
@@ -131,6 +129,7 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     unlimited = None if reading.unlimited is None else parse_limit(reading.unlimited, "--unlimited")
     imported = import_logs(paths, rules=ImportRules(unlimited=unlimited), zone=zone, processors=reading.processors)
     workload = clean(imported.log, estimate_missing=reading.estimate_missing)
+    workload.cleaning.warn()
     given = reading.processors is not None
     names = (imported.job, imported.user, imported.partition)
     waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))

@@ -194,6 +194,7 @@ class Arena:
             from policyfactory.workload.clean import read
 
             workload = read(Path(workload), **self.options.reading)
+            workload.cleaning.warn()
         self.workload, self.ledger = workload, Path(ledger)
         self._workers, self._follower = Workers.of(workers), follower or Follower()
         self._edge = len(workload) * self.options.part // 100

@@ -96,6 +96,7 @@ def distill(
         from policyfactory.workload.clean import read
 
         workload = read(Path(workload), **options.windows.reading)
+        workload.cleaning.warn()
     families = [family_of(text) for text in options.families]
     for family in families:
         first = family.form.with_values(family.start)

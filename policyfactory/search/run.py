@@ -74,6 +74,7 @@ def train(
         from policyfactory.workload.clean import read
 
         workload = read(Path(workload), **options.reading)
+        workload.cleaning.warn()
     if options.replicas and learner.name != "search":
         raise UsageError(f"--replicas are for the learner search; {learner.name} learns on windows")
     check_goal(goal_of(options.goal), workload)

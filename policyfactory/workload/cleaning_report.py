@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 from policyfactory.core.units import format_duration
@@ -92,6 +93,11 @@ class CleaningReport:
         most = max((step for step in self.steps if step.action == "dropped"), key=lambda step: step.jobs, default=None)
         why = "" if most is None else f", {most.jobs:,} of them for: {most.what}"
         return f"most jobs of {printable(self.source, 300)} were dropped, {self.dropped:,} of {self.read:,}{why}"
+
+    def warn(self) -> None:
+        """Give `warning`, if there is one, as a warning: on the terminal it is said before what follows."""
+        if self.warning:
+            warnings.warn(self.warning, stacklevel=2)
 
     @property
     def _first(self) -> str:

@@ -476,6 +476,9 @@ def test_a_log_of_which_most_jobs_are_dropped_says_so_first() -> None:
     assert report.warning.startswith(first)
     assert report.summary().startswith(first)
     assert report.totals().startswith(first)
+    with pytest.warns(UserWarning, match=first):
+        report.warn()
     half = clean(log_of([{**(good if n < 5 else bad), "submit": n, "allocated": 2} for n in range(10)])).cleaning
     assert half.warning == ""
+    half.warn()
     assert half.totals().startswith("10 jobs read, 5 dropped")
