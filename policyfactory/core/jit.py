@@ -235,16 +235,16 @@ def _digest(function: Callable[..., Any], options: dict[str, Any]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def _parts(code: types.CodeType, scope: dict[str, Any]) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+def _parts(body: types.CodeType, scope: dict[str, Any]) -> Iterator[str]:
+    yield body.co_code.hex()
+    yield repr((body.co_names, body.co_varnames, body.co_freevars, body.co_cellvars))
     # The first constant is the docstring, if there is one.
-    for constant in code.co_consts[isinstance(code.co_consts[0], str) if code.co_consts else 0 :]:
+    for constant in body.co_consts[isinstance(body.co_consts[0], str) if body.co_consts else 0 :]:
         if isinstance(constant, types.CodeType):
             yield from _parts(constant, scope)
         else:
             yield repr(sorted(constant, key=repr) if isinstance(constant, frozenset) else constant)
-    for name in code.co_names:
+    for name in body.co_names:
         if name in scope:
             yield f"{name} {_global(scope[name])}"
 
@@ -295,6 +295,9 @@ def _folder() -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
         wrong = who_else(folder)
+        for file in sorted(folder.glob("*.nb[ci]")):
+            with contextlib.suppress(FileNotFoundError):  # another process removed one that is old
+                wrong = wrong or who_else(file)
     except OSError:
         return None
     if wrong:

@@ -155,6 +155,11 @@ def _site_of(content: dict[str, Any], path: Path) -> Site:
             f"{path}: is a site file of schema {schema}, and this policyfactory reads up to {SITE_SCHEMA}; "
             "update policyfactory, or make the file again with policyfactory site import"
         )
+    # There were sites of PBS once; those of Slurm said so.
+    if content.pop("scheduler", "slurm") != "slurm":
+        raise SiteError(
+            f"{path}: scheduler: only sites of Slurm are read; for OpenPBS see policyfactory export --to pbs"
+        )
     _check_keys(content, [*_FIELDS[Site], *_TABLES, *_LISTS], str(path))
     given: dict[str, Any] = {"name": path.stem}
     for name, kind in _FIELDS[Site].items():

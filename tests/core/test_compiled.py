@@ -225,8 +225,8 @@ def test_who_listens_is_told_of_the_kernel_that_is_called_and_not_of_its_parts(t
     more = environment(tmp_path)
     if not kept:
         # A folder that others can write to is not read: each process compiles, and says so each time.
-        (tmp_path / "cache").mkdir(mode=0o777)
-        (tmp_path / "cache").chmod(0o777)
+        (tmp_path / "cache" / "kernels").mkdir(parents=True)
+        (tmp_path / "cache" / "kernels").chmod(0o777)
     command = [sys.executable, "-W", "ignore", "-c", use]
     said = [subprocess.run(command, env=more, capture_output=True, text=True, check=True).stdout for _ in range(2)]
     assert said == ["['mykernels']\n", "[]\n" if kept else "['mykernels']\n"]

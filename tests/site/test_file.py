@@ -70,6 +70,8 @@ def test_a_site_of_one_partition_takes_three_lines(tmp_path: Path) -> None:
     path.write_text(SMALL)
     site = read_site(path)
     assert site == Site("here", (NodeGroup("n[1-100]", 48),), (Partition("batch"),))
+    path.write_text(SMALL.replace("schema = 1", 'schema = 1\nscheduler = "slurm"'))  # as it was written once
+    assert read_site(path) == site
     layout = lay_out(site)
     assert layout.cores.sum() == 4800
     assert layout.members.all()
@@ -102,6 +104,7 @@ def test_arrays_have_what_each_node_has() -> None:
         ("", "has no schema; begin the file with: schema = 1"),
         ("schema = true", "schema is True"),
         ("schema = 2", "is a site file of schema 2, and this policyfactory reads up to 1; update policyfactory"),
+        (SMALL.replace("schema = 1", 'schema = 1\nscheduler = "pbs"'), "scheduler: only sites of Slurm are read"),
         (SMALL + "partition = []", "there is no key 'partition'; did you mean partitions?"),
         (SMALL.replace("cores", "cpus"), r"s.toml: nodes[1] (n[1-100]): there is no key 'cpus'"),
         (SMALL.replace('name = "batch"', 'name = "b", max_tme = "1h"'), "(b): there is no key 'max_tme'; did you mean"),
