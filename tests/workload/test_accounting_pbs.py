@@ -608,3 +608,10 @@ def test_a_real_workload_comes_back(shared, tmp_path: Path) -> None:
     for column in ("wait", "run_time", "requested", "requested_time"):
         assert np.array_equal(getattr(result, column), getattr(log, column)[:n]), column
     assert np.array_equal(result.allocated, log.requested[:n])
+
+
+def test_jobs_that_never_end_are_no_log() -> None:
+    # Each takes a kilobyte: 32 MB of them took a gigabyte.
+    lines = (f"01/01/2024 00:00:00;Q;{number}.s;queue=q" for number in range(300_001))
+    with pytest.raises(TraceFormatError, match="log:300001: 300,001 jobs up to here have not ended"):
+        list(read(lines, "log", Clock()))

@@ -38,6 +38,8 @@ __all__ = ["read"]
 _STAMP = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4}) ([0-9]{2}:[0-9]{2}:[0-9]{2})")
 _TASK = re.compile(r"([^\[]*)\[([^\]]*)\](.*)")
 _LONGEST_ID = 256
+# Queued or running at once: each takes a kilobyte.
+_MOST_OPEN = 300_000
 # JOB_EXEC_KILL_WALLTIME of OpenPBS; TORQUE and older PBS end the job by a signal, as they do for qdel.
 _KILLED_BY_WALLTIME = "-29"
 # The sharing of Resource_List.place; what is not named there is the nodes' own default.
@@ -114,6 +116,11 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
             continue
         records += 1
         yield from log.take(_Event(number, *parts))
+        if log.unended > _MOST_OPEN:
+            raise TraceFormatError(
+                f"{path}:{number}: {log.unended:,} jobs up to here have not ended; is this the whole log? Give its "
+                "files in the order of their days"
+            )
     if not records:
         raise TraceFormatError(
             f"{path}{lost}: has no record of PBS; a line is 'MM/DD/YYYY HH:MM:SS;E;JOB;user=...', as in "
@@ -128,6 +135,11 @@ class _Log:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[str, _Open] = {}
+
+    @property
+    def unended(self) -> int:
+        """How many jobs have not ended yet."""
+        return len(self._open)
 
     def take(self, event: _Event) -> Iterator[Record | Remark]:
         """Give what one line says."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.arrays import Int64Array
+from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.cells import Rows
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, RecordBlock, Remark, State, coded
 from policyfactory.workload.accounting.sacct_cells import TIMES, Parsed, odd_term, parse
@@ -37,6 +38,9 @@ _ZONELESS_LENGTH = 19
 _MOST_PIECES = 20
 # A log of fewer lines is read in less time than the compiled kernels take to load.
 _FEW_LINES = 10_000
+# So many lines that are no jobs, and most of those read, are no output of sacct.
+_MOST_UNREAD = 100_000
+_UNREAD = frozenset({"sacct.cut_off", "sacct.ambiguous", "sacct.senseless"})
 _WHOLE = ("requested", "allocated", "requested_nodes", "allocated_nodes", "elapsed_raw")
 _ID = re.compile(r"\d+(?:[_+](?:\d+|\[[^\]]*\]))?(?:\.\w+)?", re.ASCII)
 
@@ -96,7 +100,7 @@ class _Log:
         self._columns: Columns
         self._path, self._clock = path, clock
         self._cluster = ""
-        self._read = 0
+        self._read = self._unread = 0
 
     def block(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
         """Give what some lines hold, the first of which is line ``number`` of the file."""
@@ -132,6 +136,12 @@ class _Log:
             else:
                 kind = "sacct.ambiguous" if readings[place] else "sacct.senseless"
                 remarks.append(Remark(number + place, columns.job(lines[place]), kind))
+        self._unread += sum(remark.kind in _UNREAD for remark in remarks)
+        if self._unread > _MOST_UNREAD and 2 * self._unread > number + len(lines):
+            raise TraceFormatError(
+                f"{self._path}: {self._unread:,} of the first {number + len(lines) - 1:,} lines have not the columns "
+                "of the header; is this the whole output of sacct -P? print it again"
+            )
         texts = lines if whole.all() else list(itertools.compress(lines, whole.tolist()))
         self._read += len(texts)
         compiled = self._read > _FEW_LINES and len(columns.delimiter.encode()) == 1
