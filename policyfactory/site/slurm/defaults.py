@@ -1,7 +1,8 @@
 """Defaults that Slurm has changed from version to version, for what a slurm.conf does not say.
 
-The one table of them is here; the others have been the same since Slurm 14.03 and are those of
-`policyfactory.site.settings`. ``scontrol show config`` prints what is in force, and needs none.
+The one table of them is here, of those whose version a source of Slurm's tells; the others are those of
+`policyfactory.site.settings`, which Slurm has had since 22.05. Older ones can have others: bf_max_job_test was 100, and
+is 500. ``scontrol show config`` prints what is in force, and needs none.
 """
 
 from __future__ import annotations
