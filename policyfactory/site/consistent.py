@@ -20,7 +20,7 @@ from policyfactory.site.values import LONGEST_TEXT, MOST_NAMES
 __all__ = ["MOST_ENTRIES", "MOST_OF_A_KIND", "check_site", "contradictions"]
 
 MOST_ENTRIES = 200_000  # of a list of tables
-MOST_OF_A_KIND = {"partitions": 10_000, "qos": 10_000}  # of these lists
+MOST_OF_A_KIND = {"partitions": 10_000, "qos": 10_000, "associations": 100_000}  # of these lists
 _MOST_SHOWN = 5
 _TWICE = " twice"
 # By what has them, the fields that are names, or several.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
-from policyfactory.site.consistent import MOST_ENTRIES
+from policyfactory.site.consistent import MOST_OF_A_KIND
 from policyfactory.site.known import known_settings
 from policyfactory.site.model import Association, Limits, NotModelled
 from policyfactory.site.origin import Origin, Setting
@@ -24,7 +24,7 @@ from policyfactory.site.slurm.quantities import limits, listed, refused, seconds
 
 __all__ = ["Accounts", "read_dump"]
 
-_MOST = MOST_ENTRIES  # associations
+_MOST = MOST_OF_A_KIND["associations"]
 # Keys that nobody knows, and names of QOS that associations have from those above them and change.
 _MOST_UNKNOWN, _MOST_QOS = 200_000, 20_000_000
 _PARENT_SHARES = 2**31 - 1  # how Slurm writes Fairshare=parent as a number
