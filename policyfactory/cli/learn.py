@@ -86,7 +86,12 @@ def learn(
         ),
     ] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="With --site: go on where the replay is far from the record.")
+        bool,
+        typer.Option(
+            "--anyway",
+            help="Go on where the log has more than ten times the work that its machine can do, or with --site its "
+            "replay is far from the record.",
+        ),
     ] = LearnOptions.anyway,
     seed: Annotated[int, typer.Option(help="Seed of the tuples, orders and replicas.")] = LearnOptions.seed,
     workers: WorkersOption = None,

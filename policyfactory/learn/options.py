@@ -65,7 +65,7 @@ class LearnOptions:
     estimate_missing : {"error", "runtime", "model", "drop"}
         What to do with jobs without a requested time.
     anyway : bool
-        Go on where the replay is far from the record.
+        Go on where the replay is far from the record, or the log has ten times the work that its machine can do.
     preset : str
         Filter for the log.
     assume : str or None

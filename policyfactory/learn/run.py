@@ -48,6 +48,8 @@ from policyfactory.workload.swf.log import SwfLog, log_of_workload
 
 __all__ = ["learn"]
 
+_MOST_LOAD = 10.0  # that of a log whose machine is known is about 1
+
 BESIDE = ("FCFS", "SAF", "F1")
 
 
@@ -89,7 +91,8 @@ def learn(
     UsageError
         If an option is outside its limits.
     WorkloadError
-        If the log is too short, or cannot be used.
+        If the log is too short, cannot be used, or has more than ten times the work that its machine can do, and it is
+        not to go on ``anyway``.
     EvaluationError
         If the log's replay on its site is far from the record, and it is not to go on ``anyway``.
     OutputError
@@ -127,6 +130,7 @@ class _Learning(Quarters):
         """Take all steps."""
         self.warn()
         self.check_windows()
+        self._check_load()
         self._replay()
         options, parts = self.options, self.cut()
         if short := self.too_short():
@@ -190,6 +194,17 @@ class _Learning(Quarters):
         if self.folder is not None:
             self.wrote([learned.write_policy(self.folder)])
         return learned
+
+    def _check_load(self) -> None:
+        """Refuse a log with far more work than its machine can have done: each simulation would go on for years."""
+        load = self.workload.offered_load
+        if _MOST_LOAD < load < math.inf and not self.options.anyway:
+            machine = f"{self.workload.machine:,} processors"
+            raise WorkloadError(
+                f"{self.log.path}: its jobs are {load:,.0f} times the work that {machine} do in the time in which they "
+                "were submitted, so nothing was learned: all queues would run away. Give the "
+                "machine's size (--processors N --force-processors), or go on all the same with --anyway"
+            )
 
     def _replay(self) -> None:
         """Replay the log's own jobs on its site, before hours of work, where there is one."""

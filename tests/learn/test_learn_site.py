@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from daily_log import daily
 
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.units import format_duration
 from policyfactory.learn.choice import Choice
 from policyfactory.learn.learned import Learned
@@ -171,3 +172,12 @@ def test_rules_that_contradict_each_other_are_refused() -> None:
     assert LearnOptions(backfill="easy").judging == Rules()
     assert LearnOptions(backfill="conservative").judging == Rules(backfill="conservative")
     assert LearnOptions(threshold="20h").rules == Rules(threshold=72_000.0)
+
+
+def test_a_log_of_many_times_the_work_of_its_machine_is_refused_before_any(tmp_path: Path) -> None:
+    # Its queues took years to be worked off, in every simulation.
+    crowded = dataclasses.replace(log(), run_time=log().run_time * 60, requested_time=log().requested_time * 60)
+    assert 10 < crowded.offered_load < math.inf
+    with pytest.raises(WorkloadError, match=r"times the work that 4 processors do .* so nothing was learned"):
+        learn(crowded, output=tmp_path / "learned", **FEW)
+    assert not (tmp_path / "learned" / "scores.csv").exists()
