@@ -16,8 +16,7 @@ from typing import Any
 from results import Results, csv_text, load, markdown, number
 
 from floors import Curve, slope_of
-from policyfactory.core.artefact import dump_json
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 
 __all__ = ["main"]

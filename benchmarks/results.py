@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from floors import Curve, Measure
-from policyfactory.core.artefact import Manifest, command_line, dump_json
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import Manifest, atomic_write, command_line, dump_json
 
 __all__ = ["Results", "add", "compared", "csv_text", "load", "machine", "markdown", "number", "read_csv", "table"]
 

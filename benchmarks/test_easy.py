@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from floors import record
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf

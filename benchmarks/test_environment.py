@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from floors import record
-from policyfactory.environment.episodes import EpisodeOptions, Episodes
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
@@ -106,7 +106,7 @@ def plain_seconds(log: Workload, backfill: str) -> float:
 def test_vector_environment(benchmark: Any, lublin: Workload, mode: str) -> None:
     """With what Gymnasium asks for besides: copies of the observations, infos, rewards and windows drawn anew."""
     pytest.importorskip("gymnasium", reason="pip install 'policyfactory[rl]'")
-    from policyfactory.environment.vector import SchedulingVectorEnv
+    from policyfactory.search.environment.env import SchedulingVectorEnv
 
     vector = SchedulingVectorEnv(lublin, mode=mode, num_envs=COUNT, jobs=JOBS)
     vector.reset(seed=1)

@@ -15,8 +15,7 @@ import pytest
 
 from floors import record
 from policyfactory.fit.bootstrap import bootstrap
-from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.polynomials import fit_all_polynomials
+from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable, read_score_table
 

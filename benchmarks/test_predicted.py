@@ -18,11 +18,11 @@ import pytest
 from test_easy import LOGS, SHARED
 
 from floors import record
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.predict.features import known_of
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor, train_forests
+from policyfactory.predict.training import Forests, Predictor, train_forests
 from policyfactory.simulate.predicted import run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from floors import record
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
-from policyfactory.workload.resample import History
+from policyfactory.workload.resample import UserWeeks
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
@@ -30,15 +30,15 @@ FASTER = 2.0  # than one simulation; a case of a protocol has four to twelve
 
 
 @pytest.fixture(scope="module", params=LOGS)
-def history(request: Any) -> History:
+def history(request: Any) -> UserWeeks:
     path = SHARED / "traces" / f"{request.param}.swf.gz"
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    return History(read(path))
+    return UserWeeks(read(path))
 
 
 @pytest.mark.benchmark(group="resampling two years", timer=time.process_time)
-def test_a_resample(benchmark: Any, history: History) -> None:
+def test_a_resample(benchmark: Any, history: UserWeeks) -> None:
     made = history.sample(WEEKS, seed=1)
     benchmark.pedantic(history.sample, (WEEKS, 1), rounds=9)
     if not benchmark.enabled:
@@ -55,7 +55,7 @@ def test_a_resample(benchmark: Any, history: History) -> None:
 
 
 @pytest.mark.benchmark(group="other load and requests", timer=time.process_time)
-def test_the_axes(benchmark: Any, history: History) -> None:
+def test_the_axes(benchmark: Any, history: UserWeeks) -> None:
     made = history.sample(WEEKS, seed=1)
     axes = Sensitivity(1.1, parse_estimates("noisy:0.2"))
     benchmark.pedantic(lambda: axes.apply(made, seed=1), rounds=9)

@@ -147,15 +147,15 @@ def test_an_epoch_of_training(benchmark: Any, log: CommittedLog, preset: Any) ->
     if preset == "paper" and not benchmark.enabled:
         pytest.skip("takes minutes: python -m pytest benchmarks --benchmark-enable")
     from policyfactory.search.reinforce.options import ppo_options
-    from policyfactory.search.reinforce.training import Training
-    from policyfactory.search.reinforce.worlds import PaperWorld
+    from policyfactory.search.reinforce.rollouts import PaperWorld
+    from policyfactory.search.reinforce.training import AgentTraining
 
     options = ppo_options(preset, iterations=1)
     starts = np.arange(len(log) - JOBS + 1)
 
     def run() -> None:
         world = PaperWorld(log, JOBS, options.windows * options.rollouts, backfill=False)
-        Training(world, starts, options, 0, {"log": log.name}).train()
+        AgentTraining(world, starts, options, 0, {"log": log.name}).train()
 
     benchmark.pedantic(run, rounds=1)
     if benchmark.enabled:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from floors import record
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

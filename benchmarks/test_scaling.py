@@ -25,9 +25,8 @@ import numpy as np
 import pytest
 
 from floors import Curve, record, record_curve, slope_of
-from policyfactory.engine.moments import add_blocks, add_orders
-from policyfactory.engine.trials import Problem, pose
-from policyfactory.policy.catalogue import resolve
+from policyfactory.engine.trials import Problem, add_blocks, add_orders, pose
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.trials.run import GenerateOptions, finished_tuples
 from policyfactory.workload.jobs import Workload
@@ -204,7 +203,7 @@ import json, sys
 sys.path[:0] = [sys.argv[2]]
 from test_scaling import drawn
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 workload = drawn(int(sys.argv[1]), 256, widest=64)
 simulate(workload, resolve('FCFS'), Rules())
 status = open('/proc/self/status').read().splitlines()

@@ -15,14 +15,14 @@ import pytest
 from test_easy import read
 
 from floors import record
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.predictor import Predictor
+from policyfactory.policy.store import resolve
+from policyfactory.predict.training import Predictor
 from policyfactory.simulate.predicted import run_predicted
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
-from policyfactory.site.default import site_of
+from policyfactory.site.fits import site_of
 
 # The first rows of each log that are taken; how often.
 PARTS = {"KTH-SP2": (None, 3), "SDSC-BLUE": (20_000, 3), "CEA-Curie": (None, 1)}

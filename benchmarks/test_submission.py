@@ -25,10 +25,9 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.predict.features import NAMES
 from policyfactory.predict.history import History, HistoryLimits
-from policyfactory.predict.history_file import hash_with, key_of, read_history, write_history
-from policyfactory.predict.history_update import SiteJob, update
+from policyfactory.predict.history_file import SiteJob, hash_with, key_of, read_history, update, write_history
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, train_forests
+from policyfactory.predict.training import Forests, train_forests
 from policyfactory.workload.accounting.record import State
 from sites import make_site
 

@@ -17,8 +17,8 @@ import pytest
 from test_easy import LOGS, read
 
 from floors import hold, record
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import policyfactory as pf
-from policyfactory.environment.guards import judge
+from policyfactory.search.environment.goals import judge
 
 try:
     import torch
@@ -21,7 +21,7 @@ try:
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
     from stable_baselines3.common.vec_env import VecNormalize
 
-    from policyfactory.environment.env import SchedulingEnv
+    from policyfactory.search.environment.env import SchedulingEnv
 except ImportError as missing:
     raise SystemExit(f"{missing}; this example needs more: pip install 'policyfactory[test-rl]'") from None
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
-from policyfactory.workload.accounting.limits import ImportRules
-from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, Record, RecordBlock, Remark, State
+from policyfactory.workload.accounting.columns import RECOMMENDED
+from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, Record, RecordBlock, Remark, State
+from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import read
-from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.times import Clock
-from policyfactory.workload.accounting.to_swf import Labels
 
 COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")
 UTC = Zone(dt.UTC, "UTC", "named by the test")
@@ -54,7 +53,7 @@ def records_of(block: RecordBlock) -> list[Record]:
         numbers = block.numbers[:, row].tolist()
         values = {name: None if number < 0 else number for name, number in zip(NUMBERS, numbers, strict=True)}
         values |= {name: texts[codes[row]] for name, (codes, texts) in zip(NAMES, block.names, strict=True)}
-        values |= {"state": State(values["state"]), "limit_kind": Limit(values["limit_kind"])}
+        values |= {"state": State(values["state"]), "limit_kind": LimitKind(values["limit_kind"])}
         records.append(Record(job=job_id, group_id=block.groups.get(row), **values))
     return records
 

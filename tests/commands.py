@@ -12,7 +12,7 @@ import pytest
 
 from policyfactory.cli.compiling import WORDS
 from policyfactory.cli.main import run as command
-from policyfactory.core.signals import SIGNALS
+from policyfactory.core.process import SIGNALS
 
 __all__ = ["Run", "runner"]
 

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.core.units import DAY, HOUR
-from policyfactory.policy.catalogue import resolve
+from policyfactory.core.text import DAY, HOUR
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 

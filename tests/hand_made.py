@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.analyses.analysis import Analysis
+from policyfactory.evaluate.analyses.analysis import Analysis
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Cell, Section, Table
 from policyfactory.simulate.cases import Case, case_of, facts_of

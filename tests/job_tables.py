@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.workload.accounting.importing import Imported
-from policyfactory.workload.accounting.limits import ImportRules
-from policyfactory.workload.tables.importing import import_tables
-from policyfactory.workload.tables.mapping_file import parse_mapping
-from policyfactory.workload.tables.stock import stock_mapping
+from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.tables.mapping import parse_mapping, stock_mapping
+from policyfactory.workload.tables.reader import import_tables
 
 # 2024-03-05 12:00:00 UTC, a Tuesday.
 T0 = 1_709_640_000

@@ -9,8 +9,7 @@ import numpy as np
 
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Partition, Priority, Qos, Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = ["DOWN", "JOBS", "LIMITED", "SITE", "recorded", "recorded_on", "submitted", "with_strangers"]
 

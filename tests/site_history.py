@@ -8,20 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
+from policyfactory.core.options import FloatArray
 from policyfactory.engine.past import FEATURES
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import known_of
 from policyfactory.predict.history import HistoryLimits
-from policyfactory.predict.history_file import hash_with, key_of, read_history, write_history
-from policyfactory.predict.history_update import Update, read_jobs, update
+from policyfactory.predict.history_file import Update, hash_with, key_of, read_history, read_jobs, update, write_history
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor, train_forests
+from policyfactory.predict.training import Forests, Predictor, train_forests
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 
 __all__ = ["BEGIN", "COLUMNS", "POLICY", "QUEUES", "Site", "make_site_past", "name_of", "small_forests"]
 

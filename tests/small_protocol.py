@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from policyfactory.analyses import ANALYSES
-from policyfactory.core.artefact import dump_json
-from policyfactory.evaluate.described import section_dict
+from policyfactory.core.files import dump_json
+from policyfactory.evaluate.analyses import ANALYSES
+from policyfactory.evaluate.board import section_dict
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of
 from policyfactory.evaluate.results_folder import as_dict, results_csv

@@ -7,9 +7,9 @@ import functools
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
+from policyfactory.core.options import Int64Array
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
-from policyfactory.search.reinforce.worlds import PaperWorld, StandardWorld, World
+from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 from test_easy import LOGS, read  # noqa: E402 (the folder above is on the path now)
 
 from policyfactory.core.files import atomic_write  # noqa: E402 (the folder above is on the path now)
-from policyfactory.policy.catalogue import resolve  # noqa: E402 (the folder above is on the path now)
+from policyfactory.policy.store import resolve  # noqa: E402 (the folder above is on the path now)
 from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402 (the folder above is on the path now)
 from policyfactory.workload.jobs import Workload  # noqa: E402 (the folder above is on the path now)
 
@@ -45,7 +45,7 @@ OURS = """
 import json, sys, time
 from pathlib import Path
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.workload.clean import read
 workload = read(Path(sys.argv[1]), processors=int(sys.argv[2]))
 begin = time.process_time()

@@ -15,13 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
-from policyfactory.core.units import WEEK
-from policyfactory.statistics.intervals import MIN_CASES, Estimate
-from policyfactory.statistics.means import estimate_mean, estimate_ratio
-from policyfactory.statistics.medians import estimate_median
-from policyfactory.statistics.ranks import ranks
-from policyfactory.statistics.weeks import block_weeks, estimate_weekly
+from policyfactory.core.files import atomic_write
+from policyfactory.core.text import WEEK
+from policyfactory.statistics.compare import ranks
+from policyfactory.statistics.evaluation import block_weeks, estimate_weekly
+from policyfactory.statistics.intervals import MIN_CASES, Estimate, estimate_mean, estimate_median, estimate_ratio
 
 __all__ = ["CASES", "SETTINGS", "Setting", "held", "main"]
 

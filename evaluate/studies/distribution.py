@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from distribution_curves import simulate_all
 from distribution_tasks import marked_nap, nap, nothing
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Workers
 
@@ -106,8 +106,7 @@ def _run(task: Callable[..., Any], shared: object, count: int, workers: Workers)
 
 def task_times() -> list[Row]:
     """Return the processor seconds of each tuple, by its trials."""
-    from policyfactory.trials.run import GenerateOptions, check_options, tuple_rows
-    from policyfactory.trials.tuples import draw_places
+    from policyfactory.trials.run import GenerateOptions, check_options, draw_places, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
     workload, rows = default_workload(), []
@@ -207,7 +206,7 @@ def _backend(name: str) -> Backend:
 
 def efficiencies(rounds: int) -> list[Row]:
     """Return the time of the same tuples with one worker and with two, on each backend by turns."""
-    from policyfactory.trials.generate import generate
+    from policyfactory.trials.files import generate
     from policyfactory.trials.run import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
@@ -294,7 +293,7 @@ def messages(traces: Path) -> list[Row]:
     """Return the bytes of a work unit, of what is found, and of what is shared; pickled, and on the wire."""
     from distributed import Client
 
-    from policyfactory.trials.generate import generate
+    from policyfactory.trials.files import generate
     from policyfactory.trials.run import GenerateOptions, TupleBatch, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 

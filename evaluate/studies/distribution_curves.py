@@ -13,7 +13,7 @@ import numpy as np
 from distribution_model import Costs, simulate
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.trials.run import tuples_a_unit
 

@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.fit.certainty import certainty_csv
-from policyfactory.fit.diagnostics import agreement, order_share
-from policyfactory.fit.model import sort_key
-from policyfactory.fit.picture import draw_certainty
+from policyfactory.fit.bootstrap import certainty_csv
+from policyfactory.fit.model import agreement, order_share, sort_key
+from policyfactory.fit.report import draw_certainty
 from policyfactory.fit.run import FitOptions, fit_table
-from policyfactory.trials.generate import generate
+from policyfactory.trials.files import generate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.models.lublin import generate_lublin

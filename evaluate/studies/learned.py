@@ -25,14 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.artefact import dump_json, package_versions
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import atomic_write, dump_json, package_versions
+from policyfactory.core.options import FloatArray
+from policyfactory.learn.choice import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.comparing import PUBLISHED
-from policyfactory.learn.predicted import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.ranking import rank, values_of
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.report.terminal import note
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulate.metrics import measure

@@ -18,19 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
-from policyfactory.fit.bootstrap import draw_counts
-from policyfactory.fit.diagnostics import agreement
-from policyfactory.fit.inference import inflation
-from policyfactory.fit.polynomials import fit_all_polynomials
-from policyfactory.fit.resample import Refit, refit
-from policyfactory.fit.result import Fit
+from policyfactory.core.files import atomic_write
+from policyfactory.fit.bootstrap import Refit, draw_counts, refit
+from policyfactory.fit.forms import fit_all_polynomials
+from policyfactory.fit.model import agreement
+from policyfactory.fit.regression import Fit, inflation
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.trials.generate import generate
+from policyfactory.trials.files import generate
 from policyfactory.trials.run import GenerateOptions
 from policyfactory.trials.table import read_score_table
 from policyfactory.workload.clean import read

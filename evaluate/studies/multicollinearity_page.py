@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 
 __all__ = ["main", "tables"]

@@ -32,13 +32,13 @@ import numpy as np
 from scipy import stats
 
 import policyfactory as pf
-from policyfactory.core.artefact import atomic_write
-from policyfactory.core.units import DAY, HOUR, WEEK
+from policyfactory.core.files import atomic_write
+from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.learn.ranking import rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.report.terminal import note
 from policyfactory.search.arena import Arena
-from policyfactory.search.published import best_published
+from policyfactory.search.families import best_published
 from policyfactory.search.replicated import AIMS, Part, replicated
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.clean import read

@@ -31,18 +31,16 @@ import joblib
 import numpy as np
 from matplotlib.ticker import LogLocator
 
-from policyfactory.core.artefact import package_versions
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import atomic_write, package_versions
 from policyfactory.core.picture import new_figure, plain_numbers, save_picture
 from policyfactory.core.random import generator
-from policyfactory.environment.goals import GOALS
 from policyfactory.policy.network import network_to_json
-from policyfactory.search.reinforce.candidates import best_candidate, drawn_costs, first_costs
-from policyfactory.search.reinforce.filtering import filtered_starts
+from policyfactory.search.environment.goals import GOALS
+from policyfactory.search.reinforce.learner import best_candidate, drawn_costs, filtered_starts, first_costs
 from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of, torch_module
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
-from policyfactory.search.reinforce.training import TrainedNumbers, Training
-from policyfactory.search.reinforce.worlds import PaperWorld
+from policyfactory.search.reinforce.rollouts import PaperWorld
+from policyfactory.search.reinforce.training import AgentTraining, TrainedNumbers
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import RLSCHEDULER_JOBS, starts_rlscheduler
@@ -162,7 +160,7 @@ def _trained(task: Task, log: CommittedLog, options: PpoOptions) -> TrainedNumbe
     starts = np.arange(_end(log) - JOBS + 1)
     world = PaperWorld(log, JOBS, options.windows * options.rollouts, goal=task.goal)
     phase_one = filtered_starts(world, starts, options.filtering) if options.filtered else None
-    return Training(world, starts, options, task.seed, {"task": task.name}).train(filtered=phase_one)
+    return AgentTraining(world, starts, options, task.seed, {"task": task.name}).train(filtered=phase_one)
 
 
 def _tested(task: Task, log: CommittedLog, numbers: Any, *, backfill: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import atomic_write
+from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.logs import read_log
@@ -27,8 +27,7 @@ from policyfactory.simulate.compat import TICKS, simulate_sc17
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.compare import compare_values, judged_together
-from policyfactory.statistics.intervals import Estimate
-from policyfactory.statistics.means import estimate_value
+from policyfactory.statistics.intervals import Estimate, estimate_value
 
 __all__ = ["main"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from policyfactory.core.compiling import announced
+from policyfactory.core.process import announced
 
 __all__ = ["WORDS", "note_compiling", "noted"]
 
@@ -31,7 +31,7 @@ def note_compiling() -> None:
     Where a command knows that they hold: its bar begins before them, or other processes compile them.
     """
     from policyfactory.core.jit import is_compiled
-    from policyfactory.engine.slurm import slurm
+    from policyfactory.engine.slurm.passes import slurm
 
     if not is_compiled(slurm):
         _say(_SLURM)

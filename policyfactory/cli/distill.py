@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from policyfactory.cli import learning_options as option
-from policyfactory.cli.evaluate_options import with_options
-from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.cli import options as option
+from policyfactory.cli.options import with_options
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import note
 
 __all__ = ["distill"]
@@ -20,8 +20,8 @@ __all__ = ["distill"]
 @with_options(OPTIONS[name] for name in option.READING)
 def distill(
     network: Annotated[Path, typer.Argument(metavar="NETWORK", help="Network file (train makes one).")],
-    log: option.Log,
-    output: option.Output = Path("distilled"),
+    log: option.PastLog,
+    output: option.LearningOutput = Path("distilled"),
     family: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,7 +53,7 @@ def distill(
         ),
     ] = 0.01,
     seed: Annotated[int, typer.Option(help="Seed of windows, decisions and pairs.")] = 1,
-    overwrite: option.Overwrite = False,
+    overwrite: option.LearningOverwrite = False,
     **reading: Any,
 ) -> None:
     """Make a formula of a network: one that orders the queue as the network does, and can be exported.
@@ -62,10 +62,10 @@ def distill(
     that wait together, one is chosen by its agreement on later windows, and the last ones say how far the two agree
     and what the formula costs or gains in the simulator.
     """
-    from policyfactory.cli.distill_screen import DistillScreen, show_distilled
+    from policyfactory.cli.screens import DistillScreen, show_distilled
     from policyfactory.search.distill import distill as distill_network
     from policyfactory.search.distill import network_of, trained_with
-    from policyfactory.search.distill_options import DistillOptions
+    from policyfactory.search.families import DistillOptions
     from policyfactory.search.options import TrainOptions
 
     own = TrainOptions(

@@ -14,20 +14,19 @@ from rich.text import Text
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
 from policyfactory.cli.screen import CountBar
-from policyfactory.core.artefact import Manifest, command_line, dump_json
 from policyfactory.core.errors import UsageError
+from policyfactory.core.files import Manifest, command_line, dump_json
 from policyfactory.core.journal import partial_path
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
+from policyfactory.evaluate.board import section_dict
 from policyfactory.evaluate.brief import in_brief
-from policyfactory.evaluate.described import section_dict
-from policyfactory.evaluate.plain import of_logs, plain_content
+from policyfactory.evaluate.options import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of, read_file
 from policyfactory.evaluate.results_folder import as_dict, protocol_dict, room, write_report
 from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
-from policyfactory.evaluate.study import RunSettings, Study, read_logs, selected
-from policyfactory.evaluate.tally import RunTally
+from policyfactory.evaluate.study import RunSettings, RunTally, Study, read_logs, selected
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.report.page import caution_of

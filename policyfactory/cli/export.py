@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.completion import complete_targets
+from policyfactory.cli.options import complete_targets
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
@@ -188,7 +188,7 @@ def _advise(exported: Exported, *, verbose: bool) -> None:
 def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     """Read the queue, and say what was taken for granted."""
     from policyfactory.core.inputs import read_bytes
-    from policyfactory.export.queue_file import LARGEST_FILE, read_queue
+    from policyfactory.export.queue import LARGEST_FILE, read_queue
     from policyfactory.workload.accounting.times import machine_zone, shown
 
     place = "stdin" if name == "-" else name
@@ -204,7 +204,7 @@ def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
 
 
 def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
-    from policyfactory.core.artefact import dump_json
+    from policyfactory.core.files import dump_json
     from policyfactory.workload.header import printable
 
     policy = exported.policy
@@ -232,7 +232,7 @@ def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
 
 
 def _cells(preview: Preview) -> list[list[str]]:
-    from policyfactory.core.units import format_duration
+    from policyfactory.core.text import format_duration
     from policyfactory.workload.header import printable
 
     def moved(up: int) -> str:

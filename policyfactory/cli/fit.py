@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import UsageError
-from policyfactory.core.outputs import check_directory, check_output, exclusive, refuse_earlier
+from policyfactory.core.files import check_directory, check_output, dump_json, exclusive, refuse_earlier
 from policyfactory.core.random import check_seed
 from policyfactory.report.terminal import console, note, progress, show_section, warn
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["fit", "show_fit"]
 
 
-class Family(enum.StrEnum):
+class FormFamily(enum.StrEnum):
     """What can be fitted."""
 
     forms = "forms"
@@ -35,7 +34,7 @@ def fit(
         Path, typer.Argument(metavar="TABLE", help="Score table: the CSV file of policyfactory generate.")
     ],
     family: Annotated[
-        list[Family] | None,
+        list[FormFamily] | None,
         typer.Option(
             help="forms: the 576 of the SC'17 paper; polynomials: LIN to SEX; linear: p, q, r, p*q; can be repeated "
             "(default: forms, or none with --form).",
@@ -76,7 +75,7 @@ def fit(
 ) -> None:
     """Fit formulas to a score table, rank them, and say how far to trust them."""
     from policyfactory.fit import fits as library
-    from policyfactory.fit.files import RANKING
+    from policyfactory.fit.fits import RANKING
     from policyfactory.trials.table import read_score_table
 
     check_seed(seed)
@@ -102,7 +101,7 @@ def fit(
         note("written: " + ", ".join(str(path) for path in files))
 
 
-def _families(given: list[Family] | None, forms: list[str] | None) -> tuple[str, ...]:
+def _families(given: list[FormFamily] | None, forms: list[str] | None) -> tuple[str, ...]:
     from policyfactory.fit.run import FAMILIES
 
     if given is None:

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, workers_of
 from policyfactory.core.errors import UsageError, WorkersError
-from policyfactory.core.files import atomic_write, together
-from policyfactory.core.outputs import check_directory, check_output, refuse_earlier
-from policyfactory.core.units import format_duration
+from policyfactory.core.files import atomic_write, check_directory, check_output, refuse_earlier, together
+from policyfactory.core.text import format_duration
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 
 if TYPE_CHECKING:
     from policyfactory.parallel.workers import Workers
-    from policyfactory.trials.convergence import EstimatorPrecision
     from policyfactory.trials.files import Written
-    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.trials.run import EstimatorPrecision, GenerateOptions
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["generate", "show_scores"]
@@ -78,7 +76,7 @@ def generate(
     preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
 ) -> None:
     """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command."""
-    from policyfactory.engine.moments import VARIANTS
+    from policyfactory.engine.trials import VARIANTS
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 
     who = workers_of(workers, backend, scheduler)
@@ -199,7 +197,7 @@ def _short(rate: float) -> str:
 
 def show_scores(written: Written, options: GenerateOptions) -> None:
     """Say what was written and how precise it is."""
-    from policyfactory.core.artefact import Manifest
+    from policyfactory.core.files import Manifest
 
     if not written.done:
         note(f"{written.output} is complete; nothing was left to do")
@@ -227,7 +225,7 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
 
 
 def _converge(workload: Workload, options: GenerateOptions, repeats: int, picture: Path, *, overwrite: bool) -> None:
-    from policyfactory.trials.convergence import convergence_csv, draw_convergence, measure_convergence
+    from policyfactory.trials.run import convergence_csv, draw_convergence, measure_convergence
 
     numbers = picture.with_suffix(".csv")
     check_output(picture)

@@ -11,19 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.completion import complete_metrics
-from policyfactory.cli.evaluate_options import with_options
 from policyfactory.cli.exits import leave
-from policyfactory.cli.learning_options import READING, MaxLongest, MaxP99
-from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.cli.options import (
+    READING,
+    BackendOption,
+    MaxLongest,
+    MaxP99,
+    SchedulerOption,
+    WorkersOption,
+    complete_metrics,
+    with_options,
+    workers_of,
+)
+from policyfactory.core.text import format_duration
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.learn.options import LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
 
 if TYPE_CHECKING:
+    from policyfactory.learn.comparing import Compared
     from policyfactory.learn.learned import Learned
 
-__all__ = ["learn"]
+__all__ = ["demo", "learn"]
 
 _BACKFILL = dataclasses.replace(
     OPTIONS["backfill"],
@@ -118,7 +127,7 @@ def learn(
     who = workers_of(workers, backend, scheduler)
 
     from policyfactory.cli.screen import Screen
-    from policyfactory.learn.files import STEPS
+    from policyfactory.learn.comparing import STEPS
     from policyfactory.learn.run import learn as learn_policy
 
     first = note_compiling if options.judged_under_slurm else lambda: None
@@ -139,3 +148,49 @@ def _close(learned: Learned, folder: Path, log: Path) -> None:
         warn(f"of the fit of {learned.policy.name}: {text}")
     if learned.verdict.light == "better":
         note(f"next: {shlex.join(learned.export_command(f'{folder}/policy.json', str(log)))}")
+
+
+# ``policyfactory demo`` -----------------------------------------------------------------------------------------------
+
+# ``policyfactory demo``: the whole job on the embedded workload, each step the command that a user would type.
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything that is made.")] = Path("demo"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier demo left.")] = False,
+    tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = 1000,
+    trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = 4096,
+) -> None:
+    """Do the main job end to end on the embedded workload: generate, fit, evaluate, export; about a minute."""
+    from policyfactory.cli.options import workers_of
+    from policyfactory.cli.screen import Screen
+    from policyfactory.learn.demonstration import demonstrate
+
+    begin = time.monotonic()
+    with Screen() as screen:
+        compared = demonstrate(
+            output, overwrite=overwrite, tuples=tuples, trials=trials, workers=workers_of(None), progress=screen
+        )
+    _close_demo(compared)
+    seconds = format_duration(time.monotonic() - begin)
+    note(f"everything is in {output}/ ({seconds}); evaluation/report.html says how far to trust it")
+
+
+def _close_demo(compared: Compared) -> None:
+    from policyfactory.learn.comparing import formula_in_words
+
+    policy = compared.winner.model.policy
+    screen = console()
+    screen.rule("[bold]In words[/bold]", align="left")
+    for line in compared.outcome.words:
+        screen.print(line, markup=False)
+    if compared.outcome.verdict is not None:
+        show_verdict(compared.outcome.verdict)
+    screen.print(f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first.", markup=False)
+    # The best of many on some windows is in part the luckiest on them: the demo must not teach otherwise.
+    screen.print(
+        f"It is the best of {len(compared.rivals)} on the jobs by which it was chosen. The intervals compare each "
+        f"policy with {compared.rivals[0].name}, not with the runner-up: look at the ranks, and evaluate "
+        "the first few on another log before you trust their order.",
+        markup=False,
+    )

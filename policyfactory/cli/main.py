@@ -9,10 +9,11 @@ import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 from policyfactory.cli.compiling import noted
-from policyfactory.core import inputs, signals
+from policyfactory.core import inputs
+from policyfactory.core import process as signals
 from policyfactory.core.errors import PolicyfactoryError
-from policyfactory.core.outputs import no_empty_folders
-from policyfactory.core.own_settings import ignore_folder
+from policyfactory.core.files import no_empty_folders
+from policyfactory.core.process import ignore_folder
 from policyfactory.core.version import __version__
 
 if TYPE_CHECKING:
@@ -27,25 +28,25 @@ def build_app() -> typer.Typer:
     import typer
 
     from policyfactory.cli import (
-        demo,
         distill,
         evaluate,
         export,
         fit,
         generate,
-        history,
-        judge,
         learn,
         policy,
         predict,
         review,
-        shadow,
         site,
         train,
-        tune,
         workload,
     )
-    from policyfactory.cli.usage import Commands
+    from policyfactory.cli import evaluate as tune
+    from policyfactory.cli import learn as demo
+    from policyfactory.cli import predict as history
+    from policyfactory.cli import review as shadow
+    from policyfactory.cli import train as judge
+    from policyfactory.cli.help import Commands
 
     app = typer.Typer(
         name="policyfactory",
@@ -90,8 +91,7 @@ def build_command() -> click.Command:
     """Return the whole command as it is run: with its help in groups."""
     import typer.main
 
-    from policyfactory.cli.help import arrange
-    from policyfactory.cli.usage import note_inputs
+    from policyfactory.cli.help import arrange, note_inputs
 
     command: click.Command = note_inputs(arrange(typer.main.get_command(build_app())))
     return command

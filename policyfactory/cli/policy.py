@@ -2,19 +2,276 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.explain import explain_policy
-from policyfactory.core.artefact import dump_json
+from policyfactory.core.errors import UsageError
+from policyfactory.core.files import dump_json, exclusive, refuse_earlier
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
+    from policyfactory.policy.explain import Explanation, NetworkEffects
     from policyfactory.policy.network import Network
     from policyfactory.policy.policy import Policy
     from policyfactory.policy.store import Model
+    from policyfactory.predict.explained import Submitter
 
-__all__ = ["app"]
+__all__ = ["app", "explain_policy"]
+
+_MOST_JOBS = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _AskedPolicy:
+    """What was asked for: jobs, a job of a log, or what a network does."""
+
+    jobs: tuple[str, ...]
+    workload: Path | None
+    job_id: int | None
+    history: Path | None
+    predictor: Path | None
+    user: int | None
+    group: int | None
+    at: str | None
+    output: Path | None
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        log, history = "--workload LOG --job-id N", "--history FILE --job 'p=1h q=4'"
+        if self.job_id is not None:
+            if self.jobs:
+                raise UsageError(f"--job-id {self.job_id}: is a job of a log, --job one of your own; leave one out")
+            if self.workload is None:
+                raise UsageError(f"--job-id {self.job_id}: of which log? Give --workload LOG")
+        own = "one of your own" if self.jobs else "a job of a log"
+        refused = (
+            (
+                "--workload",
+                self.workload,
+                bool(self.jobs),
+                "is for a job of it (--job-id) or for a network; leave out --job",
+            ),
+            (
+                "--output",
+                self.output,
+                bool(self.jobs) or self.job_id is not None,
+                f"is for what the inputs of a network do, and this is {own}",
+            ),
+            ("--history", self.history, not self.jobs, "is for a job that you describe; add --job 'p=1h q=4'"),
+            ("--user", self.user, self.history is None, f"is for a history; give {history}"),
+            ("--group", self.group, self.user is None, f"is for a user of a history; give {history} --user N"),
+            ("--at", self.at, self.history is None, f"is for a history; give {history}"),
+            ("--predictor", self.predictor, self.history is None and self.job_id is None, f"give {log}, or {history}"),
+        )
+        for option, value, is_wrong, words in refused:
+            if value is not None and is_wrong:
+                raise UsageError(f"{option} {value}: {words}")
+        if self.history is not None and self.predictor is None:
+            raise UsageError(
+                f"--history {self.history}: what predicts? Give --predictor model.json (policyfactory predict)"
+            )
+        if len(self.jobs) > _MOST_JOBS:
+            raise UsageError(f"{len(self.jobs)} jobs were given; at most {_MOST_JOBS} are ranked")
+
+
+def explain_policy(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")],
+    job: Annotated[
+        list[str] | None,
+        typer.Option("--job", metavar="'p=1h q=64 r=2d'", help="A job; several are ranked against each other."),
+    ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG", help="Log (SWF) of --job-id; of a network: over the jobs that wait when it orders this log."
+        ),
+    ] = None,
+    job_id: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="A job of the log, as it was submitted: the log is simulated up to then."),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Predict --job from this file of policyfactory history update."),
+    ] = None,
+    user: Annotated[
+        int | None, typer.Option(min=0, metavar="UID", help="Number of the user who submits --job.")
+    ] = None,
+    group: Annotated[int | None, typer.Option(min=0, metavar="GID", help="Number of the user's Unix group.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="DATE", help="When --job is submitted, on this machine's clock; default: now.")
+    ] = None,
+    predictor: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A model.json of policyfactory predict; of a log: nothing is trained."),
+    ] = None,
+    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="PICTURE", help="Of a network: draw its inputs (.svg, .png, .pdf)."),
+    ] = None,
+    *,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier picture.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Explain the score of a job, term by term; several --job are ranked. Of a network, what each input does.
+
+    A job of a log (--job-id) is explained by what its user's past showed when it was submitted, and by its place in the
+    queue; a job that is about to be submitted by what a history of the site shows.
+    """
+    from policyfactory.policy.store import resolve
+
+    policy = resolve(name)
+    asked = _AskedPolicy(tuple(job or ()), workload, job_id, history, predictor, user, group, at, output)
+    asked.check()
+    if not job and job_id is None:
+        if policy.network is None:
+            raise UsageError(f"policy {policy.name} is a formula; give a job: --job 'p=1h q=64 r=2d'")
+        with exclusive(output):
+            refuse_earlier(output, overwrite=overwrite)
+            _explain_network(policy, workload, estimate_missing, output, as_json=as_json)
+        return
+    explanations = [_of_log(policy, asked, estimate_missing)] if job_id is not None else _of_jobs(policy, asked)
+    _show(explanations, as_json=as_json)
+
+
+def _of_log(policy: Policy, asked: _AskedPolicy, estimate_missing: EstimateMissing) -> Explanation:
+    """Explain a job of a log."""
+    from policyfactory.predict.store import load_forests
+    from policyfactory.predict.training import Predictor
+    from policyfactory.report.terminal import progress
+    from policyfactory.simulate.explained import explain_job
+
+    if asked.workload is None or asked.job_id is None:
+        raise AssertionError("a job of no log")
+    predictor = None if asked.predictor is None else Predictor(forests=load_forests(asked.predictor))
+    with progress() as bar:
+        task = bar.add_task(f"{asked.workload.name}: % of the jobs", total=100)
+        return explain_job(
+            policy,
+            asked.workload,
+            asked.job_id,
+            predictor,
+            estimate_missing=estimate_missing,
+            progress=lambda part: bar.update(task, completed=int(100 * part)),
+        )
+
+
+def _of_jobs(policy: Policy, asked: _AskedPolicy) -> list[Explanation]:
+    """Explain jobs that were described, predicted from a history if there is one."""
+    from policyfactory.policy.explain import explain, parse_job
+
+    jobs = [parse_job(text) for text in asked.jobs]
+    if asked.history is None or asked.predictor is None:
+        return [explain(policy, job) for job in jobs]
+    from policyfactory.predict.explained import explain_submission
+
+    submitter = _submitter(asked, asked.history, asked.predictor)
+    return [explain_submission(policy, job, submitter) for job in jobs]
+
+
+def _submitter(asked: _AskedPolicy, history: Path, predictor: Path) -> Submitter:
+    """Return who submits, when, and what predicts."""
+    import datetime as dt
+    import time
+
+    from policyfactory.export.options import instant
+    from policyfactory.predict.explained import Submitter
+    from policyfactory.predict.history_file import open_history
+    from policyfactory.predict.store import load_forests
+    from policyfactory.workload.accounting.times import machine_zone
+
+    zone = machine_zone()[0]
+    until = instant("--at", asked.at, zone)
+    when = dt.datetime.fromtimestamp(int(time.time()) if until is None else until, zone)
+    return Submitter(open_history(history), load_forests(predictor), when, asked.user, asked.group)
+
+
+def _show(explanations: list[Explanation], *, as_json: bool) -> None:
+    from policyfactory.policy.explain import rank_jobs
+
+    order = rank_jobs(explanations)
+    if as_json:
+        _print_explained({"jobs": [one.as_dict() for one in explanations], "order": [number + 1 for number in order]})
+        return
+    for number, one in enumerate(explanations, start=1):
+        _show_explanation(one, number if len(explanations) > 1 else None)
+    if len(explanations) > 1:
+        _show_order(explanations, order)
+
+
+def _explain_network(
+    policy: Policy, workload: Path | None, estimate_missing: EstimateMissing, output: Path | None, *, as_json: bool
+) -> None:
+    """Print, and draw, what the inputs of a network do."""
+    from policyfactory.report.terminal import note
+    from policyfactory.simulate.explained import explain_network
+
+    effects = explain_network(policy, workload, estimate_missing=estimate_missing)
+    if output is not None:
+        from policyfactory.core.picture import save_picture
+        from policyfactory.policy.explain import draw_effects
+
+        save_picture(draw_effects(effects), output)
+    if as_json:
+        _print_explained(effects.as_dict())
+    else:
+        _show_effects(effects)
+    note("the picture of the inputs: --output net.svg" if output is None else f"written: {output}")
+
+
+def _show_effects(effects: NetworkEffects) -> None:
+    from policyfactory.report.terminal import show_table
+
+    rows = [
+        [str(one.place), one.formula, one.label, f"{one.swing:.3g}", f"{100 * one.share:.1f}", one.words]
+        for one in sorted(effects.live, key=lambda one: -one.swing)
+    ]
+    rows += [[str(one.place), one.formula, one.label, "0", "0", f"dead: {one.why_dead}"] for one in effects.dead]
+    show_table(
+        f"What the inputs of {effects.network.name} do to {effects.jobs.about}",
+        ["input", "formula", "what it is", "moves a score by", "share (%)", "what more of it does"],
+        rows,
+        left=(0, 1, 2, 5),
+    )
+
+
+def _show_explanation(one: Explanation, number: int | None) -> None:
+    from policyfactory.report.terminal import console, show_table
+
+    title = f"Job {number}: " if number else "Job: "
+    rows = [[term.text, f"{term.value:.6g}", term.words] for term in one.terms]
+    last = "minus the network's output" if one.policy.network is not None else "the sum" if len(one.terms) > 1 else ""
+    rows.append(["score (lower runs first)", f"{one.score:.6g}", last])
+    show_table(
+        f"{title}{one.job.describe()}, policy {one.policy.name}",
+        ["term", "value", "what moves the job"],
+        rows,
+        left=(0, 2),
+    )
+    for sentence in (*one.seen, *one.changes):
+        console().print(f"  {sentence}", markup=False, soft_wrap=True)
+
+
+def _show_order(explanations: list[Explanation], order: list[int]) -> None:
+    from policyfactory.report.terminal import show_table
+
+    rows = []
+    for place, index in enumerate(order, start=1):
+        one = explanations[index]
+        rows.append([str(place), str(index + 1), f"{one.score:.6g}", one.job.describe()])
+    show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
+
+
+def _print_explained(value: Any) -> None:
+    typer.echo(dump_json(value), nl=False)
+
+
+# ``policyfactory policy``: the catalogue, and one policy in full ------------------------------------------------------
+
 
 app = typer.Typer(help="List, show and explain policies.", no_args_is_help=True)
 
@@ -25,11 +282,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 @app.command("list")
 def list_policies(*, as_json: JsonOption = False) -> None:
     """List the known policies; the queue is sorted by the formula, lower runs first."""
-    from policyfactory.policy.catalogue import ALIASES, CATALOGUE
+    from policyfactory.policy.store import ALIASES, CATALOGUE
 
     if as_json:
-        from policyfactory.policy.catalogue import published_model
-        from policyfactory.policy.store import model_to_json
+        from policyfactory.policy.store import model_to_json, published_model
 
         _print_json([model_to_json(published_model(policy)) for policy in CATALOGUE.values()])
         return
@@ -47,14 +303,13 @@ def list_policies(*, as_json: JsonOption = False) -> None:
 @app.command("show")
 def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
     """Show a policy: formula, LaTeX, units, epoch, source, and the shortest formula of the same order."""
-    from policyfactory.policy.catalogue import resolve_model
-    from policyfactory.policy.store import model_to_json
+    from policyfactory.policy.store import model_to_json, resolve_model
 
     model = resolve_model(name)
     if as_json:
         _print_json(model_to_json(model))
         return
-    from policyfactory.policy.simplify import SHOWN_DIGITS
+    from policyfactory.policy.algebra import SHOWN_DIGITS
     from policyfactory.report.terminal import note, show_table
 
     if (network := model.policy.network) is not None:
@@ -73,10 +328,9 @@ app.command("explain")(explain_policy)
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:
-    from policyfactory.core.units import format_duration
-    from policyfactory.policy.latex import to_latex
-    from policyfactory.policy.nodes import VARIABLES
-    from policyfactory.policy.simplify import shorter_formula
+    from policyfactory.core.text import format_duration
+    from policyfactory.policy.algebra import shorter_formula
+    from policyfactory.policy.expression import VARIABLES, to_latex
 
     policy = model.policy
     shorter = shorter_formula(policy.expression)

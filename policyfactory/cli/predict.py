@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from policyfactory.cli import learning_options as option
-from policyfactory.cli.evaluate_options import with_options
-from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.cli import options as option
+from policyfactory.cli.options import with_options
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.report.terminal import note, show_sections, warn
 
-__all__ = ["predict"]
+__all__ = ["app", "predict"]
 
 _DEFAULT = PredictorOptions()
 _USERS = "users"
@@ -23,7 +24,7 @@ _USERS = "users"
 
 @with_options(OPTIONS[name] for name in option.READING)
 def predict(
-    log: option.Log,
+    log: option.PastLog,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +58,7 @@ def predict(
     trees: Annotated[int, typer.Option(help="Trees of each model.")] = _DEFAULT.trees,
     leaves: Annotated[int, typer.Option(help="Leaves of a tree at most.")] = _DEFAULT.leaves,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    overwrite: option.Overwrite = False,
+    overwrite: option.LearningOverwrite = False,
     **reading: Any,
 ) -> None:
     """Predict each job's run time when it is submitted, and say how good that is.
@@ -66,10 +67,10 @@ def predict(
     model is trained on it again and again as time goes on. Beside it are the requests and simple rules from the same
     past.
     """
-    from policyfactory.accuracy.files import as_dict
-    from policyfactory.accuracy.run import predict as predict_jobs
-    from policyfactory.accuracy.words import IN_FULL, SEEN, sections_of
-    from policyfactory.core.artefact import dump_json
+    from policyfactory.core.files import dump_json
+    from policyfactory.review.predictions.run import as_dict
+    from policyfactory.review.predictions.run import predict as predict_jobs
+    from policyfactory.review.predictions.words import IN_FULL, SEEN, sections_of
 
     changes: dict[str, Any] = {
         "window": window,
@@ -108,3 +109,77 @@ def _bar(name: str) -> Iterator[Callable[[float], object]]:
     with progress() as bar:
         task = bar.add_task(f"{name}: % of the jobs", total=100)
         yield lambda part: bar.update(task, completed=int(100 * part))
+
+
+# ``policyfactory history`` --------------------------------------------------------------------------------------------
+
+# ``policyfactory history``: what a scheduler knows of its users' recent jobs, for predictions at submission.
+
+
+app = typer.Typer(
+    help="Keep what a scheduler knows of its users' recent jobs, for an export that predicts.", no_args_is_help=True
+)
+
+
+@app.command()
+def update(
+    accounting: Annotated[
+        Path,
+        typer.Argument(metavar="SACCT", help="Output of sacct -P with the jobs since the last update; - is stdin."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--state", metavar="FILE", help="The history, made if there is none; beside it FILE.key.")
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Up to when: what happened later waits. Without it a second ago."),
+    ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin."),
+    ] = None,
+    users: Annotated[int, typer.Option(metavar="N", help="Keep this many users, those seen last.")] = 5_000,
+    renew: Annotated[
+        bool,
+        typer.Option(
+            "--renew",
+            help="Print commands for sh that score the waiting jobs of users of whom a job has ended since.",
+        ),
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what was done; cron mails what is said.")] = False,
+) -> None:
+    """Bring the history of the users' jobs up to date; for cron.
+
+    Names are kept as hashes under the key in FILE.key. The file is replaced as a whole, so that a script may read it at
+    any time; its size is bounded.
+    """
+    from policyfactory.core.files import check_file, exclusive
+    from policyfactory.export.options import instant
+    from policyfactory.predict.history import HistoryLimits
+    from policyfactory.predict.history_file import hash_with, key_of, read_history, read_jobs, write_history
+    from policyfactory.predict.history_file import update as bring_up
+    from policyfactory.workload.accounting.times import find_zone, machine_zone
+
+    limits = HistoryLimits(users=users)
+    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    until = instant("--at", at, zone)
+    check_file(output, "its key")
+    with exclusive(output):
+        # Of the second in which sacct printed, more may come.
+        now = int(time.time()) - 1 if until is None else until
+        jobs = read_jobs(accounting, zone)
+        hashed = hash_with(key_of(output))
+        history = read_history(output, hashed)
+        done = bring_up(history, jobs, now, hashed, limits)
+        write_history(history, output, hashed)
+    if renew:
+        from policyfactory.export.slurm.job_submit import renewal_commands
+
+        for command in renewal_commands(done.changed):
+            typer.echo(command)
+    if verbose:
+        users = len(history.users) + len(history.asleep)
+        note(
+            f"written: {output}, {users:,} users; {done.ended:,} jobs have ended since the last update, "
+            f"{done.waiting:,} wait and {done.running:,} run"
+        )

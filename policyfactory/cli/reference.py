@@ -102,8 +102,8 @@ def _keys(table: Any) -> list[str]:
 
 def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
     """Return in words what is written for a type, with its limits."""
-    from policyfactory.evaluate.checking import plain_type, span
     from policyfactory.evaluate.declare import OptionTable
+    from policyfactory.evaluate.options import plain_type, span
 
     kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
-from policyfactory.core.progress import WorkCounter
-from policyfactory.learn.progress import Progress, Step
+from policyfactory.core.process import WorkCounter
+from policyfactory.learn.ranking import Progress, Step
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:

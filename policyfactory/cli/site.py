@@ -2,27 +2,123 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli import site_replay
-from policyfactory.cli.evaluate_options import with_options
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
-from policyfactory.cli.learning_options import READING, Log
-from policyfactory.cli.site_replay import JsonOption, SiteOption, note_assumed
-from policyfactory.core.artefact import Manifest, command_line, dump_json
-from policyfactory.core.files import digest_of, together
-from policyfactory.core.outputs import check_file, exclusive, refuse_earlier
-from policyfactory.evaluate.plain import OPTIONS
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.cli.options import READING, with_options
+from policyfactory.cli.options import PastLog as Log
+from policyfactory.cli.review import OutputOption, OverwriteOption, refuse_to_replace, write
+from policyfactory.cli.review import show as show_review
+from policyfactory.core.files import (
+    Manifest,
+    check_file,
+    command_line,
+    digest_of,
+    dump_json,
+    exclusive,
+    refuse_earlier,
+    together,
+)
+from policyfactory.evaluate.options import OPTIONS
+from policyfactory.report.terminal import console, note, progress, show_table, warn
 
 if TYPE_CHECKING:
-    from policyfactory.site.fits import Fit
+    from policyfactory.site.fits import SiteFit
     from policyfactory.site.model import Site
+    from policyfactory.workload.jobs import Workload
 
-__all__ = ["app"]
+__all__ = ["JsonOption", "SiteOption", "app", "note_assumed", "replay"]
+
+SiteOption = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
+
+
+@with_options(OPTIONS[name] for name in READING)
+def replay(
+    log: Annotated[
+        Path,
+        typer.Argument(metavar="LOG", help="The site's log, with its starts (SWF, also .gz).", show_default=False),
+    ],
+    path: SiteOption,
+    output: OutputOption = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."),
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
+    json: JsonOption = False,
+    overwrite: OverwriteOption = False,
+    **reading: Any,
+) -> None:
+    """Simulate the log's own jobs on its site, and say how near the waits are to the recorded ones.
+
+    Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
+    record, nothing that is simulated on this site is to be trusted, and what is probably missing is told. A replay
+    whose queue runs away, many times as long as the record's ever was, is stopped, and what holds its jobs is named.
+    """
+    from policyfactory.evaluate.fidelity.compare import fidelity
+    from policyfactory.evaluate.fidelity.words import sections_of, verdict_of
+    from policyfactory.site.file import site_and_digest
+    from policyfactory.workload.clean import read
+
+    refuse_to_replace(output, overwrite=overwrite)
+    site, digest = site_and_digest(path)
+    workload = read(log, **reading).between(start, end)
+    note_assumed(workload)
+    with _bar(2 * len(workload)) as follow:
+        found = fidelity(workload, site, twice=True, progress=follow)
+    verdict, sections = verdict_of(found), sections_of(found)
+    text = dump_json(found.as_dict())
+    if json:
+        console().file.write(text)
+    else:
+        # The load over time is for the page, and the verdict says in words what is missing.
+        show_review(verdict, [one for one in sections if one.name == "fidelity"])
+    if output is not None:
+        inputs = {str(log): workload.cleaning.sha256, str(path): digest}
+        parameters = {"from": start, "to": end, **reading}
+        title = f"{workload.name} on site {site.name}, under the site's priorities"
+        write(output, title, verdict, sections, inputs, parameters, {"fidelity.json": text}, overwrite=overwrite)
+    elif not json:
+        note("add --output DIR for a page with pictures")
+    leave(describes=found.light != "far")
+
+
+@contextlib.contextmanager
+def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
+    """Give what shows how many jobs are replayed; nothing is shown, or said of the compiler, before it begins."""
+    bar = progress()
+    task = bar.add_task("replayed twice, jobs", total=jobs)
+
+    def follow(done: int) -> None:
+        if not bar.live.is_started:
+            note_compiling()
+            bar.start()
+        bar.update(task, completed=done)
+
+    try:
+        yield follow
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def note_assumed(workload: Workload) -> None:
+    """Say what was assumed of the jobs (``--assume``), and first if most of the log's were dropped."""
+    if workload.cleaning.warning:
+        warn(workload.cleaning.warning)
+    for text in () if workload.requests is None else workload.requests.assumed:
+        note(text)
+
+
+# ``policyfactory site`` -----------------------------------------------------------------------------------------------
+
 
 app = typer.Typer(
     help="The cluster itself: its partitions, nodes, limits and scheduler settings as a site file.",
@@ -99,7 +195,7 @@ def import_site(
     note("nothing was written; add --output site.toml" if output is None else f"written: {output}")
 
 
-app.command("replay")(site_replay.replay)
+app.command("replay")(replay)
 
 
 @app.command()
@@ -171,7 +267,7 @@ def check(
     leave(describes=not fit.other_cluster)
 
 
-def _show_fit(fit: Fit, name: str) -> None:
+def _show_fit(fit: SiteFit, name: str) -> None:
     rows = [[one.name, f"{one.jobs:,}", f"{one.fitting:,}", _percent(one.fitting, one.jobs)] for one in fit.partitions]
     rows.append(["all", f"{fit.jobs:,}", f"{fit.fitting:,}", _percent(fit.fitting, fit.jobs)])
     show_table(f"jobs that {name} could run", ["partition", "jobs", "fit", "%"], rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from policyfactory.cli import learning_options as option
-from policyfactory.cli.evaluate_options import with_options
-from policyfactory.cli.workers_options import BackendOption, SchedulerOption, WorkersOption, workers_of
-from policyfactory.evaluate.plain import OPTIONS
+from policyfactory.cli import options as option
+from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, with_options, workers_of
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import note, warn
 
 if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
 
-__all__ = ["train"]
+__all__ = ["judge", "train"]
 
 Family = Annotated[
     list[str] | None,
@@ -92,8 +92,8 @@ Pick = Annotated[
 
 @with_options(OPTIONS[name] for name in option.READING)
 def train(
-    log: option.Log,
-    output: option.Output = Path("trained"),
+    log: option.PastLog,
+    output: option.LearningOutput = Path("trained"),
     goal: option.Goal = "mean_bsld",
     learner: Annotated[
         Literal["search", "ppo"],
@@ -137,7 +137,7 @@ def train(
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
-    overwrite: option.Overwrite = False,
+    overwrite: option.LearningOverwrite = False,
     **reading: Any,
 ) -> None:
     """Learn a policy with the simulator in the loop, and judge it on windows later in time.
@@ -145,7 +145,7 @@ def train(
     Candidates are learned on windows of the first part of the log, one is chosen by windows of the second, and the
     third says what the choice is worth beside SAF and p*sqrt(q). An interrupted run goes on with the same command.
     """
-    from policyfactory.cli.train_screen import TrainScreen, show_trained
+    from policyfactory.cli.screens import TrainScreen, show_trained
     from policyfactory.search.families import parse_start
     from policyfactory.search.formulas import FormulaSearch
     from policyfactory.search.options import SearchOptions, TrainOptions, parse_bands
@@ -202,3 +202,116 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
     from policyfactory.search.reinforce.options import changes_of
 
     return Reinforcement.of(preset, **{**named, **changes_of(change or [])})
+
+
+# ``policyfactory judge`` ----------------------------------------------------------------------------------------------
+
+# ``policyfactory judge``: the score of other people's formulas on training replicas of a log, as JSON.
+
+
+_STDIN = Path("-")
+
+
+@with_options(OPTIONS[name] for name in option.READING)
+def judge(
+    log: option.PastLog,
+    formula: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FORMULA",
+            help="Candidates: 'ln(e) - ln(s) + 0.4*ln(q)'; behind -- where one begins with a minus sign.",
+        ),
+    ] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help='More of them: a formula a line, or JSON lines {"name": ..., "formula": ...}; -: standard input.',
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="JSON file (default: standard output).")
+    ] = None,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Judge them on the last part of the log too; this is counted.")
+    ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where candidates and held-out verdicts are counted (default: judge-ledger.json beside the output).",
+        ),
+    ] = None,
+    replicas: Annotated[int, typer.Option(help="Replicas of a part of the log.")] = 8,
+    loads: option.Loads = "0.8,1.2",
+    part: Annotated[int, typer.Option(help="Percent of the jobs, in time, to train on; the rest is held out.")] = 60,
+    backfill: Annotated[str, typer.Option(help="Backfilling: easy, none, conservative.")] = "easy",
+    threshold: Annotated[
+        str, typer.Option(metavar="TIME", help="Jobs that have waited longer go first: 20h; inf: never.")
+    ] = "inf",
+    time_limit: Annotated[
+        str, typer.Option(metavar="TIME", help="What a candidate has for all its replicas: 90s, 5m.")
+    ] = "5m",
+    seed: Annotated[int, typer.Option(help="Seed of the replicas.")] = 1,
+    workers: WorkersOption = None,
+    backend: BackendOption = None,
+    scheduler: SchedulerOption = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier output.")] = False,
+    **reading: Any,
+) -> None:
+    """Score candidates, from whatever search they come, on replicas of the first part of a log.
+
+    A score is the ratio of the mean bounded slowdown to that of the published policy that is best there, with its
+    interval. A candidate that cannot be used has an error and stops no other. What is held out is asked on request
+    only, and intervals of the answer are adjusted by the number of candidates that were ever tried on the log.
+    """
+    from policyfactory.cli.screens import TrainScreen
+    from policyfactory.core.files import atomic_write, dump_json, exclusive, refuse_earlier
+    from policyfactory.core.text import counted as words
+    from policyfactory.core.text import parse_duration
+    from policyfactory.search.arena import LEDGER, Arena, JudgeOptions
+
+    given = [*(formula or []), *_lines(candidates)]
+    options = JudgeOptions(
+        replicas=replicas,
+        part=part,
+        loads=option.loads_of(loads),
+        backfill=backfill,  # type: ignore[arg-type]  # its words are checked there
+        threshold=parse_duration(threshold),
+        time_limit=parse_duration(time_limit),
+        seed=seed,
+        **reading,
+    )
+    who = workers_of(workers, backend, scheduler)
+    refuse_earlier(output, overwrite=overwrite)
+    beside = LEDGER if output is None else output.parent / LEDGER
+    with exclusive(output), TrainScreen() as screen:
+        arena = Arena(log, options, ledger=ledger or beside, workers=who, follower=screen)
+        found = arena.judge(given, held_out=held_out)
+        text = dump_json(found.as_dict())
+        if output is not None:
+            atomic_write(output, text)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    many = words(len(found.candidates), "candidate")
+    note(
+        f"{output}: {many} against {found.baseline.policy.name}, the published policy that is best there; "
+        f"{words(found.counted.tried, 'candidate')} so far on this log"
+    )
+
+
+def _lines(path: Path | None) -> list[str]:
+    """Return the lines of the file of candidates, or of standard input."""
+    from policyfactory.core.errors import InputError
+    from policyfactory.core.inputs import read_bytes
+    from policyfactory.search.replicated import MOST_BYTES, lines_of
+
+    if path is None:
+        return []
+    if path != _STDIN:
+        return lines_of(read_bytes(path, limit=MOST_BYTES))
+    data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InputError(f"standard input: has more than the {MOST_BYTES:,} bytes that are read; split it")
+    return lines_of(data)

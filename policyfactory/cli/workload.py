@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli import workload_download, workload_import, workload_models, workload_resample
-from policyfactory.core.artefact import dump_json
+from policyfactory.cli import workload_import, workload_make
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import atomic_write, together
-from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing, Overrun, ZeroRun
 
 if TYPE_CHECKING:
-    from policyfactory.workload.cleaning_report import CleaningReport
     from policyfactory.workload.describe import Description
-    from policyfactory.workload.judge import Judgement
+    from policyfactory.workload.jobs import CleaningReport
+    from policyfactory.workload.judge import LogJudgement
     from policyfactory.workload.presets import Preset
     from policyfactory.workload.swf.log import SwfLog
 
@@ -54,13 +52,11 @@ def show(
     json: _JSON = False,
 ) -> None:
     """Describe logs: what each is good for and why, size, load, waits, requests, what is missing, what is odd."""
-    from policyfactory.workload.describe import describe
+    from policyfactory.workload.describe import describe, draw_log, find_quirks, picture_paths
     from policyfactory.workload.judge import judge_log
-    from policyfactory.workload.picture import draw_log, picture_paths
-    from policyfactory.workload.quirks import find_quirks
     from policyfactory.workload.swf.files import log_name, read_swf
 
-    described: list[tuple[Description, Judgement, list[str]]] = []
+    described: list[tuple[Description, LogJudgement, list[str]]] = []
     pictures: list[Path] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
         if output is not None:
@@ -84,9 +80,8 @@ def show(
     _print_descriptions(described)
 
 
-def _print_descriptions(described: list[tuple[Description, Judgement, list[str]]]) -> None:
-    from policyfactory.workload.describe import description_rows
-    from policyfactory.workload.waits import COLUMNS
+def _print_descriptions(described: list[tuple[Description, LogJudgement, list[str]]]) -> None:
+    from policyfactory.workload.describe import COLUMNS, description_rows
 
     out = console()
     for description, judgement, _ in described:
@@ -154,7 +149,7 @@ def clean(
         )
         said: tuple[str, ...] = ()
         if assume is not None:
-            from policyfactory.workload.assume import assume_of_log
+            from policyfactory.workload.machine import assume_of_log
 
             log, said = assume_of_log(log, assume)
         with together():
@@ -173,7 +168,7 @@ def clean(
 
 def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longest_request: str | None) -> Preset:
     """Return the preset with the changes asked for."""
-    from policyfactory.core.units import parse_duration
+    from policyfactory.core.text import parse_duration
     from policyfactory.workload.presets import find_preset
 
     rules = find_preset(preset)
@@ -226,9 +221,8 @@ def window(
     overwrite: _OVERWRITE = False,
 ) -> None:
     """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part."""
-    from policyfactory.workload.cutting import cut_between, cut_windows, in_order
     from policyfactory.workload.swf.files import read_swf, write_swf
-    from policyfactory.workload.windows import parse_windows
+    from policyfactory.workload.windows import cut_between, cut_windows, in_order, parse_windows
 
     by_place = start is not None or end is not None or jobs is not None or skip > 0
     if windows is not None and by_place:
@@ -253,7 +247,7 @@ def window(
 
 def show_written(logs: dict[Path, SwfLog]) -> None:
     """Print which logs were written, a row each."""
-    from policyfactory.core.units import format_duration
+    from policyfactory.core.text import format_duration
 
     rows = []
     for path, log in logs.items():
@@ -262,7 +256,7 @@ def show_written(logs: dict[Path, SwfLog]) -> None:
     show_table("written", ["file", "begins", "jobs", "last submission after"], rows, left=(0, 1))
 
 
-workload_download.register(app)
+workload_import.register_download(app)
 workload_import.register(app)
-workload_models.register(app)
-workload_resample.register(app)
+workload_make.register(app)
+workload_make.register_resample(app)

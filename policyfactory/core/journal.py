@@ -21,9 +21,8 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
-from policyfactory.core.artefact import package_versions
 from policyfactory.core.errors import OutputError
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import atomic_write, package_versions
 
 __all__ = ["Journal", "claim", "library_versions", "partial_path"]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=DataclassInstance)
 
-__all__ = ["changed", "check_names", "plain_value"]
+__all__ = [
+    "Float32Array",
+    "FloatArray",
+    "Int32Array",
+    "Int64Array",
+    "UInt8Array",
+    "UInt64Array",
+    "changed",
+    "check_names",
+    "plain_value",
+]
 
 
 def plain_value(value: Any) -> Any:
@@ -55,3 +66,14 @@ def changed(options: D, changes: Mapping[str, Any]) -> D:
         if type(getattr(options, name)) in {int, float} and (isinstance(value, bool | str) or value is None):
             raise UsageError(f"{name} {value!r}: give a number")
     return dataclasses.replace(options, **plain)
+
+
+# Names of the types of arrays that are everywhere ---------------------------------------------------------------------
+
+
+FloatArray = NDArray[np.float64]
+Float32Array = NDArray[np.float32]
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
+UInt8Array = NDArray[np.uint8]
+UInt64Array = NDArray[np.uint64]

@@ -15,22 +15,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import (
+    BOUNDS,
     FREE,
+    HIGH,
+    LOW,
     NOW,
     OVERDUE,
+    PREDICTED,
     SMALLEST,
     STARTED,
+    WIDTH,
     Jobs,
     Order,
     advance,
     complete,
     start_job,
 )
-from policyfactory.engine.running import PREDICTED, WIDTH
-from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
 from policyfactory.engine.waiting import (
     Formula,
     Space,

@@ -11,17 +11,61 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.jit import inlined
-from policyfactory.engine.ocst import put_listed, reserve_listed, tagged
-from policyfactory.engine.running import next_end, pop_end, push_end, put_running, reserve, take_running
+from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.options import Int64Array
 
 __all__ = [
-    "EXTRA", "FREE", "NEVER", "NEXT", "NOW", "ONCE", "OVERDUE", "SHADOW", "SMALLEST", "STARTED", "UNTIL", "VALID",
-    "Jobs", "Order", "advance", "backfill", "complete", "is_listed", "may_backfill", "new_jobs", "new_state",
-    "reserve_for", "start_job",
-]  # fmt: skip
-
+    "BOUNDS",
+    "EXTRA",
+    "FIRST_KEY",
+    "FREE",
+    "HIGH",
+    "LOW",
+    "NEVER",
+    "NEXT",
+    "NOW",
+    "ONCE",
+    "ONE",
+    "OVERDUE",
+    "PREDICTED",
+    "SHADOW",
+    "SMALLEST",
+    "STARTED",
+    "UNTIL",
+    "VALID",
+    "WIDEST",
+    "WIDTH",
+    "Jobs",
+    "Order",
+    "advance",
+    "backfill",
+    "complete",
+    "insert_gap",
+    "is_empty",
+    "is_listed",
+    "lower_bound",
+    "may_backfill",
+    "new_heap",
+    "new_jobs",
+    "new_running",
+    "new_state",
+    "new_table",
+    "next_end",
+    "place_of_instant",
+    "pop_end",
+    "push_end",
+    "put_listed",
+    "put_running",
+    "remove_column",
+    "reserve",
+    "reserve_for",
+    "reserve_listed",
+    "sort_keys",
+    "start_job",
+    "tagged",
+    "take_running",
+    "upper_bound",
+]
 
 # Later than any instant, larger than any job, longer than any threshold.
 NEVER = 1 << 62
@@ -43,13 +87,13 @@ class Jobs(NamedTuple):
     submit, run_time, estimate, processors : int64 array
         The run time is what the machine executes, the estimate what the scheduler believes.
     key, backfill_key : int64 array
-        `policyfactory.engine.sliding.sort_keys` of the queue's order and of that for backfilling; empty if not used.
+        `policyfactory.engine.events.sort_keys` of the queue's order and of that for backfilling; empty if not used.
     start : int64 array
         The start, -1 before it.
     backfilled : bool array
         Whether it was started while a job ahead of it in the queue stayed waiting.
     sequence : int64 array
-        How many were started before it. Empty but where the rules of `policyfactory.engine.ocst` are in force.
+        How many were started before it. Empty but where the rules of `policyfactory.engine.events` are in force.
     started : int64 array
         The jobs in the order of their starts, as far as the run has come. Empty where nobody asks.
     """
@@ -103,7 +147,7 @@ def new_jobs(
 ) -> Jobs:
     """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet.
 
-    ``listed``: with the rules of `policyfactory.engine.ocst`; ``noted``: the order of the starts is written down.
+    ``listed``: with the rules of `policyfactory.engine.events`; ``noted``: the order of the starts is written down.
     """
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
@@ -132,7 +176,7 @@ def new_state(processors: int) -> Int64Array:
 
 @inlined
 def is_listed(jobs: Jobs) -> bool:
-    """Say whether the rules of `policyfactory.engine.ocst` are in force."""
+    """Say whether the rules of `policyfactory.engine.events` are in force."""
     return len(jobs.sequence) > 0
 
 
@@ -208,3 +252,370 @@ def backfill(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arra
         state[EXTRA] -= jobs.processors[job]
     jobs.backfilled[job] = True
     start_job(jobs, state, heap, running, job)
+
+
+# The running jobs -----------------------------------------------------------------------------------------------------
+
+# The running jobs: a heap by actual end, which drives the clock, and a table by predicted end, for reservations.
+#
+# The heap is an int64 array (2, rows + 1): ``heap[END, 0]`` counts the entries, and from column 1 on row 0 has their
+# ends and row 1 their jobs, the earliest end first. The table (`policyfactory.engine.events`) has the predicted end
+# as key and the processors below it. Two jobs with equal predicted end and equal processors are the same to a
+# reservation, so the table keeps no job numbers, and a job that completes may take out its double.
+
+
+# Rows of the table, rows of the heap.
+PREDICTED, WIDTH = 1, 2
+END, JOB = 0, 1
+
+
+def new_heap(capacity: int) -> Int64Array:
+    """Return an empty heap for at most ``capacity`` jobs."""
+    heap = np.empty((2, capacity + 1), dtype=np.int64)
+    heap[END, 0] = 0
+    return heap
+
+
+def new_running(capacity: int) -> Int64Array:
+    """Return an empty table for at most ``capacity`` jobs."""
+    return new_table(2, capacity)
+
+
+@inlined
+def next_end(heap: Int64Array, otherwise: int) -> int:
+    """Return the earliest actual end, or ``otherwise`` if nothing ends before it."""
+    if heap[END, 0] > 0 and heap[END, 1] < otherwise:
+        return int(heap[END, 1])
+    return otherwise
+
+
+@inlined
+def pop_end(heap: Int64Array) -> int:
+    """Take the job with the earliest end off the heap and return it."""
+    first = heap[JOB, 1]
+    last = heap[END, 0]
+    heap[END, 0] = last - 1
+    end, job = heap[END, last], heap[JOB, last]
+    at, child = 1, 2
+    while child < last:
+        if child + 1 < last and heap[END, child + 1] < heap[END, child]:
+            child += 1
+        if heap[END, child] >= end:
+            break
+        heap[END, at] = heap[END, child]
+        heap[JOB, at] = heap[JOB, child]
+        at = child
+        child = 2 * at
+    # The count is in column 0: with nothing left, the last entry goes back to column 1, unused.
+    heap[END, at] = end
+    heap[JOB, at] = job
+    return int(first)
+
+
+@inlined
+def push_end(heap: Int64Array, end: int, job: int) -> None:
+    """Put a job that ends at ``end`` on the heap."""
+    at = heap[END, 0] + 1
+    heap[END, 0] = at
+    while at > 1 and heap[END, at >> 1] > end:
+        heap[END, at] = heap[END, at >> 1]
+        heap[JOB, at] = heap[JOB, at >> 1]
+        at >>= 1
+    heap[END, at] = end
+    heap[JOB, at] = job
+
+
+@inlined
+def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predicted: int, processors: int) -> None:
+    """Add a job that ends at ``end`` and was predicted to end at ``predicted``."""
+    push_end(heap, end, job)
+    at = insert_gap(running, 2, upper_bound(running, predicted))
+    running[PREDICTED, at] = predicted
+    running[WIDTH, at] = processors
+
+
+@inlined
+def take_running(running: Int64Array, predicted: int, processors: int) -> None:
+    """Take a job out of the table by predicted end."""
+    at = lower_bound(running, predicted)
+    while running[WIDTH, at] != processors:
+        at += 1
+    remove_column(running, 2, at)
+
+
+@inlined
+def reserve(running: Int64Array, now: int, free: int, needed: int) -> tuple[int, int]:
+    """Return the shadow time of a job that does not fit now, and the extra processors.
+
+    The shadow time is the earliest at which, by the predicted ends, ``needed`` processors are free; the extra ones
+    are what is left over then, all jobs counted that are predicted to end by then. A job that has outlived its
+    prediction counts as ending now.
+    """
+    at, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
+    available = free + running[WIDTH, at]
+    while available < needed:
+        at += 1
+        available += running[WIDTH, at]
+    shadow = max(running[PREDICTED, at], now)
+    at += 1
+    while at < high and running[PREDICTED, at] <= shadow:
+        available += running[WIDTH, at]
+        at += 1
+    return shadow, available - needed
+
+
+# A sorted table that grows and shrinks at either end ------------------------------------------------------------------
+
+# A sorted table that grows and shrinks at either end: the waiting jobs by rank, the running ones by predicted end.
+#
+# It is one int64 array. Row 0 keeps the bounds: columns ``low`` to ``high`` (exclusive) of the other rows are in use.
+# Row 1 is the key, ascending; the rows below it belong to the key above them. Most entries come in near one end and
+# leave near the other, so an entry is moved to or from the nearer end, and the used columns drift; they are put back
+# into the middle when they reach an end of the array, which is seldom.
+
+
+# Keys below those of any score: the key of -inf is 2**52 - 1 above it.
+FIRST_KEY = int(np.iinfo(np.int64).min)
+BOUNDS, SORTED = 0, 1
+LOW, HIGH = 0, 1
+_SPARE = 64
+
+
+def sort_keys(scores: NDArray[np.float64]) -> Int64Array:
+    """Return integers that are ordered as the scores are (equal scores, also -0.0 and 0.0, have equal keys).
+
+    Parameters
+    ----------
+    scores : float64 array (n,)
+        No NaN; -inf and inf are allowed.
+    """
+    # IEEE doubles compare as sign-magnitude integers; + 0.0 makes -0.0 positive.
+    bits: Int64Array = (scores + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & np.iinfo(np.int64).max)
+
+
+def new_table(rows: int, capacity: int) -> Int64Array:
+    """Return an empty table with a key and ``rows`` - 1 further rows for at most ``capacity`` entries."""
+    size = 2 * capacity + _SPARE
+    table = np.empty((rows + 1, size), dtype=np.int64)
+    table[BOUNDS, : HIGH + 1] = size // 2
+    return table
+
+
+@inlined
+def is_empty(table: Int64Array) -> bool:
+    """Say whether no entry is in the table."""
+    return bool(table[BOUNDS, LOW] == table[BOUNDS, HIGH])
+
+
+@inlined
+def lower_bound(table: Int64Array, key: int) -> int:
+    """Return the first column with a key of at least ``key``, or ``high``."""
+    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
+    while low < high:
+        middle = (low + high) >> 1
+        if table[SORTED, middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@inlined
+def upper_bound(table: Int64Array, key: int) -> int:
+    """Return the first column with a key above ``key``, or ``high``."""
+    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
+    while low < high:
+        middle = (low + high) >> 1
+        if table[SORTED, middle] <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@kernel
+def _recentre(table: Int64Array) -> int:
+    """Move the used columns to the middle and return by how far."""
+    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
+    shift = (table.shape[1] - (high - low)) // 2 - low
+    # Element by element, from the side that is not overwritten: the compiled slice assignment is 15,000 lines long.
+    for row in range(1, table.shape[0]):
+        for step in range(high - low):
+            at = low + step if shift < 0 else high - 1 - step
+            table[row, at + shift] = table[row, at]
+    table[BOUNDS, LOW] = low + shift
+    table[BOUNDS, HIGH] = high + shift
+    return int(shift)
+
+
+# Unsigned, so that numba need not ask at every access whether an index counts from the end (a tenth of all time).
+ONE = np.uint64(1)
+
+
+@inlined
+def _move(table: Int64Array, rows: int, to: np.uint64, at: np.uint64) -> None:
+    table[1, to] = table[1, at]
+    table[2, to] = table[2, at]
+    if rows == 3:
+        table[3, to] = table[3, at]
+
+
+@inlined
+def _shift_left(table: Int64Array, rows: int, first: int, last: int) -> None:
+    """Move columns ``first`` to ``last`` (exclusive) one to the left."""
+    at, end = np.uint64(first), np.uint64(last)
+    while at < end:
+        _move(table, rows, at - ONE, at)
+        at += ONE
+
+
+@inlined
+def _shift_right(table: Int64Array, rows: int, first: int, last: int) -> None:
+    """Move columns ``first`` to ``last`` (exclusive) one to the right."""
+    at, end = np.uint64(last), np.uint64(first)
+    while at > end:
+        _move(table, rows, at, at - ONE)
+        at -= ONE
+
+
+@inlined
+def insert_gap(table: Int64Array, rows: int, at: int) -> int:
+    """Make room before column ``at`` and return the free column, to be filled with a key that fits there.
+
+    ``rows`` (2 or 3, a constant) is the number of rows with the key; the columns are moved with one loop.
+    """
+    if table[BOUNDS, LOW] == 0 or table[BOUNDS, HIGH] == table.shape[1]:
+        # At least capacity / 2 insertions lie between two of these.
+        at += _recentre(table)
+    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
+    if at - low < high - at:
+        _shift_left(table, rows, low, at)
+        table[BOUNDS, LOW] = low - 1
+        return at - 1
+    _shift_right(table, rows, at, high)
+    table[BOUNDS, HIGH] = high + 1
+    return at
+
+
+@inlined
+def remove_column(table: Int64Array, rows: int, at: int) -> int:
+    """Take column ``at`` out and return where the entry behind it is now (``rows`` as in `insert_gap`)."""
+    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
+    if at - low < high - 1 - at:
+        _shift_right(table, rows, low, at)
+        table[BOUNDS, LOW] = low + 1
+        return at + 1
+    _shift_left(table, rows, at + 1, high)
+    table[BOUNDS, HIGH] = high - 1
+    return at
+
+
+# The order of the running jobs in ocst --------------------------------------------------------------------------------
+
+# The order of the running jobs in ocst, the simulator of IEEE TPDS 29(10), 2018, where it decides a reservation.
+#
+# ocst keeps the running jobs in a list, and for a reservation takes them by predicted end, equal ones in the list's
+# order, until the head fits. What else ends at that instant is not counted: its extra processors are fewer than ours,
+# and which of the jobs that end together are counted hangs on the list. The list has the jobs of the last pass first;
+# of one pass those that were backfilled, in the order of their starts, then the others, the last started first.
+# While a pass still runs, and nothing is backfilled yet, its own jobs are in the order of their starts.
+#
+# Here the list is the table of `policyfactory.engine.events` with equal predicted ends in that order. It has to tell
+# jobs apart, so below the processors, from bit 32 on, stands the job. Jobs do not outlive their estimates.
+
+
+_BITS = 32
+# The most processors that a machine may have.
+WIDEST = (1 << _BITS) - 1
+
+
+@inlined
+def tagged(processors: int, job: int) -> int:
+    """Return the entry of ``job`` in the table."""
+    return processors | (job << _BITS)
+
+
+@inlined
+def place_of_instant(submit: Int64Array, job: int) -> int:
+    """Return the number that ``job`` would have if the jobs of its instant were numbered from the last."""
+    first, last = job, job
+    while first > 0 and submit[first - 1] == submit[job]:
+        first -= 1
+    while last + 1 < len(submit) and submit[last + 1] == submit[job]:
+        last += 1
+    return first + last - job
+
+
+@kernel
+def _put(
+    running: Int64Array,
+    sequence: Int64Array,
+    backfilled: NDArray[np.bool_],
+    first: int,
+    job: int,
+    predicted: int,
+    processors: int,
+) -> None:
+    at = lower_bound(running, predicted)
+    if backfilled[job]:
+        while at < running[BOUNDS, HIGH] and running[PREDICTED, at] == predicted:
+            other = running[WIDTH, at] >> _BITS
+            if not backfilled[other] or sequence[other] < first:
+                break
+            at += 1
+    at = insert_gap(running, 2, at)
+    running[PREDICTED, at] = predicted
+    running[WIDTH, at] = tagged(processors, job)
+
+
+@inlined
+def put_listed(
+    running: Int64Array,
+    sequence: Int64Array,
+    backfilled: NDArray[np.bool_],
+    first: int,
+    job: int,
+    predicted: int,
+    processors: int,
+) -> None:
+    """Add ``job``, whose sequence is set, to the table; those from sequence ``first`` on are of this pass."""
+    # A call: the code would be there once more for each place at which a job is started, and slow down our own rules.
+    _put(running, sequence, backfilled, first, job, predicted, processors)
+
+
+@kernel
+def _reserve(running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int) -> tuple[int, int, int]:
+    low, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
+    at = low
+    available = free + (running[WIDTH, at] & WIDEST)
+    while available < needed:
+        at += 1
+        available += running[WIDTH, at] & WIDEST
+    shadow = running[PREDICTED, at]
+    # Column ``at`` is one of those that end together; are the first of them jobs of this pass?
+    together = lower_bound(running, shadow)
+    stop = together
+    while stop < high and running[PREDICTED, stop] == shadow and sequence[running[WIDTH, stop] >> _BITS] >= first:
+        stop += 1
+    if stop - together < 2:
+        return shadow, available - needed, 0
+    for column in range(together, at + 1):
+        available -= running[WIDTH, column] & WIDEST
+    step = stop - 1
+    while available < needed:
+        available += running[WIDTH, step] & WIDEST
+        # From the last to the first of this pass, then on behind them.
+        step = stop if step == together else (step - 1 if step < stop else step + 1)
+    return shadow, available - needed, 1
+
+
+@inlined
+def reserve_listed(
+    running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int
+) -> tuple[int, int, int]:
+    """Return the shadow time of a job that does not fit now, the extra processors, 1 if both hold for this pass only.
+
+    The sequence of this pass's jobs is ``first`` or more; none of them was backfilled.
+    """
+    return _reserve(running, sequence, first, free, needed)

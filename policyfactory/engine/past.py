@@ -14,14 +14,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.core.jit import inlined
+from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import STARTED, Jobs
 
 __all__ = [
-    "DESCRIBED", "ENDS", "FACTS", "FEATURES", "GROUPS", "MOST_RENEWED", "RUNNING", "SHORT_S", "WAITING", "Past",
-    "describe", "new_past", "note_end", "note_return", "note_start", "note_until", "submitted", "take_changed",
-]  # fmt: skip
+    "DESCRIBED",
+    "ENDS",
+    "FACTS",
+    "FEATURES",
+    "GROUPS",
+    "LEAF",
+    "MOST_RENEWED",
+    "RUNNING",
+    "SHORT_S",
+    "USUAL_FROM",
+    "WAITING",
+    "Forest",
+    "Past",
+    "describe",
+    "forest_sum",
+    "new_past",
+    "no_forest",
+    "note_end",
+    "note_return",
+    "note_start",
+    "note_until",
+    "submitted",
+    "take_changed",
+    "usual_requests",
+]
 
 # Numbers that are known of a job by itself, and kinds of groups that it belongs to; see policyfactory.predict.features.
 FACTS, GROUPS = 7, 7
@@ -387,3 +409,102 @@ def _pop(heap: Int64Array, end: Int64Array) -> int:
     if count > 0:
         heap[at] = last
     return int(first)
+
+
+# Sums of regression trees, one job at a time --------------------------------------------------------------------------
+
+
+LEAF = -1
+
+
+class Forest(NamedTuple):
+    """Regression trees, node by node; their number may be 0.
+
+    Parameters
+    ----------
+    feature : int64 array (nodes,)
+        Which feature a node looks at; `LEAF` for none.
+    threshold : float64 array (nodes,)
+        A job whose feature is at most that goes left; of a leaf, its value.
+    left, right : int64 array (nodes,)
+        Where a node's children are; not read of a leaf. A child stands behind its parent.
+    roots : int64 array (trees,)
+        Where each tree begins.
+    base : float
+        What is added to the sum.
+    """
+
+    feature: Int64Array
+    threshold: FloatArray
+    left: Int64Array
+    right: Int64Array
+    roots: Int64Array
+    base: float
+
+
+def no_forest() -> Forest:
+    """Return a forest without trees."""
+    none = np.empty(0, dtype=np.int64)
+    return Forest(none, np.empty(0), none, none, none, 0.0)
+
+
+@inlined
+def forest_sum(forest: Forest, features: FloatArray) -> float:
+    """Return the base plus the value of each tree's leaf, added in the order of the trees.
+
+    ``features``: float64 array (at least as many as the forest looks at,), of one job.
+    """
+    total = forest.base
+    for tree in range(len(forest.roots)):
+        node = forest.roots[tree]
+        looked_at = forest.feature[node]
+        while looked_at != LEAF:
+            node = forest.left[node] if features[looked_at] <= forest.threshold[node] else forest.right[node]
+            looked_at = forest.feature[node]
+        total += forest.threshold[node]
+    return total
+
+
+# Requested times as users write them ----------------------------------------------------------------------------------
+
+# Requested times as users write them, where a log has some that were raised to the run time.
+
+
+USUAL_FROM = 10  # jobs that asked for exactly that, from which on a request is a usual one
+
+
+@kernel
+def usual_requests(requests: Int64Array, which: Int64Array, values: Int64Array, minute: int) -> Int64Array:
+    """Return for each job its own request if it is a usual one, else the largest usual one below, if there is any.
+
+    A request is usual if it is a whole number of minutes, or if at least `USUAL_FROM` jobs before asked for exactly
+    that. Nothing but requests of the same and of earlier jobs is looked at.
+
+    Parameters
+    ----------
+    requests : int64 array (n,), ticks
+        In submit order.
+    which : int64 array (n,)
+        Where each of them is among the values.
+    values : int64 array (k,), ticks
+        The different requests, ascending.
+    minute : int
+        Ticks of a minute.
+    """
+    usual, count = np.empty(len(values), dtype=np.int64), 0
+    seen = np.zeros(len(values), dtype=np.int64)
+    made = requests.copy()
+    for job in range(len(requests)):
+        value = requests[job]
+        if value % minute != 0 and seen[which[job]] < USUAL_FROM:
+            at = np.searchsorted(usual[:count], value, side="right")
+            if at > 0:
+                made[job] = usual[at - 1]
+        seen[which[job]] += 1
+        if seen[which[job]] == USUAL_FROM:
+            at = np.searchsorted(usual[:count], value)
+            for place in range(count, at, -1):
+                usual[place] = usual[place - 1]
+            usual[at] = value
+            count += 1
+    return made

@@ -2,7 +2,7 @@
 
 Predictions are made when a job is submitted; if they are renewed, also, at the first event of each period, for the
 waiting jobs of users of whom a job has ended since the last renewal. The runs themselves are those of
-`policyfactory.engine.easy`, `policyfactory.engine.timed` and `policyfactory.engine.conservative`, which are stopped
+`policyfactory.engine.easy`, `policyfactory.engine.easy` and `policyfactory.engine.conservative`, which are stopped
 before each instant at which something is predicted.
 """
 
@@ -13,29 +13,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.conservative import conservative_until
-from policyfactory.engine.easy import easy_until, put_elsewhere
-from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order
-from policyfactory.engine.forest import Forest, forest_sum
-from policyfactory.engine.formula import ASKED, COLUMNS, PREDICTIONS, evaluate
+from policyfactory.engine.easy import easy_until, put_elsewhere, timed_until
+from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order, next_end
 from policyfactory.engine.past import (
     DESCRIBED,
     RUNNING,
     WAITING,
+    Forest,
     Past,
     describe,
+    forest_sum,
     note_until,
     submitted,
     take_changed,
 )
-from policyfactory.engine.running import next_end
-from policyfactory.engine.timed import timed_until
-from policyfactory.engine.waiting import Formula, Space
+from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, Formula, Space, evaluate
 
 __all__ = [
-    "CONSERVATIVE", "DUE", "PERIOD", "SORTED", "TAU_S", "TIMED", "Foresight", "Run", "foresee", "foresee_submitted",
+    "CONSERVATIVE", "DUE", "PERIOD", "SORTED", "TAU_S", "TIMED", "Foresight", "PredictedRun", "foresee",
+    "foresee_submitted",
     "predicted_until",
 ]  # fmt: skip
 
@@ -79,7 +78,7 @@ class Foresight(NamedTuple):
     renewed: Int64Array
 
 
-class Run(NamedTuple):
+class PredictedRun(NamedTuple):
     """A run of n jobs and where it stands.
 
     Parameters
@@ -118,7 +117,7 @@ class Run(NamedTuple):
 
 
 @kernel
-def predicted_until(run: Run, past: Past, sight: Foresight, until: int) -> None:
+def predicted_until(run: PredictedRun, past: Past, sight: Foresight, until: int) -> None:
     """Go on with a run until all jobs are started, or up to the last instant before ``until``.
 
     Parameters
@@ -152,7 +151,7 @@ def predicted_until(run: Run, past: Past, sight: Foresight, until: int) -> None:
 
 
 @kernel
-def _go_on(run: Run, until: int) -> None:
+def _go_on(run: PredictedRun, until: int) -> None:
     run.space.state[UNTIL] = until
     if run.kind == SORTED:
         easy_until(run.jobs, run.space.state, run.space.heap, run.space.running, run.queue, run.order)
@@ -163,7 +162,7 @@ def _go_on(run: Run, until: int) -> None:
 
 
 @kernel
-def _predict_submitted(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
+def _predict_submitted(run: PredictedRun, past: Past, sight: Foresight, job: int, now: int) -> None:
     foresee_submitted(past, sight, run.jobs.start, job, now)
     _fill_keys(run, sight, job)
 
@@ -206,7 +205,7 @@ def foresee(past: Past, sight: Foresight, start: Int64Array, job: int, now: int,
 
 
 @kernel
-def _fill_keys(run: Run, sight: Foresight, job: int) -> None:
+def _fill_keys(run: PredictedRun, sight: Foresight, job: int) -> None:
     """Fill in the keys of a job that was predicted, if the run is sorted."""
     if run.kind == SORTED:
         run.keys[job] = _key(run, run.formula, sight, job)
@@ -215,8 +214,8 @@ def _fill_keys(run: Run, sight: Foresight, job: int) -> None:
 
 
 @kernel
-def _key(run: Run, formula: Formula, sight: Foresight, job: int) -> int:
-    """Return the sort key of a job under a static formula, as `policyfactory.engine.sliding.sort_keys` has it."""
+def _key(run: PredictedRun, formula: Formula, sight: Foresight, job: int) -> int:
+    """Return the sort key of a job under a static formula, as `policyfactory.engine.events.sort_keys` has it."""
     work = run.space.work
     work[0, 0] = run.jobs.estimate[job] / run.order.ticks
     work[1, 0] = run.jobs.processors[job]
@@ -237,7 +236,7 @@ def _key(run: Run, formula: Formula, sight: Foresight, job: int) -> int:
 
 
 @kernel
-def _renew(run: Run, past: Past, sight: Foresight, now: int) -> None:
+def _renew(run: PredictedRun, past: Past, sight: Foresight, now: int) -> None:
     """Predict anew the waiting jobs of the users of whom a job has ended."""
     period = sight.renewal[PERIOD]
     sight.renewal[DUE] = (now // period + 1) * period
@@ -246,7 +245,7 @@ def _renew(run: Run, past: Past, sight: Foresight, now: int) -> None:
 
 
 @kernel
-def _renew_job(run: Run, past: Past, sight: Foresight, job: int, now: int) -> None:
+def _renew_job(run: PredictedRun, past: Past, sight: Foresight, job: int, now: int) -> None:
     state = run.space.state
     old = run.keys[job] if run.kind == SORTED else 0
     foresee(past, sight, run.jobs.start, job, now, sight.features[len(run.jobs.submit)])

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Float32Array, FloatArray, Int64Array
 from policyfactory.core.jit import inlined, kernel
-from policyfactory.engine.compat.rlscheduler import FIRST, NEXT, NOW, Committed, Episode, one_of
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
+from policyfactory.engine.compat.rlscheduler import FIRST, NEXT, NOW, Committed, RLSchedulerEpisode, one_of
 
-__all__ = ["Accrual", "Choices", "Layers", "accrue_all", "choose_all", "new_choices"]
+__all__ = ["Accrual", "Layers", "RolloutChoices", "accrue_all", "choose_all", "new_choices"]
 
 
 class Layers(NamedTuple):
@@ -34,7 +34,7 @@ class Layers(NamedTuple):
     numbers: Float32Array
 
 
-class Choices(NamedTuple):
+class RolloutChoices(NamedTuple):
     """What was chosen in b episodes; arrays (b,).
 
     Parameters
@@ -77,10 +77,10 @@ class Accrual(NamedTuple):
     elapsed: float
 
 
-def new_choices(episodes: int) -> Choices:
+def new_choices(episodes: int) -> RolloutChoices:
     """Return space for one choice in each of so many episodes."""
     slot, place, size = np.zeros((3, episodes), dtype=np.int64)
-    return Choices(slot, place, size, np.zeros(episodes))
+    return RolloutChoices(slot, place, size, np.zeros(episodes))
 
 
 @kernel
@@ -93,7 +93,7 @@ def choose_all(
     keep: NDArray[np.bool_],
     rows: Float32Array,
     kept: int,
-    choices: Choices,
+    choices: RolloutChoices,
 ) -> int:
     """Choose a job in each episode that is not over; return how many rows are kept then.
 
@@ -194,7 +194,7 @@ def _choose(preference: FloatArray, size: int, uniform: float, log_probability: 
 
 
 @kernel
-def accrue_all(jobs: Committed, episodes: Episode, accrual: Accrual, total: FloatArray) -> None:
+def accrue_all(jobs: Committed, episodes: RLSchedulerEpisode, accrual: Accrual, total: FloatArray) -> None:
     """Fill in what the jobs of each window of RLScheduler's program have cost until now.
 
     A job costs from when it enters the queue until it is started, so that between two decisions exactly that accrues

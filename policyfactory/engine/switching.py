@@ -2,7 +2,7 @@
 
 A change of policy is no event: the first pass after it, at the next submission or completion, is made in the new order.
 A policy whose scores do not change while a job waits has a sorted queue (`policyfactory.engine.easy`), another a list
-in submit order (`policyfactory.engine.timed`); at a change the waiting jobs go from one to the other, or are sorted
+in submit order (`policyfactory.engine.easy`); at a change the waiting jobs go from one to the other, or are sorted
 anew.
 """
 
@@ -13,11 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
-from policyfactory.engine.easy import JOB, RANK, WIDTH, easy_until, new_queue, overdue_key
+from policyfactory.core.options import Int64Array
+from policyfactory.engine.easy import JOB, RANK, WIDTH, easy_until, new_queue, overdue_key, timed_until
 from policyfactory.engine.events import (
+    BOUNDS,
     FREE,
+    HIGH,
+    LOW,
     NEVER,
     NEXT,
     NOW,
@@ -29,10 +32,7 @@ from policyfactory.engine.events import (
     Jobs,
     Order,
 )
-from policyfactory.engine.formula import ASKED, PREDICTIONS
-from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
-from policyfactory.engine.timed import timed_until
-from policyfactory.engine.waiting import Formula, Space, new_space
+from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula, Space, new_space
 
 __all__ = ["Arms", "SwitchingState", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
 
@@ -249,7 +249,7 @@ def timed_periods(
     run : SwitchingState
         Space to work on.
     formula, backfill_formula : Formula
-        As for `policyfactory.engine.timed.easy_timed`; r counts as it should in each period.
+        As for `policyfactory.engine.easy.easy_timed`; r counts as it should in each period.
     order : Order
         The rest of the order.
     bounds : int64 array (periods + 1,)

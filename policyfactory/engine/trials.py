@@ -14,15 +14,46 @@ list as long as another lane needs the row; they change nothing, because their e
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import operator
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, models, overload, register_model
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-from policyfactory.engine.lanes import LANES, Lanes, any_lane, as_float, fill, larger, load, smaller, store, where
 
-__all__ = ["Problem", "front_values", "occupy", "order_values", "pose"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "LANES",
+    "VARIANTS",
+    "Lanes",
+    "Problem",
+    "add_block",
+    "add_blocks",
+    "add_orders",
+    "any_lane",
+    "as_float",
+    "fill",
+    "front_values",
+    "larger",
+    "load",
+    "next_word",
+    "occupy",
+    "order_values",
+    "pose",
+    "shuffle",
+    "smaller",
+    "store",
+    "turn",
+    "where",
+]
 
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 
@@ -339,3 +370,400 @@ def _order_group(problem: Problem, lists: IntArray, jobs: IntArray, total: NDArr
         value = value + _slowdown(total, end - submit, end - start, tau)
         rows = _resize(lists, rows, start)
     store(total, 0, value)
+
+
+# Many trials at once --------------------------------------------------------------------------------------------------
+
+# Many trials at once: random orders in, means and co-moments out; memory does not grow with the trials.
+#
+# The kernels go on from the words and the sums that they are given, so that long runs can be cut into calls.
+
+
+# Orders made of one drawn order.
+VARIANTS = 4
+# Blocks and orders drawn at a time: few enough to stay in the cache.
+_BLOCKS = 32
+_ORDERS = 512
+
+
+@kernel
+def turn(drawn: NDArray[np.uint8], orders: NDArray[np.uint8]) -> None:
+    """Write the four orders made of each drawn one: as it is, with its halves exchanged, and both backwards.
+
+    Parameters
+    ----------
+    drawn : uint8 array (b, n)
+        Permutations.
+    orders : uint8 array (4 b, n)
+        Becomes the orders; those of ``drawn[i]`` are the rows from 4 i on.
+    """
+    n = drawn.shape[1]
+    half = n // 2
+    for i in range(len(drawn)):
+        for s in range(n):
+            job = drawn[i, s]
+            exchanged = s + n - half if s < half else s - half
+            orders[VARIANTS * i, s] = job
+            orders[VARIANTS * i + 1, n - 1 - s] = job
+            orders[VARIANTS * i + 2, exchanged] = job
+            orders[VARIANTS * i + 3, n - 1 - exchanged] = job
+
+
+@kernel
+def add_block(values: NDArray[np.float64], sums: NDArray[np.float64]) -> None:
+    """Add one block to the running means and co-moments (Welford's update: no cancellation).
+
+    Parameters
+    ----------
+    values : float64 array (4, n)
+        Value of the trial in which j goes first, in each of the block's four orders.
+    sums : float64 array (n + 1, 3)
+        Row j: mean of the block means Y_j, sum of squares of Y_j around it, sum of products of Y_j and T around
+        their means, with T the sum of Y_j over j. Row n: blocks so far, mean of T, sum of squares of T.
+    """
+    n = values.shape[1]
+    sums[n, 0] += 1.0
+    count = sums[n, 0]
+    total = 0.0
+    for j in range(n):
+        for v in range(VARIANTS):
+            total += values[v, j] / VARIANTS
+    off_before = total - sums[n, 1]
+    sums[n, 1] += off_before / count
+    off_after = total - sums[n, 1]
+    sums[n, 2] += off_before * off_after
+    for j in range(n):
+        value = 0.0
+        for v in range(VARIANTS):
+            value += values[v, j] / VARIANTS
+        off = value - sums[j, 0]
+        sums[j, 0] += off / count
+        sums[j, 1] += off * (value - sums[j, 0])
+        sums[j, 2] += off * off_after
+
+
+@kernel
+def add_blocks(problem: Problem, words: NDArray[np.int64], blocks: int, sums: NDArray[np.float64]) -> None:
+    """Run ``blocks`` blocks of 4 n trials: four orders of one drawn order, each job of Q first in each of them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The tuple, n jobs in Q.
+    words : int64 array (4,)
+        The random stream; moved on.
+    blocks : int
+        How many blocks.
+    sums : float64 array (n + 1, 3)
+        As in `add_block`.
+    """
+    n = len(problem.p)
+    drawn = np.empty((_BLOCKS, n), dtype=np.uint8)
+    orders = np.empty((VARIANTS * _BLOCKS, n), dtype=np.uint8)
+    values = np.empty((VARIANTS * _BLOCKS, n), dtype=np.float64)
+    for first in range(0, blocks, _BLOCKS):
+        count = min(_BLOCKS, blocks - first)
+        shuffle(words, drawn[:count])
+        turn(drawn[:count], orders)
+        front_values(problem, orders[: VARIANTS * count], values)
+        for i in range(count):
+            add_block(values[VARIANTS * i : VARIANTS * (i + 1)], sums)
+
+
+@kernel
+def add_orders(problem: Problem, words: NDArray[np.int64], trials: int, sums: NDArray[np.float64]) -> None:
+    """Run ``trials`` trials in independent random orders.
+
+    Parameters
+    ----------
+    problem : Problem
+        The tuple, n jobs in Q.
+    words : int64 array (4,)
+        The random stream; moved on.
+    trials : int
+        How many trials.
+    sums : float64 array (n, 3)
+        Row j: number, sum of values, sum of squared values of the trials so far with j first.
+    """
+    orders = np.empty((_ORDERS, len(problem.p)), dtype=np.uint8)
+    values = np.empty(_ORDERS, dtype=np.float64)
+    for first in range(0, trials, _ORDERS):
+        count = min(_ORDERS, trials - first)
+        shuffle(words, orders[:count])
+        order_values(problem, orders[:count], values)
+        for i in range(count):
+            j = orders[i, 0]
+            sums[j, 0] += 1.0
+            sums[j, 1] += values[i]
+            sums[j, 2] += values[i] * values[i]
+
+
+# Random orders from four words of a seed ------------------------------------------------------------------------------
+
+# Nothing here is random by itself: the words are drawn outside (``core.random``), and the orders are a function of
+# them. The generator is xoshiro128++ 1.0 (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
+# ACM TOMS 47(4), 2021, doi:10.1145/3460772): 32-bit words held in int64, so compiled and plain code agree. The
+# shuffle is Fisher and Yates's with Lemire's unbiased bounded integers (ACM TOMACS 29(1), 2019, doi:10.1145/3230636).
+
+
+_MASK = 0xFFFFFFFF
+
+
+@kernel
+def next_word(s0: int, s1: int, s2: int, s3: int) -> tuple[int, int, int, int, int]:
+    """Return 32 random bits and the four words (0 to 2**32 - 1, not all 0) that come after the given ones."""
+    total = (s0 + s3) & _MASK
+    bits = ((((total << 7) & _MASK) | (total >> 25)) + s0) & _MASK
+    shifted = (s1 << 9) & _MASK
+    s2 ^= s0
+    s3 ^= s1
+    s1 ^= s2
+    s0 ^= s3
+    s2 ^= shifted
+    s3 = ((s3 << 11) & _MASK) | (s3 >> 21)
+    return bits, s0, s1, s2, s3
+
+
+@kernel
+def shuffle(words: NDArray[np.int64], orders: NDArray[np.uint8]) -> None:
+    """Fill every row of ``orders`` (uint8 array (b, n)) with a permutation of 0 to n - 1, all equally likely.
+
+    ``words`` (int64 array (4,), 0 to 2**32 - 1, not all 0) is moved on: the next call goes on with the stream.
+    """
+    n = orders.shape[1]
+    # The words stay in registers: an array could overlap with the orders, and each draw would wait for memory.
+    s0, s1, s2, s3 = words[0], words[1], words[2], words[3]
+    for row in range(len(orders)):
+        for i in range(n):
+            orders[row, i] = i
+        for i in range(n - 1, 0, -1):
+            bits, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            product = bits * (i + 1)
+            if product & _MASK <= i:
+                # 2**32 is no multiple of most numbers: words in excess of the last multiple are drawn again.
+                excess = (_MASK + 1) % (i + 1)
+                while product & _MASK < excess:
+                    bits, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+                    product = bits * (i + 1)
+            j = product >> 32
+            orders[row, i], orders[row, j] = orders[row, j], orders[row, i]
+    words[0], words[1], words[2], words[3] = s0, s1, s2, s3
+
+
+# Vectors for kernels: sixteen trials side by side, one in each lane ---------------------------------------------------
+
+# The compiler does not find the parallelism between trials by itself, so the trial kernels say it: ``load`` gives
+# 16 neighbouring elements of an array as one value, and ``+ - / >``, ``where``, ``larger``, ``smaller`` work on all
+# lanes at once. In compiled code such a value is a vector of LLVM, which becomes AVX-512, AVX2, SSE or NEON
+# instructions, whichever the processor has; the results are the same bits on each. Without the compiler
+# (``NUMBA_DISABLE_JIT=1``) it is a numpy array of 16 elements, and the functions below are what is run.
+
+
+LANES = 16
+# A value of 16 lanes: a vector in compiled code, an array else.
+Lanes: TypeAlias = Any
+
+
+def load(array: Any, at: int) -> Any:
+    """Return the 16 elements of ``array`` (one dimension) from index ``at`` on."""
+    return array[at : at + LANES].copy()
+
+
+def store(array: Any, at: int, value: Any) -> None:
+    """Write ``value`` to the 16 elements of ``array`` from index ``at`` on."""
+    array[at : at + LANES] = value
+
+
+def fill(array: Any, value: Any) -> Any:
+    """Return ``value`` in every lane, in the type of ``array``'s elements."""
+    return np.full(LANES, value, dtype=array.dtype)
+
+
+def where(mask: Any, a: Any, b: Any) -> Any:
+    """Return lane by lane ``a`` where ``mask`` holds, else ``b``."""
+    return np.where(mask, a, b)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Return lane by lane the larger of two."""
+    return np.maximum(a, b)
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """Return lane by lane the smaller of two."""
+    return np.minimum(a, b)
+
+
+def as_float(a: Any) -> Any:
+    """Return whole numbers as float64."""
+    return a.astype(np.float64)
+
+
+def any_lane(mask: Any) -> bool:
+    """Return whether ``mask`` holds in at least one lane."""
+    return bool(mask.any())
+
+
+class _Lanes(types.Type):
+    """The type of 16 elements of ``dtype`` in compiled code."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype}, {LANES})")
+
+
+_ELEMENTS = {
+    types.int32: ir.IntType(32),
+    types.int64: ir.IntType(64),
+    types.float64: ir.DoubleType(),
+    types.boolean: ir.IntType(1),
+}
+
+
+def _vector(dtype: Any) -> ir.VectorType:
+    return ir.VectorType(_ELEMENTS[dtype], LANES)
+
+
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes: _Lanes) -> None:
+        super().__init__(manager, lanes, _vector(lanes.dtype))  # type: ignore[no-untyped-call]  # numba is not typed
+
+
+register_model(_Lanes)(_LanesModel)
+
+
+def _address(context: Any, builder: Any, array_type: Any, args: Any) -> tuple[Any, int]:
+    """Return the address of element ``args[1]`` of ``args[0]`` as a vector, and its alignment in bytes."""
+    array = context.make_array(array_type)(context, builder, args[0])
+    address = builder.gep(array.data, [args[1]])
+    return builder.bitcast(address, _vector(array_type.dtype).as_pointer()), array_type.dtype.bitwidth // 8
+
+
+def _typed_load(_context: Any, array: Any, _at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address, alignment = _address(context, builder, signature.args[0], args)
+        return builder.load(address, align=alignment)
+
+    return _Lanes(array.dtype)(array, types.intp), generate
+
+
+def _typed_store(_context: Any, array: Any, _at: Any, _value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address, alignment = _address(context, builder, signature.args[0], args)
+        builder.store(args[2], address, align=alignment)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, _Lanes(array.dtype)), generate
+
+
+def _typed_fill(_context: Any, array: Any, _value: Any) -> Any:
+    vector = _vector(array.dtype)
+
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        nothing = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(nothing, args[1], ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+    return _Lanes(array.dtype)(array, array.dtype), generate
+
+
+def _typed_where(_context: Any, mask: Any, a: Any, _b: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.select(*args)
+
+    return a(mask, a, a), generate
+
+
+def _typed_as_float(_context: Any, a: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.sitofp(args[0], _vector(types.float64))
+
+    return _Lanes(types.float64)(a), generate
+
+
+def _typed_any(_context: Any, mask: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        bits = builder.bitcast(args[0], ir.IntType(LANES))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(LANES), 0))
+
+    return types.boolean(mask), generate
+
+
+def _compare(builder: Any, dtype: Any, sign: str, args: Any) -> Any:
+    if dtype == types.float64:
+        return builder.fcmp_ordered(sign, *args)
+    return builder.icmp_signed(sign, *args)
+
+
+def _typed_greater(_context: Any, a: Any, _b: Any) -> Any:
+    def generate(_context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _compare(builder, signature.args[0].dtype, ">", args)
+
+    return _Lanes(types.boolean)(a, a), generate
+
+
+def _typed_choice(sign: str) -> Callable[..., Any]:
+    def typed(_context: Any, a: Any, _b: Any) -> Any:
+        def generate(_context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.select(_compare(builder, signature.args[0].dtype, sign, args), *args)
+
+        return a(a, a), generate
+
+    return typed
+
+
+def _typed_arithmetic(instruction: str) -> Callable[..., Any]:
+    def typed(_context: Any, a: Any, _b: Any) -> Any:
+        def generate(_context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            prefix = "f" if signature.args[0].dtype == types.float64 else ""
+            return getattr(builder, prefix + instruction)(*args)
+
+        return a(a, a), generate
+
+    return typed
+
+
+def _functions(arguments: int, pairs: Iterable[tuple[Callable[..., Any], Any]]) -> None:
+    """Tell the compiler which vector instruction each function of one, two or three arguments stands for."""
+    for function, on_lanes in pairs:
+        overload(function)(_typed_call(arguments, on_lanes))
+
+
+# The compiler translates the inner function of each pair and checks that both take the same arguments.
+def _typed_call(arguments: int, on_lanes: Any) -> Callable[..., Any]:
+    if arguments == 1:
+        return lambda a: lambda a: on_lanes(a)  # noqa: ARG005, PLW0108 (see above)
+    if arguments == 2:
+        return lambda a, b: lambda a, b: on_lanes(a, b)  # noqa: ARG005, PLW0108 (see above)
+    return lambda a, b, c: lambda a, b, c: on_lanes(a, b, c)  # noqa: ARG005, PLW0108 (see above)
+
+
+def _operators(pairs: Iterable[tuple[Callable[..., Any], Any]]) -> None:
+    """Tell the compiler what an operator means between two values of lanes."""
+    for sign, on_lanes in pairs:
+        overload(sign)(_typed_operator(on_lanes))
+
+
+def _typed_operator(on_lanes: Any) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return on_lanes(a, b)
+
+    def typed(a: Any, b: Any) -> Any:
+        return call if isinstance(a, _Lanes) and a == b else None
+
+    return typed
+
+
+_functions(1, ((as_float, intrinsic(_typed_as_float)), (any_lane, intrinsic(_typed_any))))
+_functions(2, ((load, intrinsic(_typed_load)), (fill, intrinsic(_typed_fill))))
+_functions(2, ((larger, intrinsic(_typed_choice(">"))), (smaller, intrinsic(_typed_choice("<")))))
+_functions(3, ((store, intrinsic(_typed_store)), (where, intrinsic(_typed_where))))
+_operators(
+    (sign, intrinsic(_typed_arithmetic(name)))
+    for sign, name in (
+        (operator.add, "add"),
+        (operator.sub, "sub"),
+        (operator.truediv, "div"),
+    )
+)
+_operators([(operator.gt, intrinsic(_typed_greater))])

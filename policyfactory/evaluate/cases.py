@@ -18,16 +18,16 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.logs import ReadLog, on_site
 from policyfactory.evaluate.options import ExperimentTable, LogTable, ResampleTable
-from policyfactory.evaluate.plan import Plan
+from policyfactory.evaluate.protocol import Plan
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case
 from policyfactory.simulate.prepare import unscored
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import RECORDED, lacking_starts
 from policyfactory.simulate.tuning.tuner import Tuner
-from policyfactory.site.default import site_of
+from policyfactory.site.fits import site_of
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import DrawFrom, History, parse_length
+from policyfactory.workload.resample import DrawFrom, UserWeeks, parse_length
 from policyfactory.workload.windows import cut, parse_windows
 
 __all__ = ["cases_of", "from_plan"]
@@ -251,7 +251,7 @@ def _without_skipped(plan: Plan, log: str, cases: list[Case]) -> list[Case]:
 
 def _drawing(plan: Plan, log: ReadLog, table: ResampleTable) -> Callable[[int], Case]:
     """Return what draws the resampled log of a number; the same in any batch."""
-    history, seed = History(log.workload), plan.experiment.seed
+    history, seed = UserWeeks(log.workload), plan.experiment.seed
     sample = functools.partial(history.sample, weeks=table.length or history.weeks, seed=seed, draw=table.draw)
     rules, make = _rules_of(plan, log), functools.partial(_drawn, sample, _axes_of(plan, log))
     # From n weeks one draws with a spread that is smaller by n - 1 to n; longer logs, and no shorter, have less of it.

@@ -16,15 +16,13 @@ from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_policies
-from policyfactory.statistics.intervals import Statistic
-from policyfactory.statistics.means import difference_unit
-from policyfactory.statistics.together import judged_together
+from policyfactory.statistics.intervals import Statistic, difference_unit, judged_together
 
 if TYPE_CHECKING:
     from policyfactory.evaluate.experiment import Experiment, Outcome
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Claim", "Judgement", "claim_sections", "judge"]
+__all__ = ["Claim", "ClaimJudgement", "claim_sections", "judge"]
 
 Holds = Literal["holds", "does not hold", "not shown", "too few cases"]
 
@@ -73,7 +71,7 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """A claim on one log of one experiment.
 
     Parameters
@@ -99,7 +97,7 @@ class Judgement:
         return sum(pair.verdict == verdict for pair in self.pairs.values())
 
 
-def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
+def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[ClaimJudgement]:
     """Return whether a claim holds, on each log of each of its experiments.
 
     Parameters
@@ -118,7 +116,7 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[Judgement]:
         for log in evaluation.logs if known else ():
             if not claim.logs or log in claim.logs:
                 pairs = _compared(claim, evaluation, log, experiment)
-                judgements.append(Judgement(experiment.name, log, experiment.statistic, _verdict(pairs), pairs))
+                judgements.append(ClaimJudgement(experiment.name, log, experiment.statistic, _verdict(pairs), pairs))
     return judgements
 
 
@@ -166,7 +164,7 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
     return sections
 
 
-def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
+def _overview(judged: Sequence[tuple[Claim, list[ClaimJudgement]]]) -> Section:
     places = dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements)
     columns = {Column("experiment"): lambda experiment, _: experiment, Column("log"): lambda _, log: log}
     for number, (claim, judgements) in enumerate(judged, 1):
@@ -184,13 +182,13 @@ def _overview(judged: Sequence[tuple[Claim, list[Judgement]]]) -> Section:
     return Section("claims", "Which conclusions survive", (how, *texts), (table,))
 
 
-def _totals(judgements: Sequence[Judgement]) -> str:
+def _totals(judgements: Sequence[ClaimJudgement]) -> str:
     counts = {verdict: sum(row.verdict == verdict for row in judgements) for verdict in get_args(Holds)}
     totals = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items() if count)
     return f"{totals[0].upper()}{totals[1:]} of {len(judgements)}."
 
 
-def _short(row: Judgement | None) -> str | None:
+def _short(row: ClaimJudgement | None) -> str | None:
     if row is None:
         return None
     if row.verdict == "too few cases":
@@ -198,7 +196,7 @@ def _short(row: Judgement | None) -> str | None:
     return f"{row.verdict} ({row.count('better')} of {len(row.pairs)})"
 
 
-def _in_words(claim: Claim, judgements: list[Judgement]) -> str:
+def _in_words(claim: Claim, judgements: list[ClaimJudgement]) -> str:
     parts = []
     for verdict in get_args(Holds):
         places = [f"{row.experiment}, {row.log}" for row in judgements if row.verdict == verdict]
@@ -210,7 +208,7 @@ def _in_words(claim: Claim, judgements: list[Judgement]) -> str:
     )
 
 
-def _table(claim: Claim, row: Judgement, number: int) -> Table:
+def _table(claim: Claim, row: ClaimJudgement, number: int) -> Table:
     unit = difference_unit(row.statistic, METRICS[claim.metric].unit)
     columns = {
         Column("policy"): lambda names, _: names[0],

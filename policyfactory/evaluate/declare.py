@@ -13,11 +13,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from policyfactory.analyses import ANALYSES, make_analysis
 from policyfactory.core.errors import PolicyfactoryError, UsageError
-from policyfactory.core.units import WEEK, format_duration, parse_duration
-from policyfactory.workload.assume import parse_assumptions
+from policyfactory.core.text import WEEK, format_duration, parse_duration
+from policyfactory.evaluate.analyses import ANALYSES, make_analysis
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.machine import parse_assumptions
 from policyfactory.workload.presets import find_preset
 from policyfactory.workload.resample import parse_length
 from policyfactory.workload.sensitivity import EstimateRule, parse_estimates

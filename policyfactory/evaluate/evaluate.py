@@ -8,22 +8,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import UsageError
+from policyfactory.core.files import Manifest
 from policyfactory.core.options import plain_value
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.logs import ReadLog, read_log
+from policyfactory.evaluate.options import RUN_OPTIONS, of_logs, plain_content
 from policyfactory.evaluate.picture import draw_boxes
-from policyfactory.evaluate.plain import RUN_OPTIONS, of_logs, plain_content
-from policyfactory.evaluate.plan import Places
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import planned
+from policyfactory.evaluate.protocol import Places, planned
 from policyfactory.evaluate.results_folder import protocol_dict, room, write_report
 from policyfactory.evaluate.study import RunSettings, Study, run_protocol
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.statistics.compare import Comparison
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import log_name

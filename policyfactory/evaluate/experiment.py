@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from policyfactory.analyses.analysis import Analysis
+from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluate.fidelity.compare import Fidelity
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.reference import Reference
-from policyfactory.fidelity.found import Fidelity
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.cases import Case

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
 from policyfactory.core.text import counted, number_text, shortened
-from policyfactory.report.numbers import Scale, scale_for
+from policyfactory.report.sections import Scale, scale_for
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.statistics.compare import Comparison
+    from policyfactory.statistics.compare import Comparison, Rank
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Interval
-    from policyfactory.statistics.ranks import Rank
 
 __all__ = ["draw_boxes", "draw_differences", "draw_ranks", "draw_wins"]
 

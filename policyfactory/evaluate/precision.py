@@ -17,11 +17,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.checking import WrittenOptions
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
+from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions, WrittenOptions
+from policyfactory.statistics.compare import half_widths
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.half_widths import half_widths
 
 __all__ = ["Precision", "in_words", "needed", "next_batch", "widest"]
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
-from policyfactory.statistics.intervals import Estimate, Statistic, check_statistic
-from policyfactory.statistics.means import estimate_difference, estimate_value
+from policyfactory.statistics.intervals import Estimate, Statistic, check_statistic, estimate_difference, estimate_value
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation

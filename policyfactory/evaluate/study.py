@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.analyses.replay import Replay
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.options import changed
-from policyfactory.core.progress import WorkCounter
-from policyfactory.core.text import distinct
+from policyfactory.core.process import WorkCounter
+from policyfactory.core.text import distinct, enumerated
 from policyfactory.evaluate import precision as narrowing
+from policyfactory.evaluate.analyses.replay import Replay
+from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.gate import gate_sections, refuse_runaway, replay_logs
+from policyfactory.evaluate.fidelity.compare import Fidelity
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.resume import Finished, SimulationJournal, description
-from policyfactory.evaluate.run import Observations, join, run_cases
-from policyfactory.evaluate.standings import sections_of
-from policyfactory.evaluate.under_easy import under_easy
-from policyfactory.evaluate.verdict import verdict_of
-from policyfactory.evaluate.words import closing_words
+from policyfactory.evaluate.run import Finished, Observations, SimulationJournal, description, join, run_cases
+from policyfactory.evaluate.standings import sections_of, value_tables
+from policyfactory.evaluate.verdict import gate_sections, refuse_runaway, replay_logs, verdict_of
+from policyfactory.evaluate.words import closing_words, units_of
 from policyfactory.evaluate.work import ScheduleSink
-from policyfactory.fidelity.found import Fidelity
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.report.sections import Section
-from policyfactory.simulate.cases import Case
+from policyfactory.simulate.cases import Case, CaseFacts
+from policyfactory.simulate.rules import Rules
 from policyfactory.statistics.compare import compare, compare_recorded
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.summary import summarise, summarise_recorded
 
-__all__ = ["RunSettings", "Study", "conclude", "read_logs", "run_experiment", "run_protocol", "selected"]
+__all__ = [
+    "NAME",
+    "RunSettings",
+    "RunTally",
+    "Study",
+    "conclude",
+    "read_logs",
+    "run_experiment",
+    "run_protocol",
+    "selected",
+    "under_easy",
+]
 
 _OF_PARTIAL = ("partial", "overwrite", "beside")  # fields of `RunSettings`
 
@@ -366,3 +377,170 @@ def _refine(
             measured, simulate([experiment.more[log](number) for log, numbers in batch.items() for number in numbers])
         )
         counts |= {log: numbers[-1] for log, numbers in batch.items()}
+
+
+# What a run did and took ----------------------------------------------------------------------------------------------
+
+# What a run did and took, for its manifest and for what is said when it does not come to its end.
+
+
+class RunTally(WorkCounter):
+    """Counts the simulations of all experiments of a run, from now on.
+
+    Parameters
+    ----------
+    workers : Workers
+        Who simulates.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._done = self._resumed = self._jobs = 0
+        self._kept = False
+        self._workers = workers
+        self._shown = WorkCounter()
+        self._begin = time.perf_counter(), time.process_time()
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run was interrupted, and something of it is kept."""
+        return self._kept
+
+    def run(
+        self,
+        protocol: Protocol,
+        logs: Mapping[str, ReadLog],
+        settings: RunSettings,
+        kept: Callable[[BaseException, str, Path], None],
+    ) -> Study:
+        """Run a protocol, as `run_protocol` does.
+
+        Parameters
+        ----------
+        protocol, logs, settings
+            As for `run_protocol`.
+        kept : callable
+            Called if the run is interrupted: with the exception, what is kept, and in which file.
+        """
+
+        def counting(shown: WorkCounter) -> WorkCounter:
+            self._shown = shown
+            return self
+
+        counted = dataclasses.replace(settings, progress=lambda experiment: counting(settings.counter(experiment)))
+        try:
+            return run_protocol(protocol, logs, counted)
+        except (KeyboardInterrupt, PolicyfactoryError) as stop:
+            if settings.partial is not None and (finished := self._done + self._resumed):
+                self._kept = True
+                kept(stop, f"{finished:,} finished simulations", settings.partial)
+            raise
+
+    def expect(self, count: int) -> None:
+        """Show that more simulations are to be done."""
+        self._shown.expect(count)
+
+    def resumed(self, count: int) -> None:
+        """Count simulations that an earlier run has finished."""
+        self._resumed += count
+        self._shown.resumed(count)
+
+    def done(self, amount: int) -> None:
+        """Count a simulation of so many jobs."""
+        self._done += 1
+        self._jobs += amount
+        self._shown.done(amount)
+
+    def measured(self) -> dict[str, Any]:
+        """Return seconds and speeds until now, for the manifest."""
+        seconds, cpu = time.perf_counter() - self._begin[0], time.process_time() - self._begin[1]
+        who = self._workers
+        measured: dict[str, Any] = {
+            "seconds": round(seconds, 3),
+            "jobs_simulated": self._jobs,
+            "jobs_per_second": round(self._jobs / seconds),
+            "backend": who.backend,
+            # Of a cluster nobody knows how many: workers come and go.
+            "workers": who.count if who.scheduler is None else None,
+            "simulations_done": self._done,
+            "simulations_resumed": self._resumed,
+        }
+        if who.backend == "threading":
+            # Of other processes nothing is known.
+            measured |= {"cpu_seconds": round(cpu, 3), "jobs_per_cpu_second": round(self._jobs / cpu)}
+        return measured
+
+
+# What the literature's scheduler --------------------------------------------------------------------------------------
+
+# What the literature's scheduler, EASY, makes of the same policies and cases, beside a verdict under Slurm's rules.
+
+
+NAME = "easy"
+_EASY = (
+    "Most of the literature simulates EASY on one pool of processors, and these are the policies' values under that "
+    "(--backfill easy says more)."
+)
+
+
+def under_easy(
+    experiment: Experiment, evaluation: Evaluation, workers: Workers | int, notify: Notify
+) -> tuple[Section, Sequence[str]]:
+    """Return the policies' values under EASY, and in words whether another one would lead.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Under Slurm's rules.
+    evaluation : Evaluation
+        Its values; its cases are simulated again.
+    workers : Workers or int
+        Who simulates.
+    notify : callable
+        Called with a sentence when a worker was lost.
+    """
+    cases = [_easy_case(experiment, facts) for facts in evaluation.cases]
+    other = run_cases(
+        cases,
+        experiment.contenders,
+        rules=_as_easy(experiment.rules),
+        metrics=experiment.metrics,
+        workers=workers,
+        notify=notify,
+    )
+    own, theirs = (
+        tuple(summarise(one, statistic=experiment.statistic, seed=experiment.seed)) for one in (evaluation, other)
+    )
+    outcome = Outcome(dataclasses.replace(experiment, cases=tuple(cases), unrecorded="", left_out=()), other, theirs)
+    metric = evaluation.metrics[0]
+    leads = _leads(metric, winners(own, metric), winners(theirs, metric))
+    sites = dict.fromkeys(
+        case.rules.site.assumed for case in experiment.cases if case.rules is not None and case.rules.site is not None
+    )
+    paragraphs = (
+        *(text for text in sites if text),
+        f"What is said above holds under Slurm's own rules. {_EASY}",
+        *leads,
+    )
+    return Section(NAME, "The same under EASY", paragraphs, value_tables(outcome, units_of(theirs))), leads
+
+
+def _easy_case(experiment: Experiment, facts: CaseFacts) -> Case:
+    known = {(case.log, case.number): case for case in experiment.cases}
+    case = known.get((facts.log, facts.number)) or experiment.more[facts.log](facts.number)
+    return dataclasses.replace(case, rules=None if case.rules is None else _as_easy(case.rules))
+
+
+def _as_easy(rules: Rules) -> Rules:
+    return dataclasses.replace(rules, backfill="easy", site=None)
+
+
+def _leads(metric: str, own: dict[str, str | None], theirs: dict[str, str | None]) -> Sequence[str]:
+    """Return on which logs the same policy leads in the deciding metric, and on which another one does."""
+    same = [log for log, name in own.items() if name is not None and theirs.get(log) == name]
+    turned = [log for log, name in own.items() if name is not None and theirs.get(log) not in {None, name}]
+    sentences = [
+        f"{log}: {theirs[log]} leads in {metric} under EASY, {own[log]} under Slurm's rules." for log in turned
+    ]
+    if same:
+        sentences.insert(0, f"On {enumerated(same)} the same policy leads in {metric} under EASY, too.")
+    return [" ".join(sentences)] if sentences else []

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration
+from policyfactory.core.options import FloatArray
+from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
 from policyfactory.export.sample import possible_requests
+from policyfactory.policy.compile import PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import Scale
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
-    from policyfactory.predict.predictor import Predictor
+    from policyfactory.predict.training import Predictor
     from policyfactory.simulate.rules import Rules
 
 __all__ = ["gaming", "renewal", "starvation"]
@@ -30,7 +30,7 @@ _LOST = 0.5  # share of the shapes of jobs for which a minute between submission
 _LARGEST = 1024  # processors, where nobody says how many the machine has
 
 
-def renewal(policy: Policy, scale: Scale | None, begin: int | None, life: int) -> str:
+def renewal(policy: Policy, scale: PriorityScale | None, begin: int | None, life: int) -> str:
     """Return until when the numbers keep submissions apart; empty for a formula without r, or from no fixed date.
 
     The end of the life that the range of scores was made for, or the time at which a minute between two submissions
@@ -65,7 +65,7 @@ def renewal(policy: Policy, scale: Scale | None, begin: int | None, life: int) -
     )
 
 
-def _minute_lost(policy: Policy, scale: Scale | None, first: int) -> float | None:
+def _minute_lost(policy: Policy, scale: PriorityScale | None, first: int) -> float | None:
     """Return the r (s) from which a minute is lost for most shapes; None if never, or from the beginning."""
     p, q = _shapes(_LARGEST)
     of_requests = np.stack([p, 10.0 / p, p, 0.0 * p, 0.0 * p]) if policy.needs_predictions else None

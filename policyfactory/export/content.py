@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import format_duration
 from policyfactory.core.version import __version__
 from policyfactory.export.expressible import NO_THRESHOLD
 from policyfactory.export.queue import Queue
-from policyfactory.export.sample import Sample, wide_sample
-from policyfactory.policy.nodes import VARIABLES
+from policyfactory.export.sample import ExportSample, wide_sample
+from policyfactory.policy.compile import LARGEST, PriorityScale
+from policyfactory.policy.expression import VARIABLES
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import LARGEST, Scale
 from policyfactory.policy.store import Model
 from policyfactory.workload.accounting.times import shown
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Export",
+    "ExportSite",
     "File",
-    "Site",
     "ascii_text",
     "comment",
     "header",
@@ -40,7 +40,7 @@ _WIDTH = 110
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Site:
+class ExportSite:
     """A cluster, and how the export was asked for.
 
     Parameters
@@ -66,7 +66,7 @@ class Site:
         What else an administrator must know (`policyfactory.export.advice`), as sentences for the head of the files.
     """
 
-    draw: Callable[[], Sample] = wide_sample
+    draw: Callable[[], ExportSample] = wide_sample
     processors: int | None = None
     command: str = ""
     model: str = ""
@@ -74,15 +74,15 @@ class Site:
     weight: int = LARGEST
     log_only: bool = False
     foresight: SitePredictions | None = None
-    advise: Callable[[Policy, Scale | None], Sequence[str]] | None = None
+    advise: Callable[[Policy, PriorityScale | None], Sequence[str]] | None = None
 
     @classmethod
-    def of(cls, sample: Sample, processors: int | None = None) -> Site:
+    def of(cls, sample: ExportSample, processors: int | None = None) -> ExportSite:
         """Return a site with the given jobs."""
         return cls(lambda: sample, processors)
 
     @functools.cached_property
-    def sample(self) -> Sample:
+    def sample(self) -> ExportSample:
         """Jobs like the cluster's own."""
         return self.draw()
 
@@ -138,7 +138,7 @@ class Export:
     rollback: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     priorities: Callable[[Queue], NDArray[np.float64]] | None = None
-    scale: Scale | None = None
+    scale: PriorityScale | None = None
     uninstall: File | None = None
 
     @property
@@ -167,7 +167,7 @@ def identifier(name: str) -> str:
     return kept[:40].strip("_") or "policy"
 
 
-def header(model: Model, site: Site, target: str, scale: Scale | None = None) -> list[str]:
+def header(model: Model, site: ExportSite, target: str, scale: PriorityScale | None = None) -> list[str]:
     """Return what a reader of the generated file must know, as lines for its comment.
 
     Parameters

@@ -11,32 +11,33 @@ import time
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.artefact import dump_json
+import numpy as np
+from numpy.typing import NDArray
+
 from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.files import dump_json, exclusive
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.options import changed
-from policyfactory.core.outputs import exclusive
-from policyfactory.core.units import DAY
+from policyfactory.core.text import DAY
 from policyfactory.core.version import __version__
 from policyfactory.export.advice import gaming, renewal, starvation
-from policyfactory.export.compressed import Made, make_with_few_ties
-from policyfactory.export.content import Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.exported import Exported, claim, earlier_files, places, write_files
 from policyfactory.export.expressible import NO_THRESHOLD, left_out, prepare
 from policyfactory.export.foresight import site_predictions
 from policyfactory.export.options import ExportOptions
-from policyfactory.export.sample import Sample, sample_of, wide_sample
+from policyfactory.export.sample import ExportSample, learn_scale, sample_of, wide_sample
 from policyfactory.export.targets import TARGETS, Target
-from policyfactory.policy.catalogue import PolicyLike, is_catalogued, resolve, resolve_model
+from policyfactory.policy.compile import LARGEST, MOST_TIES, PriorityScale, tie_share
+from policyfactory.policy.expression import Binary, Call, Expression, Negative, Number
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import LARGEST, MOST_TIES, Scale, tie_share
-from policyfactory.policy.store import Model, model_to_json
+from policyfactory.policy.store import Model, PolicyLike, is_catalogued, model_to_json, resolve, resolve_model
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import counts_nodes, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["export"]
+__all__ = ["Made", "compressed", "export", "make_with_few_ties"]
 
 # They order no queue: nobody waits for what they compute.
 _PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
@@ -109,7 +110,7 @@ class _Work:
         # What determines the bytes of the files, and not where they are written.
         words = [word for option in options.given().items() for word in option if word]
         command = ["policyfactory", "export", source, "--to", target.name, *words] if source else []
-        self.site = Site(
+        self.site = ExportSite(
             self._sample,
             options.processors,
             shlex.join(command),
@@ -175,7 +176,7 @@ class _Work:
             places(made, self.target.name, output, overwrite=overwrite)
         self._refused = True
 
-    def _advise(self, policy: Policy, scale: Scale | None) -> list[str]:
+    def _advise(self, policy: Policy, scale: PriorityScale | None) -> list[str]:
         """Return what must be known before the formula orders a queue; kept for what is printed."""
         if not self._refused:
             return []
@@ -191,7 +192,7 @@ class _Work:
     def _starvation(self) -> str:
         keeps = self.target.name not in NO_THRESHOLD
         try:
-            from policyfactory.predict.predictor import Predictor
+            from policyfactory.predict.training import Predictor
             from policyfactory.simulate.rules import rules_with
 
             predictor = None if self.site.foresight is None else Predictor(forests=self.site.foresight.forests)
@@ -230,7 +231,7 @@ class _Work:
                 "use is --begin DATE)"
             )
 
-    def _sample(self) -> Sample:
+    def _sample(self) -> ExportSample:
         """Return the jobs over whose scores the whole numbers are spread; called by the targets that need them."""
         workload = self._workload
         if workload is None:
@@ -304,7 +305,7 @@ class _Work:
         if done.ties > MOST_TIES:
             self._say_what_makes_ties(done, scale)
 
-    def _say_what_makes_ties(self, done: Made, scale: Scale) -> None:
+    def _say_what_makes_ties(self, done: Made, scale: PriorityScale) -> None:
         """Say what a weight costs that was chosen; where ties would be many without it as well, warn."""
         options, widest = self.options, dataclasses.replace(scale, largest=LARGEST)
         chosen = options.weight is not None and options.weight < LARGEST
@@ -366,3 +367,87 @@ def _named(spec: str) -> Model:
 def _now() -> int:
     """Return the present Unix time: for messages, never for files."""
     return int(time.time())
+
+
+# Keep scores apart that whole numbers would make equal ----------------------------------------------------------------
+
+# Keep scores apart that whole numbers would make equal: the same order, on a scale of logarithms.
+#
+# The sizes of scores like -(w/p)**3*q go from 1e-15 to 1e12. Spread evenly over two thousand million numbers, most of
+# them would get the same one. Then the export is made of another formula with the same order: log10(1 + score/c) for
+# scores above 0 and its mirror image below, where c is a score as small as many are.
+
+
+# Shares of the scores that lie nearer to 0 than the constants that are tried.
+_SHARES = (0.001, 0.01, 0.1, 0.5)
+_WORDS = "on a scale of logarithms, in the same order"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Made:
+    """An export and how well it keeps scores apart.
+
+    Parameters
+    ----------
+    export : Export
+    policy : Policy
+        What it was made of: the policy, or one with the same order.
+    ties : float or None
+        Share of neighbouring scores of the site's sample that get one whole number; None without whole numbers.
+    """
+
+    export: Export
+    policy: Policy
+    ties: float | None
+
+
+def compressed(policy: Policy, unit: float) -> Policy:
+    """Return a policy of the same order, whose score grows with the logarithm of the score beyond ``unit``.
+
+    Parameters
+    ----------
+    policy : Policy
+    unit : float
+        Scores nearer to 0 than this keep their distances; above 0.
+    """
+
+    def side(score: Expression) -> Expression:
+        part = Call("max", (score, Number(0.0)))
+        return Call("log10", (Binary("+", Number(1.0), Binary("/", part, Number(unit))),))
+
+    score = policy.expression
+    formula = Binary("-", side(score), side(Negative(score))).text()
+    description = f"{policy.description}; {_WORDS}" if policy.description else _WORDS
+    return dataclasses.replace(policy, formula=formula, description=description[-2000:])
+
+
+def make_with_few_ties(target: Target, model: Model, site: ExportSite) -> Made:
+    """Return the export; of a compressed formula, where the policy's own would give more than 1 % of ties.
+
+    Errors are those of the target.
+    """
+    made = target.make(model, site)
+    if made.scale is None:
+        return Made(made, model.policy, None)
+    first = Made(made, model.policy, tie_share(made.scale, _scores(model.policy, site)))
+    if first.ties is None or first.ties <= MOST_TIES:
+        return first
+    policy, ties = min(((one, _ties(one, site)) for one in _candidates(model.policy, site)), key=lambda tried: tried[1])
+    if ties >= first.ties:
+        return first
+    return Made(target.make(dataclasses.replace(model, policy=policy), site), policy, ties)
+
+
+def _scores(policy: Policy, site: ExportSite) -> NDArray[np.float64]:
+    return site.sample.scores(policy)
+
+
+def _ties(policy: Policy, site: ExportSite) -> float:
+    return tie_share(learn_scale(policy, site.sample, largest=site.weight), _scores(policy, site))
+
+
+def _candidates(policy: Policy, site: ExportSite) -> list[Policy]:
+    scores = np.abs(_scores(policy, site))
+    scores = scores[np.isfinite(scores) & (scores > 0)]
+    units = sorted(set(np.quantile(scores, _SHARES, method="inverted_cdf").tolist()))
+    return [compressed(policy, unit) for unit in units]

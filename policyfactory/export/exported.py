@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policyfactory.core.errors import OutputError
-from policyfactory.core.files import atomic_write, together
-from policyfactory.core.outputs import check_directory, check_file, exclusive, refuse_earlier
+from policyfactory.core.files import atomic_write, check_directory, check_file, exclusive, refuse_earlier, together
 from policyfactory.core.text import facts_html
 from policyfactory.export.content import Export, File, instructions
 from policyfactory.export.targets import Target
@@ -18,7 +17,7 @@ from policyfactory.workload.header import printable
 if TYPE_CHECKING:
     from policyfactory.export.preview import Preview
     from policyfactory.export.queue import Queue
-    from policyfactory.policy.scale import Scale
+    from policyfactory.policy.compile import PriorityScale
 
 __all__ = ["Exported", "claim", "earlier_files", "places", "write_files"]
 
@@ -75,7 +74,7 @@ class Exported:
         return only.format(self.target.name) if self.log_only else self.target.description
 
     @property
-    def scale(self) -> Scale | None:
+    def scale(self) -> PriorityScale | None:
         """The map from scores to whole numbers, if there is one."""
         return self.export.scale
 
@@ -94,7 +93,7 @@ class Exported:
         Parameters
         ----------
         queue : Queue
-            The jobs that wait; `policyfactory.export.queue_file.read_queue` reads what squeue prints.
+            The jobs that wait; `policyfactory.export.queue.read_queue` reads what squeue prints.
         """
         from policyfactory.export.preview import preview
 

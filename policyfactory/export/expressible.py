@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Literal
 
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
-from policyfactory.core.units import format_duration
-from policyfactory.policy.multiplied import multiply_out
-from policyfactory.policy.nodes import PREDICTIONS, Expression, Number, replace_variables
+from policyfactory.core.text import format_duration
+from policyfactory.policy.algebra import multiply_out
+from policyfactory.policy.expression import PREDICTIONS, Expression, Number, replace_variables
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 

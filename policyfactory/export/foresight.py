@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.inputs import sha256_file
 from policyfactory.export.options import ExportOptions
-from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 
 if TYPE_CHECKING:
-    from policyfactory.predict.predictor import Forests
+    from policyfactory.predict.training import Forests
 
 __all__ = ["SitePredictions", "foresight_of", "site_predictions"]
 
@@ -84,7 +84,7 @@ def site_predictions(options: ExportOptions) -> SitePredictions | None:
     given = options.predictor
     if given is None or options.state is None:
         return None
-    from policyfactory.predict.predictor import Forests
+    from policyfactory.predict.training import Forests
 
     if isinstance(given, Forests):
         forests, origin = given, ""

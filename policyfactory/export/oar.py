@@ -13,9 +13,9 @@ from __future__ import annotations
 import functools
 import math
 
-from policyfactory.export.content import Export, File, Site, comment, header, identifier, instructions
+from policyfactory.export.content import Export, ExportSite, File, comment, header, identifier, instructions
 from policyfactory.export.expressible import check_size, fixed_epoch
-from policyfactory.export.languages.code import perl_function
+from policyfactory.export.languages import perl_function
 from policyfactory.export.queue import policy_priorities
 from policyfactory.export.scripts import filled, sentences
 from policyfactory.policy.policy import Policy
@@ -28,7 +28,7 @@ NAME = "oar"
 _STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
 
 
-def make(model: Model, site: Site) -> Export:
+def make(model: Model, site: ExportSite) -> Export:
     """Return the export.
 
     Raises

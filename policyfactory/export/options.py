@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import parse_duration
+from policyfactory.core.text import parse_duration
 from policyfactory.workload.presets import ESTIMATE_MISSING, EstimateMissing
 
 if TYPE_CHECKING:
-    from policyfactory.predict.predictor import Forests
+    from policyfactory.predict.training import Forests
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
 
@@ -96,7 +96,7 @@ class ExportOptions:
             self._check("workload", (Workload,), "a log: its path, or a Workload")
         self._check("state", (str, os.PathLike, type(None)), "a path on the host of the scheduler")
         if self.predictor is not None and not isinstance(self.predictor, str | os.PathLike):
-            from policyfactory.predict.predictor import Forests
+            from policyfactory.predict.training import Forests
 
             self._check("predictor", (Forests,), "a model: its path, or Forests")
         if self.estimate_missing not in ESTIMATE_MISSING:

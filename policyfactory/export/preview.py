@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.units import format_duration
+from policyfactory.core.options import FloatArray
+from policyfactory.core.text import format_duration
 from policyfactory.export.content import Export
 from policyfactory.export.expressible import keeps_threshold
 from policyfactory.export.queue import Queue, before_epoch, overdue, policy_priorities, scores_of, start_order

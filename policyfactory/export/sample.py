@@ -8,16 +8,26 @@ import datetime as dt
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import ExportError, UsageError
+from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
-from policyfactory.core.units import DAY, WEEK, format_duration
+from policyfactory.core.text import DAY, WEEK, format_duration
+from policyfactory.export.expressible import check_size
+from policyfactory.policy.compile import LARGEST, PriorityScale, scale_of
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.possible import possible_predictions
+from policyfactory.predict.features import possible_predictions
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["DEFAULT_LIFE", "SAMPLE_JOBS", "Sample", "possible_requests", "sample_of", "wide_sample"]
+__all__ = [
+    "DEFAULT_LIFE",
+    "SAMPLE_JOBS",
+    "ExportSample",
+    "learn_scale",
+    "possible_requests",
+    "sample_of",
+    "wide_sample",
+]
 
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.
@@ -26,7 +36,7 @@ _PURPOSE = 41
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class ExportSample:
     """Jobs like those that the policy will order in its life: the range of scores is learnt from them.
 
     Parameters
@@ -72,7 +82,7 @@ def sample_of(
     life: int = DEFAULT_LIFE,
     jobs: int = SAMPLE_JOBS,
     seed: int = 1,
-) -> Sample:
+) -> ExportSample:
     """Return jobs drawn from a workload, submitted at any time of the policy's life.
 
     Requested times, processors and recorded waits are drawn together, with replacement; w is any part of the wait.
@@ -116,7 +126,7 @@ def sample_of(
         w, waited = np.floor(WEEK ** rng.random(jobs)), f"w from 1 s to {WEEK} s, as no wait is recorded"
     used = frozenset("rw") if policy is None else policy.variables
     spread = (_submitted(policy, first, last) if "r" in used else "") + (f", {waited}" if "w" in used else "")
-    return Sample(
+    return ExportSample(
         p.astype(np.float64),
         workload.processors[rows].astype(np.float64),
         r.astype(np.float64),
@@ -185,8 +195,43 @@ def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int
     return begin - epoch, begin - epoch + life
 
 
-def wide_sample(policy: Policy | None = None, *, begin: int | None = None, life: int = DEFAULT_LIFE) -> Sample:
+def wide_sample(policy: Policy | None = None, *, begin: int | None = None, life: int = DEFAULT_LIFE) -> ExportSample:
     """Return the sample that is used where no log is given: the workload model's default jobs."""
     from policyfactory.workload.models.lublin import default_workload
 
     return sample_of(default_workload(), policy, begin=begin, life=life)
+
+
+# The map from scores to whole numbers that suits the jobs of a cluster ------------------------------------------------
+
+
+def learn_scale(policy: Policy, sample: ExportSample, *, largest: int = LARGEST) -> PriorityScale:
+    """Return the map to whole numbers that suits the scores of a sample.
+
+    Three quarters of the numbers go to the scores between their 0.1 % and 99.9 % quantiles.
+
+    Parameters
+    ----------
+    policy : Policy
+    sample : Sample
+        Jobs like the cluster's.
+    largest : int
+        The highest number.
+
+    Raises
+    ------
+    ExportError
+        If the policy gives all jobs of the sample one score, or none that is finite; or has m.
+    """
+    check_size(policy)
+    scores = sample.scores(policy)
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        raise ExportError(f"policy {policy.name} has no finite score for any job of {sample.origin}; check its formula")
+    scale = scale_of(scores, largest=largest)
+    if scale is None:
+        raise ExportError(
+            f"policy {policy.name} gives every job of {sample.origin} the score {scores[0]:g}; "
+            "there is nothing to order by (does it need --workload, or another policy?)"
+        )
+    return scale

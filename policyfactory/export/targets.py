@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable
 from importlib.resources import files
 
-from policyfactory.export.content import Export, Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.expressible import check_asked, check_free, check_predictions, prepare
 from policyfactory.policy.store import Model
 
@@ -44,7 +44,7 @@ class Target:
     predictions: bool = False
     asked: bool = False
 
-    def make(self, model: Model, site: Site) -> Export:
+    def make(self, model: Model, site: ExportSite) -> Export:
         """Return the export of a policy, its m a number where the size of the site is known.
 
         Raises
@@ -62,7 +62,7 @@ class Target:
             check_asked(model.policy, self.name, knows)
         # Imported here: one target does not wait for the libraries of another.
         module, _, function = self.place.partition(":")
-        write: Callable[[Model, Site], Export] = getattr(
+        write: Callable[[Model, ExportSite], Export] = getattr(
             importlib.import_module(f"policyfactory.export.{module}"), function
         )
         return write(prepare(model, processors=site.processors), site)

@@ -21,13 +21,41 @@ import itertools
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.errors import FitError
-from policyfactory.fit.result import Fit, Term, exact_fit
-from policyfactory.fit.sample import Sample
+from policyfactory.core.errors import FitError, UsageError
+from policyfactory.core.options import FloatArray
+from policyfactory.core.random import generator
+from policyfactory.fit.regression import Fit, Term, exact_fit
+from policyfactory.fit.sample import (
+    Monomial,
+    Sample,
+    are_free,
+    coefficient_unit,
+    expand,
+    monomial_name,
+    nonlinear_names,
+    parse_form,
+)
+from policyfactory.policy.expression import Expression, parse, substitute
+from policyfactory.workload.header import printable
 
-__all__ = ["FormsResult", "distinct_forms", "fit_all_forms", "product_text"]
+__all__ = [
+    "MIXTURE",
+    "POLYNOMIALS",
+    "STARTS",
+    "FormsResult",
+    "distinct_forms",
+    "fit_all_forms",
+    "fit_all_polynomials",
+    "fit_determined_polynomials",
+    "fit_mixture",
+    "fit_nonlinear",
+    "fit_user_form",
+    "monomials",
+    "product_text",
+    "split_name",
+]
 
 # A factor of a term: variable, function, and whether it stands below the fraction line.
 Factor = tuple[str, str, bool]
@@ -163,3 +191,316 @@ class _Columns:
                 known = 1.0 / values if below else values
             self._known[(factor,)] = known
         return known
+
+
+# The polynomials of paper 002 table 1 and the family's next two degrees -----------------------------------------------
+
+# The polynomials of paper 002 table 1 and the family's next two degrees, and the small linear mixture.
+#
+# Degree d adds p^d, q^d, r^d and every p^i q^j with i + j = d and i, j >= 1; submit times never meet p or q, and the
+# constant is a term. LIN, QDR, CUB and QUA are the table's; QUI (quintic) adds p^5, q^5, r^5, p^4 q, p^3 q^2,
+# p^2 q^3, p q^4, and SEX (sextic) p^6, q^6, r^6, p^5 q, p^4 q^2, p^3 q^3, p^2 q^4, p q^5. The mixture MIX is the
+# constant, p, q, p*q and r: the job features of Legrand et al. (IPDPS 2019) that a score table has.
+
+
+POLYNOMIALS: dict[str, int] = {"LIN": 1, "QDR": 2, "CUB": 3, "QUA": 4, "QUI": 5, "SEX": 6}
+MIXTURE = ("1", "p", "q", "r", "p*q")
+
+
+def monomials(degree: int) -> tuple[str, ...]:
+    """Return the terms of the polynomial of ``degree``, the constant first, in the order of paper 002 table 3."""
+    texts = ["1", "p", "q", "r"]
+    for d in range(2, degree + 1):
+        texts += [f"{variable}**{d}" for variable in "pqr"]
+        texts += [f"{_power('p', d - j)}*{_power('q', j)}" for j in range(1, d)]
+    return tuple(texts)
+
+
+def fit_all_polynomials(sample: Sample) -> list[Fit]:
+    """Return LIN to SEX, in the order of their degrees."""
+    fits, failures = fit_determined_polynomials(sample)
+    if failures:
+        name, reason = next(iter(failures.items()))
+        raise FitError(f"{name}: {reason}")
+    return fits
+
+
+def fit_determined_polynomials(sample: Sample) -> tuple[list[Fit], dict[str, str]]:
+    """Return the polynomials whose terms can be told apart on these rows, and why the others cannot be fitted.
+
+    The columns of the largest are shared by all.
+    """
+    columns = _columns(sample, monomials(max(POLYNOMIALS.values())))
+    fits: list[Fit] = []
+    failures: dict[str, str] = {}
+    for name, degree in POLYNOMIALS.items():
+        texts = monomials(degree)
+        try:
+            fits.append(exact_fit(sample, _terms(texts), columns[:, : len(texts)], name=name, family="polynomials"))
+        except FitError as error:
+            failures[name] = str(error)
+    return fits, failures
+
+
+def fit_mixture(sample: Sample) -> Fit:
+    """Return the linear mixture of p, q, r and p*q."""
+    return exact_fit(sample, _terms(MIXTURE), _columns(sample, MIXTURE), name="MIX", family="linear")
+
+
+def _terms(texts: tuple[str, ...]) -> tuple[Term, ...]:
+    return tuple(Term.of(text, f"theta{number}") for number, text in enumerate(texts))
+
+
+def _columns(sample: Sample, texts: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.column_stack([sample.values(text) for text in texts])
+
+
+def _power(variable: str, exponent: int) -> str:
+    return variable if exponent == 1 else f"{variable}**{exponent}"
+
+
+# Forms that are not linear in their coefficients: variable projection, from many starts -------------------------------
+
+# For given values of the nonlinear coefficients the others follow exactly by weighted linear least squares, so
+# scipy.optimize.least_squares searches over the nonlinear ones alone (Golub and Pereyra, SIAM J. Numer. Anal. 10,
+# 1973). No method is sure to find the global minimum of such a problem: the search is started from many points, and
+# the result says how many of them ended where.
+
+
+STARTS = 24
+_STREAM = 510  # purpose of this module's random numbers
+_SEARCH_TUPLES = 300  # the search over starts sees at most these; the best are polished on all
+_POLISHED = 3
+_SAME = 1e-6  # relative difference of two sums of squares that count as one minimum
+_RAN_AWAY = 1e8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Minimum:
+    values: tuple[float, ...]
+    cost: float
+    ended: bool
+
+
+def fit_nonlinear(
+    sample: Sample, text: str, nonlinear: frozenset[str], *, name: str, seed: int = 1, starts: int = STARTS
+) -> Fit:
+    """Return the least-squares fit of a form that is linear in all coefficients but ``nonlinear``.
+
+    Raises
+    ------
+    FitError
+        If no start leads to a finite minimum.
+    """
+    problem = _Problem(sample, text, nonlinear)
+    search = (
+        problem if sample.tuples <= _SEARCH_TUPLES else _Problem(sample.first_tuples(_SEARCH_TUPLES), text, nonlinear)
+    )
+    ends = [search.minimise(start) for start in _starts(len(problem.names), starts, seed)]
+    minima = sorted((minimum for minimum in ends if np.isfinite(minimum.cost)), key=lambda minimum: minimum.cost)
+    if not minima:
+        raise FitError(
+            f"{printable(text, 200)}: none of {starts} starts led to a finite sum of squares; check the domain of the "
+            "form"
+        )
+    polished = [problem.minimise(np.array(minimum.values)) for minimum in _different(minima)[:_POLISHED]]
+    best = min(polished, key=lambda minimum: minimum.cost)
+    ended = [minimum for minimum in minima if minimum.ended]
+    same = sum(minimum.cost <= minima[0].cost * (1 + _SAME) for minimum in ended)
+    runaway = any(abs(value) > _RAN_AWAY for value in best.values)
+    method = (
+        f"nonlinear in {', '.join(problem.names)}: least squares from {starts} starts, {same} of them ended at the "
+        f"best minimum, {len(ended) - same} at worse ones, {starts - len(ended)} at none"
+    )
+    if runaway:
+        method += "; a coefficient ran to the edge, so the table does not determine it"
+    return _fit(sample, problem, best, name=name, method=method, converged=best.ended and same > 1 and not runaway)
+
+
+def _starts(dimensions: int, count: int, seed: int) -> list[FloatArray]:
+    """Return starting points: exponents near 1 first, then random ones, small and of any size by turns."""
+    rng = generator(seed, _STREAM)
+    points = [np.full(dimensions, value) for value in (1.0, 0.5, -0.5)]
+    while len(points) < count:
+        if len(points) % 2:
+            points.append(rng.uniform(-2, 2, dimensions))
+        else:
+            points.append(rng.choice((-1.0, 1.0), dimensions) * 10 ** rng.uniform(-6, 6, dimensions))
+    return points[:count]
+
+
+def _different(minima: list[_Minimum]) -> list[_Minimum]:
+    """Return the best of each group of equal costs."""
+    kept: list[_Minimum] = []
+    for minimum in minima:
+        if not kept or minimum.cost > kept[-1].cost * (1 + _SAME):
+            kept.append(minimum)
+    return kept
+
+
+class _Problem:
+    """The weighted residual as a function of the nonlinear coefficients alone."""
+
+    def __init__(self, sample: Sample, text: str, nonlinear: frozenset[str]) -> None:
+        form = parse_form(text)
+        expanded = expand(form, nonlinear)
+        if expanded is None:
+            raise FitError(f"{printable(text, 200)}: cannot be multiplied out; write it as a sum of terms")
+        self.text = text
+        self.names = [name for name in form.coefficients if name in nonlinear]
+        self.offset = expanded.pop((), None)
+        self.linear: dict[str, Expression] = {key[0][0]: value for key, value in expanded.items()}
+        self._sample = sample
+        self._size = float(np.linalg.norm(sample.weight * sample.score))
+        self.target = sample.weight * sample.score / self._size
+
+    def columns(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weighted, scaled columns (n, linear) and what is left for them to explain (n,)."""
+        known = dict(zip(self.names, map(float, values), strict=True))
+        factor = self._sample.weight / self._size
+        matrix = np.empty((len(self._sample), len(self.linear)), order="F")
+        for position, term in enumerate(self.linear.values()):
+            matrix[:, position] = self._sample.values(substitute(term, known)) * factor
+        rest = self.target
+        if self.offset is not None:
+            rest = rest - self._sample.values(substitute(self.offset, known)) * factor
+        return matrix, rest
+
+    def solve_linear(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the linear coefficients that are best for ``values``, and the residual."""
+        if not np.isfinite(values).all():
+            return np.empty(0), np.full(len(self._sample), np.inf)
+        with np.errstate(all="ignore"):
+            matrix, rest = self.columns(values)
+            if not matrix.shape[1]:
+                return np.empty(0), rest
+            norm = np.linalg.norm(matrix, axis=0)
+            if not (np.isfinite(norm).all() and np.isfinite(rest).all() and (norm > 0).all()):
+                return np.empty(0), np.full(len(self._sample), np.inf)
+            try:
+                solution = np.linalg.lstsq(matrix / norm, rest, rcond=None)[0] / norm
+            except np.linalg.LinAlgError:
+                return np.empty(0), np.full(len(self._sample), np.inf)
+            return solution, rest - np.einsum("ij,j->i", matrix, solution)
+
+    def minimise(self, start: FloatArray) -> _Minimum:
+        """Return the minimum that least squares reaches from ``start``."""
+        from scipy.optimize import least_squares
+
+        def residual(values: FloatArray) -> FloatArray:
+            residual = self.solve_linear(values)[1]
+            # Finite, so that a step into a place without a value is refused as a bad one.
+            return np.where(np.isfinite(residual), residual, 1e3)
+
+        if not np.isfinite(self.solve_linear(start)[1]).all():
+            return _Minimum(tuple(start), np.inf, ended=False)
+        try:
+            with np.errstate(all="ignore"):
+                result = least_squares(
+                    residual, start, jac="3-point", x_scale="jac", xtol=1e-12, ftol=1e-15, gtol=None, max_nfev=200
+                )
+        except (ValueError, np.linalg.LinAlgError):
+            return _Minimum(tuple(start), np.inf, ended=False)
+        cost = 2 * float(result.cost) * self._size**2
+        return _Minimum(tuple(result.x), cost, ended=bool(result.status > 0))
+
+
+def _fit(sample: Sample, problem: _Problem, best: _Minimum, *, name: str, method: str, converged: bool) -> Fit:
+    values = np.array(best.values)
+    solved = problem.solve_linear(values)[0]
+    known = dict(zip(problem.names, best.values, strict=True))
+    terms = [
+        Term(text := substitute(term, known).text(), coefficient, coefficient_unit(parse(text)))
+        for coefficient, term in problem.linear.items()
+    ]
+    terms += [Term(f"inside {problem.text}", coefficient, "?", linear=False) for coefficient in problem.names]
+    fit = Fit(
+        name=name,
+        family="user",
+        source=problem.text,
+        terms=tuple(terms),
+        coefficients=np.concatenate([solved, values]),
+        mae=np.nan,
+        sse=np.nan,
+        condition=np.nan,
+        method=method,
+        converged=converged,
+        offset="" if problem.offset is None else substitute(problem.offset, known).text(),
+    )
+    residual = sample.score - sample.values(fit.expression)
+    slopes = fit.design(sample) * sample.weight[:, None]
+    if not (np.isfinite(residual).all() and np.isfinite(slopes).all()):
+        raise FitError(
+            f"{printable(problem.text, 200)}: the best minimum lies at the edge of where the form has a value; use "
+            "another form"
+        )
+    norm = np.linalg.norm(slopes, axis=0)
+    condition = float(np.linalg.cond(slopes / np.where(norm > 0, norm, 1.0)))
+    weighted = sample.weight * residual
+    return dataclasses.replace(
+        fit,
+        mae=float(np.abs(residual).mean()),
+        sse=float(np.einsum("i,i", weighted, weighted)),
+        condition=min(condition, float(np.finfo(np.float64).max)),
+    )
+
+
+# A user's own form ----------------------------------------------------------------------------------------------------
+
+# A user's own form: any expression over p, q and r with named coefficients, such as ``a*p**b*q + c*log10(r)``.
+
+
+_MOST_COEFFICIENTS = 40
+
+
+def split_name(text: str, default: str) -> tuple[str, str]:
+    """Return name and formula of ``NAME=FORMULA``; without a name, ``default``.
+
+    Raises
+    ------
+    UsageError
+        If the name cannot be the name of a policy.
+    """
+    name, sign, formula = text.partition("=")
+    if not sign:
+        return default, text.strip()
+    name = name.strip()
+    if not (0 < len(name) <= 40 and name.isprintable() and not set(name) & set("/\\|`<>")):
+        raise UsageError(
+            f"the name {name[:40]!r} of a form cannot be used; write NAME=FORMULA, a short name without / \\ |"
+        )
+    return name, formula.strip()
+
+
+def fit_user_form(sample: Sample, text: str, *, name: str = "form", seed: int = 1, starts: int = STARTS) -> Fit:
+    """Return the fit of one form: exact where it is linear in effective coefficients, else iterative."""
+    form = parse_form(text)
+    count = len(form.coefficients)
+    if not 0 < count <= _MOST_COEFFICIENTS:
+        raise FitError(
+            f"{printable(text, 200)}: has {count} coefficients, expected 1 to {_MOST_COEFFICIENTS}; write for example "
+            "a*log10(p)*q + b*log10(r), where a and b are found by the fit"
+        )
+    if not form.variables:
+        raise FitError(f"{printable(text, 200)}: is the same for all jobs and ranks none; use p, q or r in it")
+    unknown = sorted(form.variables - {"p", "q", "r"})
+    if unknown:
+        raise FitError(f"{printable(text, 200)}: has {', '.join(unknown)}, which no score table knows; use p, q and r")
+    expanded = expand(form)
+    if expanded is None or not are_free([key for key in expanded if key]):
+        return fit_nonlinear(sample, text, nonlinear_names(form), name=name, seed=seed, starts=starts)
+    return _fit_linear(sample, expanded, name)
+
+
+def _fit_linear(sample: Sample, expanded: dict[Monomial, Expression], name: str) -> Fit:
+    offset = expanded.pop((), None)
+    terms = tuple(Term.of(value.text(), monomial_name(key)) for key, value in expanded.items())
+    design = np.column_stack([sample.values(term.text) for term in terms])
+    broken = int((~np.isfinite(design)).any(axis=1).sum())
+    if broken:
+        raise FitError(
+            f"{name}: is not finite on {broken} of {len(sample)} rows (for example 1/log10(q) where q = 1); use a form "
+            "that has a value for every job"
+        )
+    text = "" if offset is None else offset.text()
+    return exact_fit(sample, terms, design, name=name, family="user", offset=text)

@@ -8,18 +8,227 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.artefact import command_line, package_versions
-from policyfactory.fit.bootstrap import Candidate, interval
-from policyfactory.fit.diagnostics import Diagnosis, diagnose
-from policyfactory.fit.inference import Inference, infer
-from policyfactory.fit.result import Fit, Term
+from policyfactory.core.errors import FitError
+from policyfactory.core.files import command_line, package_versions
+from policyfactory.core.options import FloatArray
+from policyfactory.fit.bootstrap import ResampledFit, interval
+from policyfactory.fit.regression import Fit, Inference, Term, infer, solve
 from policyfactory.fit.sample import Sample
-from policyfactory.policy.expression import parse
+from policyfactory.policy.algebra import round_coefficients, shorter_formula, simplify_order
+from policyfactory.policy.expression import Expression, parse
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.simplify import round_coefficients, shorter_formula, simplify_order
 from policyfactory.policy.store import FittedNumber, Model
 
-__all__ = ["Examined", "build_model", "examine", "shown_term", "sort_key"]
+__all__ = [
+    "Diagnosis",
+    "Examined",
+    "agreement",
+    "build_model",
+    "diagnose",
+    "examine",
+    "order_share",
+    "shown_term",
+    "slopes",
+    "sort_key",
+]
+
+VIF_LIMIT = 10.0  # paper 002 section 5.2
+CONDITION_LIMIT = 30.0  # Belsley, Kuh and Welsch, Regression Diagnostics, 1980, section 3.2
+DOMINANCE_LIMIT = 0.98  # share of the pairs in a queue that one term alone orders as the formula does
+SIGN_LIMIT = 0.025  # share of replicates with the other sign
+ORDER_LIMIT = 0.55  # share of pairs that are ordered as their scores are
+_GRID = 21  # points an axis
+_FLAT = 1e-9  # part of the formula's range that counts as no change
+_PAIR_TUPLES = 500  # pairs are counted in the first of the tuples
+_EFFECT = {
+    "p": "of two jobs that differ in run time only the longer runs first there",
+    "q": "of two jobs that differ in processors only the wider runs first there",
+    "r": "a later job overtakes an equal earlier one there, so jobs can starve",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was checked and what to be warned of.
+
+    Parameters
+    ----------
+    slopes : dict of str to float
+        For p, q and r, the share of the steps on a grid of the data's quantiles in which the formula falls (0 to 1).
+    dominance : dict of str to float
+        For each term, the share of the pairs of a queue that it alone orders as the formula does.
+    order : float
+        Share of the pairs in a queue that the formula orders as their scores are (0.5 is chance).
+    warnings : tuple of str
+        Sentences; empty if nothing was found.
+    """
+
+    slopes: dict[str, float]
+    dominance: dict[str, float]
+    order: float
+    warnings: tuple[str, ...]
+
+
+def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str, float] | None = None) -> Diagnosis:
+    """Return what speaks against trusting ``fit``.
+
+    Parameters
+    ----------
+    fit, sample, inference
+        The fit, the rows it was made from, its standard errors and inflation factors.
+    unstable : dict of str to float, optional
+        For each coefficient, the share of bootstrap replicates in which it has the other sign.
+    """
+    falls = slopes(fit.expression, sample)
+    dominance = _dominance(fit, sample)
+    order = order_share(fit, sample)
+    warnings = [
+        *_about_method(fit),
+        *_about_inflation(fit, inference),
+        *_about_signs(unstable or {}),
+        *_about_level(fit, sample),
+        *(_about_slope(name, falling) for name, falling in falls.items() if falling > 0),
+        *(
+            f"the term {term} alone orders {share:.1%} of the pairs of a queue as the whole formula does"
+            for term, share in dominance.items()
+            if share >= DOMINANCE_LIMIT
+        ),
+        *_about_order(order),
+    ]
+    return Diagnosis(falls, dominance, order, tuple(warnings))
+
+
+def order_share(fit: Fit, sample: Sample) -> float:
+    """Return the share of the pairs of jobs in a queue that ``fit`` orders as their scores are."""
+    return agreement(sample.score, sample.values(fit.expression), sample)
+
+
+def slopes(formula: Expression, sample: Sample) -> dict[str, float]:
+    """Return in which share of the steps the formula falls along p, q and r.
+
+    The grid has the 21 quantiles 0, 5, ..., 100 % of each variable, from the smallest to the largest value in the
+    data; a fall of less than 1e-9 of the formula's range on the grid is none.
+    """
+    axes = [np.unique(np.quantile(column, np.linspace(0, 1, _GRID))) for column in (sample.p, sample.q, sample.r)]
+    p, q, r = (axis.ravel() for axis in np.meshgrid(*axes, indexing="ij"))
+    values = sample.with_jobs(p, q, r).values(formula).reshape([len(axis) for axis in axes])
+    flat = _FLAT * float(np.ptp(values))
+    falls = {}
+    for position, variable in enumerate("pqr"):
+        steps = np.diff(values, axis=position)
+        falls[variable] = float(np.mean(steps < -flat)) if steps.size else 0.0
+    return falls
+
+
+def agreement(first: FloatArray, second: FloatArray, sample: Sample) -> float:
+    """Return the share of the pairs of jobs in a tuple that both columns order in the same way.
+
+    Pairs that ``first`` leaves tied are not counted; those that only ``second`` leaves tied count one half.
+
+    Parameters
+    ----------
+    first, second : float64 array (n,)
+        Values for the rows of ``sample``.
+    """
+    same = counted = 0.0
+    ends = np.append(sample.starts[1:], len(sample))
+    for start, end in zip(sample.starts[:_PAIR_TUPLES], ends, strict=False):
+        rows = slice(int(start), int(end))
+        order = np.sign(first[rows, None] - first[None, rows])
+        product = order * np.sign(second[rows, None] - second[None, rows])
+        pairs = float(np.count_nonzero(order))
+        same += (pairs + float(product.sum())) / 2
+        counted += pairs
+    return same / counted if counted else 1.0
+
+
+def _dominance(fit: Fit, sample: Sample) -> dict[str, float]:
+    terms = [(term, value) for term, value in zip(fit.terms, fit.coefficients, strict=True) if term.linear]
+    varying = [(term.text, value) for term, value in terms if parse(term.text).variables]
+    if len(varying) < 2:
+        return {}
+    whole = sample.values(fit.expression)
+    return {text: agreement(whole, value * sample.values(text), sample) for text, value in varying}
+
+
+def _about_method(fit: Fit) -> list[str]:
+    if fit.converged:
+        return []
+    return [f"the minimum is uncertain: {fit.method}; try other starts (--seed) or a simpler form"]
+
+
+def _about_inflation(fit: Fit, inference: Inference) -> list[str]:
+    sentences = []
+    factors = np.fmax(np.nan_to_num(inference.vif, nan=0.0, posinf=np.finfo(float).max), 0.0)
+    weighted = np.where([term.text == "1" for term in fit.terms], 0.0, inference.vif_weighted)
+    for values, of in ((factors, ""), (weighted, " of the weighted rows")):
+        worst = int(np.argmax(values))
+        count = int((values > VIF_LIMIT).sum())
+        if count:
+            sentences.append(
+                f"variance inflation above {VIF_LIMIT:g}{of} for {count} of {len(values)} terms "
+                f"(largest {values[worst]:.4g}, {fit.terms[worst].text}): "
+                "their coefficients cannot be told apart, a simpler form is safer"
+            )
+    if fit.condition > CONDITION_LIMIT:
+        sentences.append(
+            f"ill-conditioned: condition number {fit.condition:.3g} (above {CONDITION_LIMIT:g}) of the weighted, "
+            f"scaled columns; a relative change of the scores can change coefficients {fit.condition:.3g} times as much"
+        )
+    return sentences
+
+
+def _about_signs(unstable: dict[str, float]) -> list[str]:
+    uncertain = sorted(((share, name) for name, share in unstable.items() if share > SIGN_LIMIT), reverse=True)
+    if not uncertain:
+        return []
+    worst = ", ".join(f"{name} in {share:.0%}" for share, name in uncertain[:3])
+    more = f" and {len(uncertain) - 3} more" if len(uncertain) > 3 else ""
+    return [
+        f"sign not certain: other tuples of the same workload (bootstrap) turn the sign of {worst} of the cases{more}"
+    ]
+
+
+def _about_level(fit: Fit, sample: Sample) -> list[str]:
+    """Say which terms only stand in for a constant: their sign changes when the form is given one."""
+    if not fit.is_linear or fit.offset or any(not parse(term.text).variables for term in fit.terms):
+        return []
+    columns = np.column_stack([fit.design(sample), np.ones(len(sample))])
+    try:
+        with_constant = solve(columns, sample.score, sample.weight).coefficients[:-1]
+    except FitError:
+        return []
+    turned = [
+        term.text
+        for term, old, new in zip(fit.terms, fit.coefficients, with_constant, strict=True)
+        if np.sign(old) != np.sign(new)
+    ]
+    if not turned:
+        return []
+    terms = " and ".join(part for part in (", ".join(turned[:-1]), turned[-1]) if part)
+    stand, have = ("stands", "its coefficient has") if len(turned) == 1 else ("stand", "their coefficients have")
+    return [
+        (
+            f"the form has no constant, so {terms} {stand} in for one: fitted with a constant, {have} the other sign. "
+            "The scores do not support the order that this gives the queue; judge the policy by a test (policyfactory "
+            "evaluate), not by this fit"
+        )
+    ]
+
+
+def _about_order(order: float) -> list[str]:
+    if order >= ORDER_LIMIT:
+        return []
+    return [f"orders only {order:.0%} of the pairs of jobs in a queue as their scores are; 50% is chance"]
+
+
+def _about_slope(variable: str, falling: float) -> str:
+    return (
+        f"not monotone: the formula falls as {variable} grows in {falling:.0%} of the data's range; {_EFFECT[variable]}"
+    )
+
+
+# From a fit to a model file -------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -41,10 +250,10 @@ class Examined:
     fit: Fit
     inference: Inference
     diagnosis: Diagnosis
-    candidate: Candidate | None
+    candidate: ResampledFit | None
 
 
-def examine(fit: Fit, sample: Sample, candidate: Candidate | None = None) -> Examined:
+def examine(fit: Fit, sample: Sample, candidate: ResampledFit | None = None) -> Examined:
     """Return ``fit`` with its inference and diagnosis."""
     inference = infer(fit, sample)
     unstable = candidate.other_sign() if candidate is not None else None
@@ -126,7 +335,7 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
     return facts
 
 
-def _resampled(candidate: Candidate, names: list[str]) -> dict[str, Any] | None:
+def _resampled(candidate: ResampledFit, names: list[str]) -> dict[str, Any] | None:
     if not len(candidate.mae):
         return None
     return {

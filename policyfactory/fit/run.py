@@ -6,14 +6,18 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from policyfactory.core.errors import FitError, UsageError
-from policyfactory.fit.bootstrap import Bootstrap, bootstrap
-from policyfactory.fit.certainty import Certainty, measure_certainty
-from policyfactory.fit.forms import FormsResult, fit_all_forms
+from policyfactory.fit.bootstrap import Bootstrap, Certainty, bootstrap, measure_certainty
+from policyfactory.fit.forms import (
+    FormsResult,
+    fit_all_forms,
+    fit_determined_polynomials,
+    fit_mixture,
+    fit_user_form,
+    split_name,
+)
 from policyfactory.fit.model import Examined, examine
-from policyfactory.fit.polynomials import fit_determined_polynomials, fit_mixture
-from policyfactory.fit.result import Fit
+from policyfactory.fit.regression import Fit
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form, split_name
 from policyfactory.trials.table import ScoreTable
 
 __all__ = ["FAMILIES", "FitOptions", "FitResults", "Progress", "fit_table", "no_progress"]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from policyfactory.core.files import atomic_write, replaced_whole
+from policyfactory.core.files import atomic_write, check_directory, exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.inputs import sha256_bytes
-from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
-from policyfactory.core.units import HOUR
+from policyfactory.core.text import HOUR
 from policyfactory.export.export import export
-from policyfactory.learn.comparing import Compared, Rival
-from policyfactory.learn.files import files_of
-from policyfactory.learn.progress import Progress
+from policyfactory.learn.comparing import Compared, Rival, files_of
+from policyfactory.learn.ranking import Progress
 from policyfactory.learn.stages import Stages
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials.run import GenerateOptions

@@ -11,23 +11,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policyfactory.core.artefact import Manifest, command_line, dump_json, package_versions
-from policyfactory.core.files import atomic_write, digest_of, together
-from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
+from policyfactory.core.files import (
+    Manifest,
+    atomic_write,
+    check_directory,
+    command_line,
+    digest_of,
+    dump_json,
+    exclusive,
+    package_versions,
+    refuse_earlier,
+    together,
+)
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.units import DAY
+from policyfactory.core.text import DAY
+from policyfactory.evaluate.fidelity.compare import Fidelity
 from policyfactory.evaluate.picture import draw_boxes
-from policyfactory.fidelity.found import Fidelity
 from policyfactory.fit.fits import Fits
 from policyfactory.learn.choice import ByReplicas, Tested
-from policyfactory.learn.comparing import PUBLISHED, Compared, Rival
-from policyfactory.learn.files import POLICY, PREDICTOR, RANKING, SCORES, check_folder, write_rivals
+from policyfactory.learn.comparing import (
+    POLICY,
+    PREDICTOR,
+    PUBLISHED,
+    RANKING,
+    SCORES,
+    Compared,
+    Rival,
+    check_folder,
+    choice_in_words,
+    replicas_in_words,
+    threshold_in_words,
+    write_rivals,
+)
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.words import choice_in_words, replicas_in_words, threshold_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
-from policyfactory.predict.predictor import Forests
 from policyfactory.predict.store import save_forests
+from policyfactory.predict.training import Forests
 from policyfactory.report.verdict import Verdict
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.trials.table import ScoreTable, write_score_table

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.random import check_seed
-from policyfactory.core.units import duration_text, parse_duration
+from policyfactory.core.text import duration_text, parse_duration
 from policyfactory.workload.presets import EstimateMissing
 
 if TYPE_CHECKING:
-    from policyfactory.environment.guards import Limit
+    from policyfactory.search.environment.goals import EpisodeLimit
     from policyfactory.simulate.rules import Backfill, Rules
 
 __all__ = ["LearnOptions"]
@@ -89,7 +89,7 @@ class LearnOptions:
         best published policy's (``1.1x``), or a time (``20h``); None: anything.
     leave_out : tuple of str
         Attributes that predictions do not look at, though the log has them: those that the scheduler does not know when
-        a job is submitted (`policyfactory.workload.attributes.Attributes`).
+        a job is submitted (`policyfactory.workload.jobs.Attributes`).
 
     Raises
     ------
@@ -119,8 +119,8 @@ class LearnOptions:
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics
-        from policyfactory.workload.assume import parse_assumptions
-        from policyfactory.workload.attributes import Attributes
+        from policyfactory.workload.jobs import Attributes
+        from policyfactory.workload.machine import parse_assumptions
         from policyfactory.workload.windows import parse_windows
 
         for name, (kinds, expected) in _EXPECTED.items():
@@ -193,10 +193,10 @@ class LearnOptions:
         return (*(() if self.backfill is None else ("--backfill", self.backfill)), *site)
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[EpisodeLimit, ...]:
         """What a choice may cost on the replicas."""
         # With the simulation: the options are read where only help is asked for.
-        from policyfactory.environment.guards import limits_of
+        from policyfactory.search.environment.goals import limits_of
 
         return limits_of(self.max_p99, self.max_longest)
 

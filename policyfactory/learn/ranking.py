@@ -9,28 +9,36 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.text import number_text
-from policyfactory.core.units import format_duration
-from policyfactory.environment.guards import Limit, limits_of
+from policyfactory.core.options import FloatArray
+from policyfactory.core.process import WorkCounter
+from policyfactory.core.text import format_duration, number_text
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
+from policyfactory.search.environment.goals import EpisodeLimit, limits_of
 from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
 
-__all__ = ["LIMITS", "Ranked", "Ranking", "rank", "values_of"]
+if TYPE_CHECKING:
+    from policyfactory.evaluate.study import Study
+    from policyfactory.fit.fits import Fits
+    from policyfactory.trials.files import Written
+    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["LIMITS", "Progress", "Ranked", "Ranking", "Step", "rank", "values_of"]
 
 LIMITS = limits_of("1.1x", None)
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 
 
-class _Work(NamedTuple):
+class _RankingWork(NamedTuple):
     replicas: Replicated
     policies: tuple[Policy, ...]
     aims: tuple[str, ...]
@@ -123,7 +131,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _measure(work: _Work, at: int, go_on: StopCheck) -> tuple[int, FloatArray]:
+def _measure(work: _RankingWork, at: int, go_on: StopCheck) -> tuple[int, FloatArray]:
     rows = []
     for policy in work.policies:
         go_on()
@@ -159,7 +167,7 @@ def values_of(
         Are told how many replicas more are done, and sentences about the workers.
     """
     values = np.empty((len(replicas), len(policies), len(aims)))
-    work = _Work(replicas, tuple(policies), tuple(aims), learns)
+    work = _RankingWork(replicas, tuple(policies), tuple(aims), learns)
     for at, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
         values[at] = rows
         done(1)
@@ -172,7 +180,7 @@ def rank(
     published: Sequence[str],
     aims: Sequence[str],
     *,
-    limits: Sequence[Limit] = LIMITS,
+    limits: Sequence[EpisodeLimit] = LIMITS,
     whole: int | None = None,
 ) -> Ranking:
     """Return the ranking of policies.
@@ -225,7 +233,7 @@ def rank(
     return Ranking(tuple(aims), peer, tuple(rows), chosen.name, margin, second, count)
 
 
-def _beyond(limit: Limit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:
+def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:
     """Return what goes beyond a limit, in words; empty if nothing does, or it was not measured."""
     if limit.guard not in costs:
         return ""
@@ -238,3 +246,71 @@ def _beyond(limit: Limit, costs: Mapping[str, tuple[float, float]], peer: str) -
 def _last(value: float) -> float:
     """Return the value; infinity for what is no number."""
     return value if math.isfinite(value) else math.inf
+
+
+# Who follows how far the work is; in a notebook nobody, on the command line the screen --------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the work, and the command that does the same.
+
+    Parameters
+    ----------
+    number, total : int
+        Number of the step, from 1, and of all steps.
+    title : str
+        In words.
+    command : tuple of str
+        What stands behind ``policyfactory``; empty if no other command does this.
+    before, share : float
+        What part of all the work is done before it, and what part it is, by a rough guess.
+    """
+
+    number: int
+    total: int
+    title: str
+    command: tuple[str, ...]
+    before: float = 0.0
+    share: float = 0.0
+
+
+class Progress:
+    """Follows how far the work is, and shows each result; this one says nothing."""
+
+    def works_in(self, place: Path) -> None:
+        """Learn in which folder the results lie while they are made; called before the first step."""
+
+    def begin(self, step: Step) -> None:
+        """Begin a step; the one before it is done."""
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
+        """Return a counter of work units; ``unit`` is that of the amounts."""
+        return WorkCounter()
+
+    def message(self, sentence: str) -> None:
+        """Say something about the work that is no result."""
+
+    def warning(self, sentence: str) -> None:
+        """Say why a result should not be trusted as it stands."""
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept, in ``partial``, of work that does not come to its end."""
+
+    def cut(self, log: SwfLog) -> None:
+        """Show a part of the log."""
+
+    def scored(self, written: Written, options: GenerateOptions) -> None:
+        """Show how precise the score table is."""
+
+    def fitted(self, fits: Fits) -> None:
+        """Show the formulas of a family."""
+
+    def compared(self, study: Study) -> None:
+        """Show how policies did."""
+
+    def ranked(self, ranking: Ranking) -> None:
+        """Show how policies did on replicas."""
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Name the files that were written."""

@@ -12,29 +12,49 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, WorkloadError
-from policyfactory.core.files import replaced_whole
+from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.options import changed
-from policyfactory.core.outputs import exclusive, refuse_earlier
-from policyfactory.core.units import HOUR, WEEK
-from policyfactory.evaluate.basis import basis_in_words
-from policyfactory.evaluate.gate import gate_in_words, gated, headed, replay_logs
+from policyfactory.core.text import HOUR, WEEK
+from policyfactory.evaluate.fidelity.words import verdict_of
+from policyfactory.evaluate.verdict import gate_in_words, gated, headed, replay_logs
+from policyfactory.evaluate.words import basis_in_words
 from policyfactory.export.advice import gaming
 from policyfactory.export.expressible import prepare
-from policyfactory.fidelity.words import verdict_of
-from policyfactory.learn.choice import KEPT_GAIN, QUANTILES, ByReplicas, Choice, Tested
-from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Compared, Rival
-from policyfactory.learn.files import KEPT, POLICY, PREDICTED, check_folder, earlier_files, write_rivals
+from policyfactory.learn.choice import (
+    KEPT_GAIN,
+    QUANTILES,
+    ByReplicas,
+    Choice,
+    Tested,
+    predicted_rivals,
+    softened_rivals,
+    why_not,
+)
+from policyfactory.learn.comparing import (
+    CLASSICAL,
+    KEPT,
+    POLICY,
+    PREDICTED,
+    PUBLISHED,
+    Compared,
+    Rival,
+    check_folder,
+    earlier_files,
+    hours_text,
+    judging_in_words,
+    limits_in_words,
+    unknown_in_words,
+    whole_hours,
+    write_rivals,
+)
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.predicted import predicted_rivals, softened_rivals, why_not
-from policyfactory.learn.progress import Progress
-from policyfactory.learn.quarters import Quarters
+from policyfactory.learn.ranking import Progress
+from policyfactory.learn.stages import Quarters
 from policyfactory.learn.verdict import Evidence, judge
-from policyfactory.learn.words import hours_text, judging_in_words, limits_in_words, unknown_in_words, whole_hours
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.catalogue import resolve_model
-from policyfactory.policy.store import Model
-from policyfactory.predict.predictor import Forests
+from policyfactory.policy.store import Model, resolve_model
+from policyfactory.predict.training import Forests
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.predicted import last_model

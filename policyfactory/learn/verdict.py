@@ -12,8 +12,7 @@ import math
 
 import numpy as np
 
-from policyfactory.core.text import counted
-from policyfactory.core.units import WEEK, format_duration
+from policyfactory.core.text import WEEK, counted, format_duration
 from policyfactory.evaluate.precision import needed
 from policyfactory.evaluate.verdict import against_record, nobody_waits, requests_invented
 from policyfactory.learn.choice import Tested

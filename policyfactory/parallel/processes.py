@@ -24,7 +24,7 @@ from joblib.externals.loky.backend.context import LokyContext
 from joblib.externals.loky.backend.process import LokyProcess
 
 from policyfactory.core.errors import WorkersError
-from policyfactory.core.own_settings import SAFE_PATH, environment, ignore_folder
+from policyfactory.core.process import SAFE_PATH, environment, ignore_folder
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, unit_text
 
 __all__ = ["ProcessExecutor", "sendable"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, Protocol, Self, TypeVar
 
-from policyfactory.core import signals
+from policyfactory.core import process as signals
 from policyfactory.core.errors import UsageError, WorkersError
 
 __all__ = [

@@ -8,11 +8,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.core.options import FloatArray
 from policyfactory.policy.compile import Program, compile_form
-from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import PREDICTIONS, Binary, Expression, Negative, opposite, rewritten, substitute
+from policyfactory.policy.expression import (
+    PREDICTIONS,
+    Binary,
+    Expression,
+    Negative,
+    opposite,
+    parse,
+    rewritten,
+    substitute,
+)
 from policyfactory.policy.policy import Policy
 
 __all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]

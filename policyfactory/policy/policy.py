@@ -4,25 +4,89 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import marshal
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import facts_html
-from policyfactory.policy.expression import parse
-from policyfactory.policy.function import JobColumns, digest_of, estimated
-from policyfactory.policy.nodes import ASKED, PREDICTIONS, Expression
-from policyfactory.policy.texts import check_texts
+from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, check_texts, parse
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
     from policyfactory.policy.network import Network
 
-__all__ = ["EPOCH_RULES", "Epoch", "EpochRule", "JobColumns", "Policy", "asked_needed", "predictions_needed"]
+__all__ = [
+    "EPOCH_RULES",
+    "Epoch",
+    "EpochRule",
+    "JobColumns",
+    "Policy",
+    "asked_needed",
+    "digest_of",
+    "estimated",
+    "predictions_needed",
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class JobColumns:
+    """Jobs as a policy's function sees them.
+
+    Parameters
+    ----------
+    p, q, r : float64 array (n,)
+        Requested seconds, processors, submit seconds since the epoch.
+    m : float
+        Processors of the machine.
+    """
+
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    r: NDArray[np.float64]
+    m: float
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UsageError(
+            f"a policy's function was asked for {name!r} of the jobs, and sees p, q, r and m; what changes while jobs "
+            "wait (w, f) or is predicted (e, s) needs a formula: Policy('NAME', 'p*q / (1 + w)')"
+        )
+
+
+def digest_of(function: Any) -> str:
+    """Return some letters that differ if the code of a function, or the state of an estimator, does."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        values = [cell.cell_contents for cell in function.__closure__ or ()]
+        return sha256_bytes(marshal.dumps(code) + repr((values, function.__defaults__)).encode())[:8]
+    import joblib
+
+    return str(joblib.hash(function))[:8]
+
+
+def estimated(estimator: Any, features: tuple[str, ...], jobs: JobColumns) -> ArrayLike:
+    """Return the predictions of an estimator; one that was fitted to a table of pandas gets its column names."""
+    columns = {name: np.broadcast_to(getattr(jobs, name), jobs.p.shape) for name in features}
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        table: Any = np.column_stack(list(columns.values()))
+    else:
+        import pandas as pd
+
+        table = pd.DataFrame(dict(zip(names, columns.values(), strict=True)))
+    predictions: ArrayLike = estimator.predict(table) if jobs.p.size else np.empty(0)
+    return predictions
+
+
+# A policy -------------------------------------------------------------------------------------------------------------
+
 
 EpochRule = Literal["window-start", "fixed", "oldest-waiting"]
 EPOCH_RULES: tuple[EpochRule, ...] = get_args(EpochRule)
@@ -295,7 +359,7 @@ class Policy:
         UsageError
             If the arrays have different lengths, or predictions or requests are needed and there are none.
         """
-        from policyfactory.engine.formula import evaluate
+        from policyfactory.engine.waiting import evaluate
 
         given = [np.asarray(value, dtype=np.float64) for value in (p, q, r, 0.0 if w is None else w)]
         try:

@@ -7,15 +7,13 @@ import datetime as dt
 from collections.abc import Callable
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import HOUR, format_duration
+from policyfactory.core.text import HOUR, format_duration
 from policyfactory.policy.explain import PAST, Explanation, Job, explain, score_of
-from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import TAU_S
-from policyfactory.predict.history import History
-from policyfactory.predict.history_features import Asked, features_from, predictions_from
-from policyfactory.predict.predictor import Forests
-from policyfactory.predict.seen import PastJob, UserSeen, sentences
+from policyfactory.predict.history import Asked, History, features_from, predictions_from
+from policyfactory.predict.training import Forests, PastJob, UserSeen, sentences
 
 __all__ = ["OTHERS", "REQUEST", "Submitter", "by_request_alone", "explain_predicted", "explain_submission"]
 

@@ -12,14 +12,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray, Int64Array
-from policyfactory.engine.past import FACTS, FEATURES, GROUPS, Past, new_past
-from policyfactory.engine.usual import usual_requests
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.moments import zone
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.random import generator
+from policyfactory.engine.past import FACTS, FEATURES, GROUPS, Past, new_past, usual_requests
+from policyfactory.workload.jobs import Attributes, Workload, zone
 
-__all__ = ["FEATURE_SET", "NAMES", "TAU_S", "Known", "known_of", "local_seconds", "missing", "past_of", "requests_of"]
+__all__ = [
+    "FEATURE_SET",
+    "NAMES",
+    "TAU_S",
+    "Known",
+    "known_of",
+    "local_seconds",
+    "missing",
+    "past_of",
+    "possible_predictions",
+    "requests_of",
+]
 
 FEATURE_SET = 1  # counted up when a feature changes: a model reads only those that it was trained on
 TAU_S = 10.0
@@ -78,7 +87,7 @@ class Known(NamedTuple):
 def requests_of(workload: Workload) -> FloatArray:
     """Return the requests (s) as users write them: those that were raised to the run time are undone.
 
-    A request that is unusual is replaced by the largest usual one below; see `policyfactory.engine.usual`.
+    A request that is unusual is replaced by the largest usual one below; see `policyfactory.engine.past`.
     """
     values, which = np.unique(workload.requested_time, return_inverse=True)
     made = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
@@ -190,3 +199,24 @@ def _clock(workload: Workload) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """
     local = local_seconds(workload)
     return local % 86_400 / 3600.0, ((local // 86_400) % 7).astype(np.float64)
+
+
+# Predictions as they may be -------------------------------------------------------------------------------------------
+
+# Predictions as they may be, where nothing was predicted yet: to learn the range of scores from.
+
+
+_PURPOSE = 41
+
+
+def possible_predictions(p: FloatArray) -> FloatArray:
+    """Return e, s, e90, user_waiting, user_running as they may be of jobs that request ``p`` (s): float64 (5, n).
+
+    Runs last from a thousandth of the request to all of it, as many within each factor of ten; the shortness is
+    between that of a run of the mean and 1; users have from no job to some hundreds.
+    """
+    rng = generator(1, _PURPOSE, 1)
+    e = np.maximum(p * 10.0 ** -(3.0 * rng.random(len(p))), 1.0)
+    s = (10.0 / np.maximum(e, 10.0)) ** rng.random(len(p))
+    users = [np.floor(np.exp(rng.random(len(p)) * 6.0)) - 1.0 for _ in range(2)]
+    return np.stack([e, s, np.minimum(3.0 * e, p), *users])

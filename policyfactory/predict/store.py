@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import ModelFileError, UsageError
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes
+from policyfactory.core.options import Int64Array
 from policyfactory.core.version import __version__
-from policyfactory.engine.forest import LEAF, Forest
-from policyfactory.engine.past import FEATURES
-from policyfactory.policy.file_fields import (
+from policyfactory.engine.past import FEATURES, LEAF, Forest
+from policyfactory.policy.network import (
     Check,
     Schema,
     decode,
@@ -32,7 +30,7 @@ from policyfactory.policy.file_fields import (
     shown,
 )
 from policyfactory.predict.features import FEATURE_SET, NAMES
-from policyfactory.predict.predictor import Forests
+from policyfactory.predict.training import Forests
 
 __all__ = [
     "LARGEST_FILE", "MOST_NODES", "MOST_TREES", "PREDICTOR_KIND", "PREDICTOR_SCHEMA", "digest_of_jobs",

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from policyfactory.core.text import counted, enumerated
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import counted, enumerated, format_duration
+from policyfactory.report.sections import Cell, Column
+from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
-from policyfactory.statistics.intervals import MIN_CASES
+from policyfactory.statistics.intervals import MIN_CASES, difference_unit
 
 if TYPE_CHECKING:
+    from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 
-__all__ = ["chance_in_words", "chances_in_words", "intervals_in_words", "noun", "too_few_weeks"]
+__all__ = [
+    "OF_PAIRS",
+    "chance_in_words",
+    "chances_in_words",
+    "difference_cell",
+    "difference_column",
+    "intervals_in_words",
+    "noun",
+    "too_few_weeks",
+]
 
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 
@@ -110,3 +121,40 @@ def chances_in_words(comparisons: Sequence[Comparison]) -> str:
         own = [row for row in rows if row.metric == metric]
         parts.append(f"{metric} {sum(row.verdict != 'no difference' for row in own)} of {len(own)}")
     return f"Shown to differ from {rows[0].baseline}: {'; '.join(parts)}."
+
+
+# Small parts of the tables of a report --------------------------------------------------------------------------------
+
+
+OF_PAIRS = {
+    "median": "median of the paired differences",
+    "mean": "mean of the paired differences",
+    "ratio": "sum over all cases against the baseline's sum, minus 1",
+    "weeks": "difference of the means over all jobs",
+}
+
+
+def difference_column(metric: str, row: Comparison, units: Mapping[str, str], title: str = "") -> Column:
+    """Return the column of the differences in one metric.
+
+    Parameters
+    ----------
+    metric : str
+        The metric.
+    row : Comparison
+        One of its comparisons.
+    units : mapping of str to str
+        The unit in which each metric is shown.
+    title : str
+        Its heading, if not the metric.
+    """
+    unit = difference_unit(row.statistic, METRICS[metric].unit)
+    named = {"pp": "percentage points"}.get(unit, unit)
+    shown = units[metric] if unit == "s" else ""
+    label = "" if title else METRICS[metric].title
+    return Column(title or metric, named, OF_PAIRS[row.statistic], shown, label=label)
+
+
+def difference_cell(row: Comparison) -> Cell:
+    """Return the difference with its interval, and the verdict where there is one."""
+    return Cell(row.difference, row.interval, row.verdict if row.interval else "")

@@ -13,8 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from policyfactory.core.text import visible
-from policyfactory.report.numbers import NumberFormat, format_for
-from policyfactory.report.sections import Cell, Section, Table
+from policyfactory.report.sections import Cell, NumberFormat, Section, Table, format_for
 from policyfactory.report.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.simulate.schedule import rectangles_of
 from policyfactory.workload.jobs import Workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
-from policyfactory.report.numbers import scale_for
+from policyfactory.report.sections import scale_for
 
 if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison

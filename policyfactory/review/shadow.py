@@ -9,22 +9,135 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted
-from policyfactory.policy.catalogue import PolicyLike, resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.report.verdict import Verdict
-from policyfactory.review.accounting import Accounting, Reading, read_accounting
-from policyfactory.review.judging import Judged, judge_simulated
-from policyfactory.review.matching import Matched, match
-from policyfactory.review.orders import Pairs, compare_orders
-from policyfactory.review.shadow_log import ShadowLog, read_shadow
-from policyfactory.review.simulated import plain_table
+from policyfactory.review.compare import JudgedTime, Matched, judge_simulated, match
+from policyfactory.review.shadow_log import Logged, ShadowLog, read_shadow
+from policyfactory.review.times import Accounting, Reading, plain_table, read_accounting
 
-__all__ = ["Shadow", "shadow"]
+__all__ = ["OrderedPairs", "Shadow", "compare_orders", "shadow"]
+
+_MOST_STARTS = 20_000
+_MOST_LOOKS = 1_000_000_000
+_CLOCK = 1  # s: a script may look at its clock just before or after Slurm does
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class OrderedPairs:
+    """Pairs of jobs of which one started while the other waited.
+
+    Parameters
+    ----------
+    starts, looked : int
+        Starts beside which another job waited, of those that were looked at; and how many were looked at.
+    passed : int
+        Of these starts, those while a job waited that the numbers put before: they would differ.
+    pairs, other : int
+        Pairs, and those that the numbers have the other way round.
+    by_submit : int
+        Pairs in which the earlier submission started later: what is not in submit order today.
+    prior, other_prior : int
+        Pairs of which both priorities were logged, and those of them that the priorities have the other way round.
+    up, down : int64 array (n,)
+        Of each job: pairs in which it would go before the other and did not, and the reverse.
+    beside : int64 array (n,)
+        Of each job: its pairs.
+    """
+
+    starts: int
+    looked: int
+    passed: int
+    pairs: int
+    other: int
+    by_submit: int
+    prior: int
+    other_prior: int
+    up: Int64Array
+    down: Int64Array
+    beside: Int64Array
+
+    @property
+    def tau(self) -> float:
+        """Kendall's tau of the two orders over these pairs: 1 the same, -1 the reverse; NaN without pairs."""
+        return 1 - 2 * self.other / self.pairs if self.pairs else float("nan")
+
+
+def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, lines: list[Logged]) -> OrderedPairs:
+    """Return how the order by the logged numbers differs from the order of the starts.
+
+    At each start, the job that starts is compared with all that wait then, by the numbers that were the latest known
+    at that time; of equal numbers the earlier submission goes first, as for the scheduler.
+
+    Parameters
+    ----------
+    submit, start : int64 array (n,)
+        Unix times of the jobs, s; start -1: never. In order of submission.
+    rows : int64 array (lines,)
+        The job of each line.
+    lines : list of Logged
+        In any order.
+    """
+    at = np.array([line.at for line in lines], dtype=np.int64)
+    order = np.argsort(at, kind="stable")
+    at, rows = at[order], rows[order]
+    number, present = (np.array([getattr(line, name) for line in lines])[order] for name in ("number", "present"))
+    known = np.full((2, len(submit)), np.nan)
+    began = np.flatnonzero(start >= 0)
+    began = began[np.argsort(start[began], kind="stable")]
+    leaves = np.where(start < 0, submit, start)
+    longest = int((leaves - submit).max(initial=0))
+    first = np.searchsorted(submit, start[began] - longest)
+    last = np.searchsorted(submit, start[began], "right")
+    looks = np.cumsum(last - first)
+    step = max(1, -(-len(began) // _MOST_STARTS), -(-int(looks[-1]) // _MOST_LOOKS)) if len(began) else 1
+    counts = np.zeros(7, dtype=np.int64)
+    up, down, beside = np.zeros((3, len(submit)), dtype=np.int64)
+    seen = 0
+    for place in range(0, len(began), step):
+        job = int(began[place])
+        now = int(start[job])
+        until = int(np.searchsorted(at, now + _CLOCK, "right"))
+        known[0, rows[seen:until]] = number[seen:until]
+        known[1, rows[seen:until]] = present[seen:until]
+        seen = until
+        near = np.arange(first[place], last[place])
+        waiting = near[(leaves[near] > now) & (near != job) & ~np.isnan(known[0, near])]
+        if not len(waiting) or np.isnan(known[0, job]):
+            continue
+        other = _before(waiting, job, known[0])
+        prior = ~np.isnan(known[1, waiting]) & ~np.isnan(known[1, job])
+        counts += [
+            1,
+            bool(other.any()),
+            len(waiting),
+            int(other.sum()),
+            int((waiting < job).sum()),
+            int(prior.sum()),
+            int((_before(waiting, job, known[1]) & prior).sum()),
+        ]
+        up[waiting[other]] += 1
+        down[job] += int(other.sum())
+        beside[waiting] += 1
+        beside[job] += len(waiting)
+    starts, passed, pairs, others, by_submit, priors, other_prior = counts.tolist()
+    looked = -(-len(began) // step)
+    return OrderedPairs(starts, looked, passed, pairs, others, by_submit, priors, other_prior, up, down, beside)
+
+
+def _before(jobs: Int64Array, job: int, value: FloatArray) -> NDArray[np.bool_]:
+    """Return which jobs go before another one: by the higher value, then by submission, then by place."""
+    return np.asarray((value[jobs] > value[job]) | ((value[jobs] == value[job]) & (jobs < job)))
+
+
+# What a log-only export would have done -------------------------------------------------------------------------------
+
 
 _FEW_PAIRS, _FEW_STARTS = 100, 20
 _MOST_ROWS = 20
@@ -58,8 +171,8 @@ class Shadow:
     log: ShadowLog
     accounting: Accounting
     matched: Matched
-    pairs: Pairs
-    judged: Judged | None
+    pairs: OrderedPairs
+    judged: JudgedTime | None
     verdict: Verdict
 
     def sections(self) -> tuple[Section, ...]:
@@ -151,7 +264,7 @@ def shadow(
     return Shadow(log, known, matched, pairs, judged, _verdict(log, known, matched, pairs, judged, why))
 
 
-def _simulated(known: Accounting, matched: Matched, policy: Policy | None) -> tuple[Judged | None, str]:
+def _simulated(known: Accounting, matched: Matched, policy: Policy | None) -> tuple[JudgedTime | None, str]:
     """Return both orders simulated, or why they are not."""
     numbers = _at_submission(known, matched)
     rows = known.rows
@@ -188,7 +301,7 @@ class _ByNumber:
 
 
 def _verdict(
-    log: ShadowLog, known: Accounting, matched: Matched, pairs: Pairs, judged: Judged | None, why: str
+    log: ShadowLog, known: Accounting, matched: Matched, pairs: OrderedPairs, judged: JudgedTime | None, why: str
 ) -> Verdict:
     having = len(np.unique(matched.rows))
     caveats = [
@@ -225,7 +338,7 @@ def _verdict(
     return Verdict(light, (*words, *simulated), (*caveats, *judged.verdict.caveats), heading)
 
 
-def _order_words(pairs: Pairs) -> tuple[str, ...]:
+def _order_words(pairs: OrderedPairs) -> tuple[str, ...]:
     if not pairs.pairs:
         return ("No job started while another one with a number waited.",)
     return (
@@ -237,7 +350,7 @@ def _order_words(pairs: Pairs) -> tuple[str, ...]:
     )
 
 
-def _orders_table(pairs: Pairs) -> Table:
+def _orders_table(pairs: OrderedPairs) -> Table:
     rows = [
         ("by the logged numbers", pairs.other, pairs.pairs),
         ("by submit time (first come, first served)", pairs.by_submit, pairs.pairs),

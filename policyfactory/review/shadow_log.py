@@ -18,7 +18,7 @@ from typing import IO, Any
 from policyfactory.core.errors import InputError, TraceFormatError
 from policyfactory.core.inputs import note_input, open_input
 from policyfactory.workload.header import printable
-from policyfactory.workload.swf.packed import GZIP, PART, unpacked
+from policyfactory.workload.swf.files import GZIP, PART, unpacked
 
 __all__ = ["Logged", "ShadowLog", "read_shadow"]
 

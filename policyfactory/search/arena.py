@@ -2,7 +2,7 @@
 
 Everything that is fast and repeatable is on replicas of the first part of the log. What that is worth on the last part,
 which no candidate has seen, is said only when it is asked for, and counted, for who asks often enough hears what he
-likes: see `policyfactory.search.ledger`.
+likes: see `policyfactory.search.learner`.
 """
 
 from __future__ import annotations
@@ -18,30 +18,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import PolicyfactoryError, UsageError
-from policyfactory.core.options import changed
+from policyfactory.core.options import FloatArray, changed
 from policyfactory.core.random import check_seed
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.search.judgement import Judged, Judgement, Verdict
-from policyfactory.search.learner import Follower
-from policyfactory.search.ledger import Counted, count
-from policyfactory.search.published import Best, best_published
-from policyfactory.search.replicated import Part, Replicated, replicated
-from policyfactory.search.submitted import Given, Submitted, submitted
+from policyfactory.search.families import Best, best_published
+from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
+from policyfactory.search.learner import Counted, Follower, count
+from policyfactory.search.replicated import Given, Part, Replicated, Submitted, replicated, submitted
 from policyfactory.simulate.metrics import weekly_sums
 from policyfactory.simulate.prepare import asked_of
 from policyfactory.simulate.rules import Backfill, Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import compare_replicas, compare_values
+from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_ratio
 from policyfactory.statistics.intervals import Estimate
-from policyfactory.statistics.weeks import block_weeks, estimate_weekly_ratio
-from policyfactory.workload.assume import parse_assumptions
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.machine import parse_assumptions
 from policyfactory.workload.presets import EstimateMissing
-from policyfactory.workload.replicas import LOADS
+from policyfactory.workload.resample import LOADS
 
 __all__ = ["LEDGER", "Arena", "JudgeOptions", "judge"]
 
@@ -136,7 +133,7 @@ class JudgeOptions:
 _READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 
 
-class _Unit(NamedTuple):
+class _ArenaUnit(NamedTuple):
     """A candidate, and how it is played."""
 
     place: int
@@ -145,7 +142,7 @@ class _Unit(NamedTuple):
     limit: float
 
 
-class _Made(NamedTuple):
+class _UnitAims(NamedTuple):
     """Its aims on each replica (None if it came to no end), why it did not, and the seconds that it took."""
 
     values: FloatArray | None
@@ -272,17 +269,17 @@ class Arena:
 
     def _play(
         self, arena: Replicated, policies: dict[int, Policy], title: str, *, learns: bool = False
-    ) -> dict[int, _Made]:
+    ) -> dict[int, _UnitAims]:
         counter = self._follower.counter(title, "candidates")
         counter.expect(len(policies))
-        units = [_Unit(at, one, learns, self.options.time_limit) for at, one in policies.items()]
+        units = [_ArenaUnit(at, one, learns, self.options.time_limit) for at, one in policies.items()]
         made = {}
         for at, result in results(_measure, arena, units, self._workers, notify=self._follower.message):
             counter.done(1)
             made[at] = result
         return made
 
-    def _judged(self, one: Submitted, made: _Made | None, verdict: Verdict | None) -> Judged:
+    def _judged(self, one: Submitted, made: _UnitAims | None, verdict: HeldOutVerdict | None) -> Judged:
         if one.policy is None or made is None:
             return Judged(one.name, one.text, None, one.error)
         if made.values is None:
@@ -310,7 +307,7 @@ class Arena:
             scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted, asked=asked)
         return float((~np.isfinite(scores)).mean())
 
-    def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, Verdict]:
+    def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, HeldOutVerdict]:
         """Return the verdicts on what is held out, in the honest closed loop."""
         everyone = {**policies, -1: self.baseline.policy}
         made = self._play(last.replicas, everyone, "held out", learns=True)
@@ -318,11 +315,11 @@ class Arena:
         for at, policy in policies.items():
             own = made[at].values
             if own is None or base is None:
-                verdicts[at] = Verdict(counted.tried, made[at].error or made[-1].error)
+                verdicts[at] = HeldOutVerdict(counted.tried, made[at].error or made[-1].error)
                 continue
             ratio = compare_replicas(np.log(own[:, 0]), np.log(base[:, 0]), whole)
             weeks = last.by_weeks(policy, self.baseline.policy, self.options.seed)
-            verdicts[at] = Verdict(counted.tried, "", ratio.estimate, own[:whole], base[:whole], *weeks)
+            verdicts[at] = HeldOutVerdict(counted.tried, "", ratio.estimate, own[:whole], base[:whole], *weeks)
         return verdicts
 
 
@@ -346,19 +343,19 @@ class _Last:
         return estimate, 0.0 if block is None else len(level.values) / block
 
 
-def _measure(arena: Replicated, unit: _Unit, go_on: StopCheck) -> tuple[int, _Made]:
+def _measure(arena: Replicated, unit: _ArenaUnit, go_on: StopCheck) -> tuple[int, _UnitAims]:
     begin = time.monotonic()
     rows: list[Sequence[float]] = []
     for at in range(len(arena)):
         go_on()
         if (passed := time.monotonic() - begin) > unit.limit:
             said = f"took longer than {unit.limit:g} s: {at} of {len(arena)} replicas were done"
-            return unit.place, _Made(None, said, passed)
+            return unit.place, _UnitAims(None, said, passed)
         try:
             rows.append(arena.aims(at, unit.policy, learns=unit.learns))
         except PolicyfactoryError as error:
-            return unit.place, _Made(None, str(error), time.monotonic() - begin)
-    return unit.place, _Made(np.array(rows), "", time.monotonic() - begin)
+            return unit.place, _UnitAims(None, str(error), time.monotonic() - begin)
+    return unit.place, _UnitAims(np.array(rows), "", time.monotonic() - begin)
 
 
 def judge(

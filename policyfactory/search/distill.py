@@ -14,34 +14,34 @@ from typing import Any, Literal
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.core.options import changed
-from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
-from policyfactory.environment.goals import check_goal, goal_of
+from policyfactory.core.picture import keeps_settings, save_picture
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.policy.store import load_model
-from policyfactory.search.distill_candidates import (
+from policyfactory.policy.store import load_model, save_model
+from policyfactory.search.distill_fit import (
     KINDS,
-    Fitted,
+    Agreement,
+    FittedFormula,
+    Pairs,
+    agreement_of,
+    collect_queues,
+    draw_pairs,
     family_formulas,
     form_formulas,
     published_formulas,
 )
-from policyfactory.search.distill_files import MODEL, write_distilled
-from policyfactory.search.distill_options import DistillOptions
-from policyfactory.search.distill_pairs import Agreement, Pairs, agreement_of, draw_pairs
-from policyfactory.search.distill_queues import collect_queues
-from policyfactory.search.distill_result import Chosen, Distilled, Judged, Rated
-from policyfactory.search.families import REFERENCES, Family, family_of
-from policyfactory.search.learner import Follower
+from policyfactory.search.distill_result import ChosenFormula, Distilled, JudgedFormula, Rated, draw_agreement
+from policyfactory.search.environment.goals import check_goal, goal_of
+from policyfactory.search.families import REFERENCES, DistillOptions, Family, family_of
+from policyfactory.search.learner import STEPS, Follower, Windows, draw_windows, measured, played
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.play import measured, played
-from policyfactory.search.windows import STEPS, Windows, draw_windows
 from policyfactory.statistics.compare import Paired, compare_values
-from policyfactory.statistics.means import estimate_ratio
+from policyfactory.statistics.intervals import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["distill", "network_of", "trained_with"]
+__all__ = ["MODEL", "distill", "network_of", "trained_with", "write_distilled"]
 
 _FITTED_PAIRS = 10_000  # pairs that coefficients are fitted to
 
@@ -203,7 +203,7 @@ def _pairs(
     return pairs
 
 
-def _best_pull(fitted: Sequence[Fitted], choosing: Pairs) -> list[Fitted]:
+def _best_pull(fitted: Sequence[FittedFormula], choosing: Pairs) -> list[FittedFormula]:
     """Return the one that agrees best on windows that it was not fitted on, the first of equal ones."""
     if not fitted:
         return []
@@ -214,7 +214,7 @@ def _agreement(policy: Policy, pairs: Pairs) -> Agreement:
     return agreement_of(pairs, pairs.queues.scores(policy))
 
 
-def _rated(candidates: Sequence[Fitted], given: dict[str, Pairs]) -> list[Rated]:
+def _rated(candidates: Sequence[FittedFormula], given: dict[str, Pairs]) -> list[Rated]:
     """Return all candidates, those first that agree best on the windows for choosing."""
     rated = [
         Rated(one, *(_agreement(one.policy, given[step]) for step in ("choosing", "judged"))) for one in candidates
@@ -224,7 +224,7 @@ def _rated(candidates: Sequence[Fitted], given: dict[str, Pairs]) -> list[Rated]
     return rated
 
 
-def _choose(rated: Sequence[Rated], margin: float) -> Chosen:
+def _choose(rated: Sequence[Rated], margin: float) -> ChosenFormula:
     """Return the best that asks for no more of a scheduler than its agreement is worth.
 
     None that needs the free processors is the choice: no scheduler gives them to a sort key.
@@ -235,7 +235,7 @@ def _choose(rated: Sequence[Rated], margin: float) -> Chosen:
     choice = waiting if waiting is not None and _worth_it(waiting, static, margin) else static
     if free is not None and not _worth_it(free, choice, margin):
         free = None
-    return Chosen(choice, static, free)
+    return ChosenFormula(choice, static, free)
 
 
 def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
@@ -248,8 +248,8 @@ def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
 
 
 def _judge(
-    workload: Workload, windows: Windows, options: DistillOptions, network: Policy, chosen: Chosen
-) -> tuple[Judged, ...]:
+    workload: Workload, windows: Windows, options: DistillOptions, network: Policy, chosen: ChosenFormula
+) -> tuple[JudgedFormula, ...]:
     """Return what network, formulas and published orders are worth on the judged windows."""
     goal = goal_of(options.windows.goal)
     named = [(chosen.choice.formula.policy, "choice"), (network, "network")]
@@ -275,6 +275,29 @@ def _judge(
 
     of_network = [role for _, role in named].index("network")
     return tuple(
-        Judged(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), against(at, of_network))
+        JudgedFormula(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), against(at, of_network))
         for at, ((policy, role), own) in enumerate(zip(named, values, strict=True))
     )
+
+
+# The folder of a distillation: two models, the picture and the report -------------------------------------------------
+
+
+MODEL, STATIC, PICTURE, REPORT = "policy.json", "static.json", "agreement.png", "report.json"
+
+
+def write_distilled(found: Distilled, folder: Path) -> list[Path]:
+    """Write the models of the choice and of the best static formula, the picture and the report together.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be written; then none is.
+    """
+    paths = [folder / name for name in (MODEL, STATIC, PICTURE, REPORT)]
+    with together():
+        save_model(found.model, paths[0])
+        save_model(found.static_model, paths[1])
+        save_picture(keeps_settings(draw_agreement)(found), paths[2])
+        atomic_write(paths[3], dump_json(found.as_dict()))
+    return paths

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from policyfactory.core.artefact import command_line, package_versions
+from policyfactory.core.files import command_line, package_versions
+from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import shortened
 from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
-from policyfactory.search.distill_candidates import Fitted
-from policyfactory.search.distill_options import DistillOptions
-from policyfactory.search.distill_pairs import Agreement, Pairs
-from policyfactory.search.play import MEASURED
-from policyfactory.search.windows import STEPS, Windows
+from policyfactory.search.distill_fit import KINDS, Agreement, FittedFormula, Pairs
+from policyfactory.search.families import DistillOptions
+from policyfactory.search.learner import MEASURED, STEPS, Windows
 from policyfactory.statistics.compare import Paired
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Chosen", "Distilled", "Judged", "Rated"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ChosenFormula", "Distilled", "JudgedFormula", "Rated", "draw_agreement"]
 
 KIND = "distilled-policy"
 SCHEMA = 1
@@ -37,13 +39,13 @@ class Rated:
         On the windows that it was chosen by, and on later ones.
     """
 
-    formula: Fitted
+    formula: FittedFormula
     choosing: Agreement
     judged: Agreement
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenFormula:
     """What is made of the candidates.
 
     Parameters
@@ -62,7 +64,7 @@ class Chosen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedFormula:
     """A policy on the judged windows.
 
     Parameters
@@ -72,7 +74,7 @@ class Judged:
     role : str
         ``choice``, ``network``, ``static`` (the best key that never changes), ``with f`` or ``beside``.
     means : tuple of float
-        Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
+        Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
     choice : Paired or None
         The choice against it, window by window, as a ratio of sums in %; None for the choice.
     network : Paired or None
@@ -116,8 +118,8 @@ class Distilled:
     options: DistillOptions
     pairs: dict[str, Pairs]
     rated: tuple[Rated, ...]
-    chosen: Chosen
-    judged: tuple[Judged, ...]
+    chosen: ChosenFormula
+    judged: tuple[JudgedFormula, ...]
 
     @property
     def policy(self) -> Policy:
@@ -247,7 +249,7 @@ class Distilled:
             "provenance": self.provenance,
         }
 
-    def _judged(self, one: Judged) -> dict[str, Any]:
+    def _judged(self, one: JudgedFormula) -> dict[str, Any]:
         names = (self.options.windows.goal, *(f"guard_{name}" for name in MEASURED[1:]))
         return {
             "policy": one.policy.name,
@@ -305,3 +307,52 @@ def _interval(one: Paired | None) -> str:
     interval = one.estimate.interval
     more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
     return f" ({one.estimate.value:+.1f} %{more})"
+
+
+# How far each candidate orders queues as the network does -------------------------------------------------------------
+
+
+_MOST_DRAWN = 16
+_WORDS = {"static": "a key that never changes", "w": "with the wait", "f": "with the free processors"}
+
+
+def draw_agreement(found: Distilled) -> Figure:
+    """Draw the share of pairs ordered as by the network, of the best candidates.
+
+    Parameters
+    ----------
+    found : Distilled
+        The run.
+
+    Returns
+    -------
+    Figure
+    """
+    kept = list(found.rated[:_MOST_DRAWN])
+    kept += [one for one in (found.chosen.choice, found.chosen.static) if one not in kept]
+    kept.reverse()
+    figure = new_figure(7.0, 1.4 + 0.28 * len(kept))
+    axes = figure.add_subplot()
+    for number, kind in enumerate(KINDS):
+        places = [at for at, one in enumerate(kept) if one.formula.kind == kind]
+        if places:
+            shares = [100 * kept[at].judged.pairs for at in places]
+            axes.barh(places, shares, color=COLOURS[number], label=_WORDS[kind], height=0.7)
+    for at, one in enumerate(kept):
+        interval = one.judged.interval
+        if interval is not None:
+            axes.plot([100 * interval[0], 100 * interval[1]], [at, at], color="black", linewidth=1.4)
+    names = [
+        shortened(one.formula.policy.name, 30) + (" (choice)" if one is found.chosen.choice else "") for one in kept
+    ]
+    axes.set_yticks(range(len(kept)), names, fontsize=8)
+    axes.set_xlim(0, 100)
+    axes.axvline(50, color="grey", linewidth=0.8, linestyle=":")
+    axes.set_xlabel(
+        f"pairs ordered as by network {shortened(found.network.name, 30)} on the judged windows, %\n(line: 95 % "
+        "interval over the windows; dotted: by chance)",
+        fontsize=8,
+    )
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncol=len(KINDS), frameon=False)
+    axes.set_ylim(-0.6, len(kept) - 0.4)
+    return figure

@@ -16,25 +16,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.journal import Journal, claim, library_versions
+from policyfactory.core.options import FloatArray
+from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
-from policyfactory.environment.goals import goal_of
 from policyfactory.parallel.pool import batches
 from policyfactory.parallel.workers import StopCheck
+from policyfactory.policy.expression import Binary, Coefficient
 from policyfactory.policy.form import Form
-from policyfactory.policy.nodes import Binary, Coefficient
 from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
-from policyfactory.search.evolution import Evolution, digits, population
-from policyfactory.search.families import Family, family_of
-from policyfactory.search.learner import Candidate, Learned, Task
-from policyfactory.search.objective import Worth, distance_of, worth
+from policyfactory.search.environment.goals import goal_of
+from policyfactory.search.families import Family, Worth, distance_of, family_of, worth
+from policyfactory.search.judging import COSTS, non_dominated
+from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.play import Played, measured
-from policyfactory.search.tried import Tried, decode, encode, front_with, spread
 
-__all__ = ["FormulaSearch", "term_of"]
+__all__ = [
+    "Evolution",
+    "FormulaSearch",
+    "Tried",
+    "decode",
+    "digits",
+    "encode",
+    "front_with",
+    "population",
+    "spread",
+    "term_of",
+]
 
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
 _METHOD = 1
@@ -103,7 +112,7 @@ class FormulaSearch:
         forms = {one.name: [one.form.text, list(one.start), list(one.scale)] for one in self.families}
         return {**dataclasses.asdict(self.options), "families": forms, "method": _METHOD, "cma": cma.__version__}
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: Task) -> Proposals:
         """Search all families, as often as asked for.
 
         Raises
@@ -128,12 +137,12 @@ class FormulaSearch:
         ):
             for number, family in enumerate(self.families):
                 for restart in range(self._restarts):
-                    judge = _Judge(family, baseline, task.options, self.options)
+                    judge = _FormulaJudge(family, baseline, task.options, self.options)
                     run = _Run(judge, number, restart, journal, self._first(number, restart), compute, counter.done)
                     run.search(self._batches(family), task.options.seed)
                     history += run.history
                     candidates += run.candidates()
-        return Learned(tuple(candidates), tuple(history), _curves(history), "candidates")
+        return Proposals(tuple(candidates), tuple(history), _curves(history), "candidates")
 
     @property
     def _restarts(self) -> int:
@@ -177,7 +186,7 @@ class FormulaSearch:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Judge:
+class _FormulaJudge:
     """What makes one number of what was measured."""
 
     family: Family
@@ -202,7 +211,7 @@ class _Run:
 
     def __init__(
         self,
-        judge: _Judge,
+        judge: _FormulaJudge,
         number: int,
         restart: int,
         journal: Journal | None,
@@ -351,3 +360,137 @@ def _difference(there: Any, here: Any) -> str:
         elif old != new:
             words.append(f"other {key}")
     return ", ".join(words)[:300] or "other options"
+
+
+# CMA-ES over the coefficients of a form -------------------------------------------------------------------------------
+
+# CMA-ES over the coefficients of a form: one search, asked for candidates and told what they are worth.
+#
+# N. Hansen and A. Ostermeier, "Completely derandomized self-adaptation in evolution strategies", Evolutionary
+# Computation 9(2), 2001; by the package ``cma``. All random numbers are of our own streams: a search that is asked and
+# told the same again goes the same way, which is how an interrupted run goes on.
+
+
+_PURPOSE = 72  # of the random stream; see core.random
+_DIGITS = 4  # significant ones of a coefficient: more say nothing
+# A search is over when what it tries differs by less than anybody would notice, in logarithms or ratios.
+_TOLERANCE = 1e-4
+
+
+def population(coefficients: int) -> int:
+    """Return how many candidates are tried at a time, of a form with so many coefficients."""
+    return 4 + int(3 * math.log(max(coefficients, 2)))
+
+
+def digits(values: FloatArray) -> tuple[float, ...]:
+    """Return the values with as many digits as are written."""
+    return tuple(float(f"{value:.{_DIGITS}g}") for value in values.tolist())
+
+
+class Evolution:
+    """One search.
+
+    Parameters
+    ----------
+    family : Family
+        The form, and from where it is searched.
+    seed, path : int and tuple of int
+        Of its random numbers; the last of the path is the number of the restart. The first search of a family begins
+        at its start, the others near it.
+    step : float
+        The first step, in the family's scale.
+    """
+
+    def __init__(self, family: Family, seed: int, path: tuple[int, ...], step: float) -> None:
+        import cma
+
+        random = generator(seed, _PURPOSE, *path)
+        scale = np.array(family.scale)
+        start = np.array(family.start)
+        if path[-1]:
+            start = start + scale * step * random.standard_normal(len(start))
+        options: dict[str, Any] = {
+            "randn": lambda *shape: random.standard_normal(shape),
+            "seed": math.nan,
+            "popsize": population(len(start)),
+            "CMA_stds": scale,
+            "tolfun": _TOLERANCE,
+            "tolfunhist": _TOLERANCE / 10,
+            "tolx": _TOLERANCE,
+            "verbose": -9,
+            "verb_log": 0,
+        }
+        self._strategy: Any = cma.CMAEvolutionStrategy(start, step, options)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has come to an end by itself."""
+        return bool(self._strategy.stop())
+
+    @property
+    def step(self) -> float:
+        """The step now."""
+        return float(self._strategy.sigma)
+
+    @property
+    def centre(self) -> FloatArray:
+        """The values around which it looks now: what it believes to be best, without the luck of a single draw."""
+        return np.array(self._strategy.mean, dtype=np.float64)
+
+    def ask(self) -> list[FloatArray]:
+        """Return the values of the next candidates."""
+        return [np.array(one, dtype=np.float64) for one in self._strategy.ask()]
+
+    def tell(self, asked: Sequence[FloatArray], objective: Sequence[float]) -> None:
+        """Take what they are worth; less is better."""
+        self._strategy.tell(list(asked), list(objective))
+
+
+# What a search has tried ----------------------------------------------------------------------------------------------
+
+# What a search has tried: its worth, its place, the front of it, and how it is kept in a journal.
+
+
+_MOST_OF_FRONT = 12  # candidates of a search that are no proposals but on its front
+
+
+@dataclasses.dataclass(slots=True)
+class Tried:
+    """A candidate that was tried: its coefficients and what they are worth."""
+
+    values: tuple[float, ...]
+    worth: Worth
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """The gain, and the means of what it costs."""
+        return self.worth.gain, *(self.worth.means[MEASURED.index(name)] for name in COSTS)
+
+    @property
+    def place(self) -> tuple[bool, float]:
+        """What candidates are sorted by: one inside the bands before any outside."""
+        return bool(self.worth.out), self.worth.objective
+
+
+def front_with(front: Sequence[Tried], tried: Tried) -> list[Tried]:
+    """Return what of a front and one more nothing else of them beats in the goal and in all that it costs."""
+    every = [*front, tried]
+    stay = non_dominated(np.array([one.costs for one in every])).tolist()
+    return [one for one, stays in zip(every, stay, strict=True) if stays]
+
+
+def spread(front: Sequence[Tried]) -> list[Tried]:
+    """Return a few of a front, from its best in the goal to its cheapest."""
+    ordered = sorted(front, key=lambda one: one.costs)
+    places = np.linspace(0, len(ordered) - 1, min(len(ordered), _MOST_OF_FRONT)).round().astype(int)
+    return [ordered[at] for at in places.tolist()]
+
+
+def encode(worths: Sequence[Worth]) -> bytes:
+    """Return a record of a journal."""
+    return json.dumps([[one.objective, one.gain, list(one.means), one.out] for one in worths]).encode("ascii")
+
+
+def decode(record: bytes) -> list[Worth]:
+    """Return what a record says."""
+    return [Worth(objective, gain, tuple(means), out) for objective, gain, means, out in json.loads(record)]

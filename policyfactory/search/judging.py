@@ -8,32 +8,49 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
-from policyfactory.environment.goals import Goal, goal_of
+from policyfactory.core.options import FloatArray
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
-from policyfactory.search.families import REFERENCES
-from policyfactory.search.learner import Candidate, Task
-from policyfactory.search.objective import breaches_of, gain, least_of
-from policyfactory.search.play import Played, measured
-from policyfactory.search.published import PUBLISHED
-from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
+from policyfactory.policy.store import CATALOGUE
+from policyfactory.search.environment.goals import Goal, goal_of
+from policyfactory.search.families import PUBLISHED, REFERENCES, Best, breaches_of, gain, least_of
+from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
+from policyfactory.search.replicated import AIMS
+from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
+from policyfactory.statistics.intervals import Estimate, Interval, adjusted, freedom_of, level_of
 
-__all__ = ["Chosen", "Ranked", "Standing", "baseline_of", "choose", "judge_choice"]
+__all__ = [
+    "COSTS",
+    "Chosen",
+    "HeldOutVerdict",
+    "Judged",
+    "Judgement",
+    "Member",
+    "RankedCandidate",
+    "Standing",
+    "baseline_of",
+    "choose",
+    "judge_choice",
+    "members_of",
+    "non_dominated",
+    "ratios_of",
+]
 
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
 _BESIDE = (CATALOGUE["FCFS"], *REFERENCES.values())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedCandidate:
     """A candidate, or a policy beside, on the windows for choosing.
 
     Parameters
@@ -49,7 +66,7 @@ class Ranked:
     learned : bool
         Whether it may be chosen.
     means : tuple of float
-        Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
+        Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
     """
 
     candidate: Candidate
@@ -78,7 +95,7 @@ class Chosen:
 
     winner: Candidate
     runner_up: Candidate | None
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[RankedCandidate, ...]
     margin: Paired | None = None
 
 
@@ -93,7 +110,7 @@ class Standing:
     role : str
         ``choice``, ``runner-up`` or ``beside``.
     means : tuple of float
-        Mean over the windows of the goal and of each guard (`policyfactory.search.play.MEASURED`).
+        Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
     margin : Paired or None
         The choice against it over all windows, as a ratio of sums in %, or in a typical replica; None for the choice.
     typical : Paired or None
@@ -130,7 +147,7 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
         out = one.out or here if at < len(candidates) else ""
         means = tuple(values[at].mean(axis=0).tolist())
-        row = Ranked(one, means[0], _gain(values[at], baseline, goal), out, at < len(candidates), means)
+        row = RankedCandidate(one, means[0], _gain(values[at], baseline, goal), out, at < len(candidates), means)
         ranked.append((row, values[at]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
@@ -217,3 +234,323 @@ def _values(task: Task, windows: Played, policies: Sequence[Policy]) -> list[Flo
     shared = windows, task.options.goal
     made = dict(results(_measure, shared, enumerate(policies), task.workers, notify=task.follower.message))
     return [made[at] for at in range(len(policies))]
+
+
+# What an arena says of candidates -------------------------------------------------------------------------------------
+
+# What an arena says of candidates: ratios to the published policy, with intervals, as values and as JSON.
+
+
+KIND = "judgement"
+SCHEMA = 1
+CANNOT_TELL = "cannot tell"
+
+
+def ratios_of(values: FloatArray, baseline: FloatArray) -> dict[str, float | None]:
+    """Return the ratio of each aim's mean over the replicas; None where the baseline's is 0.
+
+    Parameters
+    ----------
+    values, baseline : float64 array (replicas, len(AIMS))
+        The aims.
+    """
+    own, other = values.mean(axis=0).tolist(), baseline.mean(axis=0).tolist()
+    made = {name: a / b if b else math.nan for name, a, b in zip(AIMS, own, other, strict=True)}
+    return {name: value if math.isfinite(value) else None for name, value in made.items()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class HeldOutVerdict:
+    """What a candidate is worth on the part of the log that is held out.
+
+    Parameters
+    ----------
+    tried : int
+        Candidates that were ever tried on the log; intervals are adjusted by it.
+    error : str
+        Why there is none; empty if there is one.
+    estimate : Estimate or None
+        Mean over the replicas of the logarithm of the ratio, with its interval at 95 %.
+    values, baseline : float64 array (replicas, len(AIMS)) or None
+        The aims of the candidate and of the baseline.
+    weeks : Estimate or None
+        The change in % over the weeks of the part itself; None where it has no two weeks.
+    blocks : float
+        How many blocks its weeks make.
+    """
+
+    tried: int
+    error: str
+    estimate: Estimate | None = None
+    values: FloatArray | None = None
+    baseline: FloatArray | None = None
+    weeks: Estimate | None = None
+    blocks: float = 0.0
+
+    @property
+    def interval(self) -> Interval | None:
+        """The adjusted interval of the ratio over replicas; None with fewer than six."""
+        one = self.estimate
+        if one is None or one.interval is None:
+            return None
+        wide = adjusted(one.value, one.interval, freedom_of(one.cases), self.tried)
+        return Interval(_exp(wide.low), _exp(wide.high))
+
+    @property
+    def weeks_interval(self) -> Interval | None:
+        """The adjusted interval of the ratio over the weeks of the part itself; None where they are too few."""
+        if self.weeks is None or self.weeks.interval is None:
+            return None
+        wide = adjusted(self.weeks.value, self.weeks.interval, self.blocks - 1, self.tried)
+        return Interval(max(1 + wide.low / 100, 0.0), 1 + wide.high / 100)
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse``, by the replicas, if the weeks do not say the contrary; else ``cannot tell``."""
+        own, weeks = _word(self.interval), _word(self.weeks_interval)
+        return CANNOT_TELL if {own, weeks} == {"better", "worse"} else own
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        if self.error or self.estimate is None or self.values is None or self.baseline is None:
+            return {"error": self.error}
+        weeks = self.weeks
+        return {
+            "ratio": _finite(_exp(self.estimate.value)),
+            "interval": _ends(self.interval),
+            "level": level_of(self.tried),
+            "verdict": self.verdict,
+            "aims": ratios_of(self.values, self.baseline),
+            "weeks": {
+                "ratio": None if weeks is None else _finite(1 + weeks.value / 100),
+                "interval": _ends(self.weeks_interval),
+                "verdict": _word(self.weeks_interval),
+            },
+            "error": None,
+        }
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What a candidate is worth on the training replicas.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    text : str
+        What was given, at most 200 characters of it.
+    policy : Policy or None
+        What was read; None if it could not be.
+    error : str
+        Why it has no score; empty if it has one.
+    paired : Paired or None
+        The logarithm of the ratio of its mean bounded slowdown to the baseline's, over the replicas.
+    values, baseline : float64 array (replicas, len(AIMS)) or None
+        The aims of the candidate and of the baseline.
+    seconds : float
+        How long it took.
+    without_number : float
+        Share of the jobs whose score at submission is no finite number.
+    verdict : Verdict or None
+        What is held out says, where it was asked.
+    """
+
+    name: str
+    text: str
+    policy: Policy | None
+    error: str
+    paired: Paired | None = None
+    values: FloatArray | None = None
+    baseline: FloatArray | None = None
+    seconds: float = 0.0
+    without_number: float = 0.0
+    verdict: HeldOutVerdict | None = None
+
+    @property
+    def log_ratio(self) -> float:
+        """Mean over the replicas of the logarithm of the ratio; less is better; infinite of one without a score."""
+        if self.error or self.paired is None or not math.isfinite(self.paired.estimate.value):
+            return math.inf
+        return self.paired.estimate.value
+
+    @property
+    def ratio(self) -> float:
+        """The ratio: the geometric mean over the replicas; less is better; infinite of one without a score."""
+        return _exp(self.log_ratio)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of the ratio over the replicas; None with fewer than six, and without a score."""
+        if self.error or self.paired is None or self.paired.estimate.interval is None:
+            return None
+        interval = self.paired.estimate.interval
+        return Interval(_exp(interval.low), _exp(interval.high))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        policy = self.policy
+        said: dict[str, Any] = {"name": self.name, "given": self.text, "error": self.error or None}
+        if policy is not None:
+            said |= {
+                "formula": policy.expression.text(),
+                "static": policy.is_static,
+                "reads_predictions": [name for name in PREDICTIONS if name in policy.variables],
+                "seconds": round(self.seconds, 3),
+            }
+        if not self.error and self.values is not None and self.baseline is not None:
+            said |= {
+                "log_ratio": _finite(self.log_ratio),
+                "ratio": _finite(self.ratio),
+                "interval": _ends(self.interval),
+                "aims": ratios_of(self.values, self.baseline),
+                "without_number": self.without_number,
+            }
+        return said if self.verdict is None else {**said, "held_out": self.verdict.as_dict()}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Judgement:
+    """What was said of candidates.
+
+    Parameters
+    ----------
+    sha256, log : str
+        Digest of the jobs, and the log's name.
+    settings : mapping
+        What the scores depend on.
+    baseline : Best
+        The published policy that ratios are to.
+    candidates : tuple of Judged
+        In the order in which they were given.
+    counted : Counted
+        What the ledger says of the log.
+    held_out : bool
+        Whether what is held out was asked.
+    """
+
+    sha256: str
+    log: str
+    settings: Mapping[str, Any]
+    baseline: Best
+    candidates: tuple[Judged, ...]
+    counted: Counted
+    held_out: bool
+
+    @property
+    def best(self) -> Judged:
+        """The candidate with the least ratio on the training replicas; the first of equal ones."""
+        return min(self.candidates, key=lambda one: one.log_ratio)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        means = np.array(self.baseline.values).mean(axis=0).tolist()
+        return {
+            "kind": KIND,
+            "schema_version": SCHEMA,
+            "log": {"name": self.log, "sha256": self.sha256},
+            "settings": dict(self.settings),
+            "baseline": {
+                "policy": self.baseline.policy.name,
+                "formula": self.baseline.policy.formula,
+                "means": dict(zip(AIMS, means, strict=True)),
+                "published": self.baseline.means,
+            },
+            "candidates": [one.as_dict() for one in self.candidates],
+            "ledger": dataclasses.asdict(self.counted),
+        }
+
+
+def _word(interval: Interval | None) -> str:
+    """Return what the interval of a ratio says."""
+    if interval is None:
+        return CANNOT_TELL
+    verdict = verdict_of(Interval(interval.low - 1, interval.high - 1))
+    return verdict if verdict in {"better", "worse"} else CANNOT_TELL
+
+
+def _ends(interval: Interval | None) -> list[float | None] | None:
+    return None if interval is None else [_finite(interval.low), _finite(interval.high)]
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# The Pareto front -----------------------------------------------------------------------------------------------------
+
+# The Pareto front: of what was tried, what nothing else beats in the goal and in all that it costs at once.
+#
+# By the replicas for choosing, which no candidate was learned on. The published policies beside compete too: a
+# candidate that one of them beats in everything is on no front.
+
+
+COSTS = ("p99_wait", "max_wait", "area_weighted_wait")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """A policy on the replicas for choosing, relative to the baseline.
+
+    Parameters
+    ----------
+    ranked : Ranked
+        The policy, and what was measured.
+    ratios : tuple of float
+        Of the goal (the geometric mean over the replicas) and of each of `COSTS` (of the means); below 1 is better;
+        NaN where the baseline's is 0.
+    on_front : bool
+        Whether nothing beats it in everything.
+    """
+
+    ranked: RankedCandidate
+    ratios: tuple[float, ...]
+    on_front: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return self.ranked.candidate.policy.name
+
+
+def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
+    """Return which rows no other row beats: is nowhere above and somewhere below; of equal rows the first.
+
+    Parameters
+    ----------
+    values : float64 array (n, k)
+        Less is better; a row with a NaN is never one.
+    """
+    finite = np.array([bool(np.isfinite(row).all()) for row in values], dtype=np.bool_)
+    kept = finite.copy()
+    for at in np.flatnonzero(finite):
+        below, less = (values <= values[at]).all(axis=1), (values < values[at]).any(axis=1)
+        # One that is equal beats those behind it.
+        beaten = finite & below & (less | (np.arange(len(values)) < at))
+        kept[at] = not beaten.any()
+    return kept
+
+
+def members_of(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[Member, ...]:
+    """Return all that was ranked with its ratios, in the same order, and what of it is on the front.
+
+    Parameters
+    ----------
+    ranked : sequence of Ranked
+        Candidates and policies beside, the best first.
+    baseline : str
+        Name of the published policy that ratios are to.
+    """
+    base = next(one for one in ranked if not one.learned and one.candidate.policy.name == baseline)
+    places = [MEASURED.index(name) for name in COSTS]
+    rows = [[one.gain, *(one.means[at] for at in places)] for one in ranked]
+    front = non_dominated(np.array(rows))
+    members = []
+    for one, on_front in zip(ranked, front.tolist(), strict=True):
+        costs = (one.means[at] / base.means[at] if base.means[at] else math.nan for at in places)
+        members.append(Member(one, (math.exp(one.gain), *costs), on_front))
+    return tuple(members)

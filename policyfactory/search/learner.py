@@ -3,22 +3,282 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from policyfactory.core.progress import WorkCounter
+import numpy as np
+
+from policyfactory.core.errors import InputError, OutputError, WorkloadError
+from policyfactory.core.files import atomic_write, check_output, dump_json, exclusive
+from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.process import WorkCounter
+from policyfactory.core.random import generator
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import FittedNumber
+from policyfactory.search.environment.goals import GUARDS, Goal
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.play import Played, played
 from policyfactory.search.replicated import Honest, Part, replicated
-from policyfactory.search.windows import STEPS, Windows
+from policyfactory.simulate.metrics import measure
+from policyfactory.simulate.prepare import prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulate.simulate import run_prepared
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import parse_windows, slices_of
 
-__all__ = ["Candidate", "Follower", "Learned", "Learner", "Task"]
+__all__ = [
+    "MEASURED",
+    "STEPS",
+    "Candidate",
+    "Counted",
+    "Follower",
+    "Learner",
+    "Played",
+    "Proposals",
+    "Task",
+    "Windows",
+    "count",
+    "draw_windows",
+    "measured",
+    "played",
+]
+
+_KIND, _SCHEMA = "judge-ledger", 2
+_SAMPLE = 128  # jobs that a log is known by
+_ALIKE = 0.25  # share of them that two readings of one log have in common, at least
+_LARGEST = 1 << 24  # bytes
+_MOST = 10**15
+_PATIENCE = 10.0  # s that another run may take to count
+_PAUSE = 0.05  # s
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """What a ledger says of a log.
+
+    Parameters
+    ----------
+    tried : int
+        Candidates that were tried on it, those of this run included.
+    held_out : int
+        Held-out verdicts that were asked for, those of this run included.
+    """
+
+    tried: int
+    held_out: int
+
+
+def count(path: Path, workload: Workload, settings: Mapping[str, Any], *, tried: int, held_out: int = 0) -> Counted:
+    """Add to a ledger, which is made if there is none, and return what it then says of the log.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger.
+    workload : Workload
+        The log.
+    settings : mapping
+        What the replicas depend on, as JSON values.
+    tried, held_out : int
+        Candidates that are about to be tried, and to be judged on what is held out.
+
+    Raises
+    ------
+    InputError
+        If it is no ledger, is damaged, or of a newer version.
+    OutputError
+        If another run holds it for more than ten seconds, or it cannot be written.
+    """
+    check_output(path)
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            with exclusive(path):
+                return _add(path, workload, settings, tried, held_out)
+        except OutputError:
+            # Runs beside this one count too, each in a moment.
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _add(path: Path, workload: Workload, settings: Mapping[str, Any], tried: int, held_out: int) -> Counted:
+    content = _read(path)
+    digest, jobs, logs = workload.sha256(), _sample(workload), content["logs"]
+    alike = {known: len({*one.get("jobs", ())} & {*jobs}) for known, one in logs.items()}
+    nearest = max(alike, key=lambda known: alike[known], default=digest)
+    if digest not in logs and alike.get(nearest, 0) >= max(_ALIKE * len(jobs), 1):
+        digest = nearest
+    log = logs.setdefault(digest, {"name": workload.name, "tried": 0, "held_out": 0, "settings": {}})
+    log.setdefault("jobs", jobs)
+    key = sha256_bytes(dump_json(settings).encode())[:16]
+    own = log["settings"].setdefault(key, {"tried": 0, "held_out": 0, "options": settings})
+    for counts in (log, own):
+        counts["tried"] += tried
+        counts["held_out"] += held_out
+    atomic_write(path, dump_json(content))
+    return Counted(log["tried"], log["held_out"])
+
+
+def _sample(workload: Workload) -> list[str]:
+    """Return what a log is known by: a random sample of its jobs, which is nearly the same of nearly the same jobs.
+
+    A job is its run time, that of the job before it, and the time between the two. The sample is of those whose digests
+    are the lowest (A. Z. Broder, "On the resemblance and containment of documents", SEQUENCES 1997).
+    """
+    run, gap = (workload.run_time // workload.ticks)[:-1], np.diff(workload.submit // workload.ticks)
+    after = (workload.run_time // workload.ticks)[1:]
+    mixed = np.zeros(len(gap), dtype=np.uint64)
+    for column in (run, gap, after):
+        # The finalizer of splitmix64 (G. L. Steele et al., OOPSLA 2014) on each.
+        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return [f"{one:016x}" for one in np.unique(mixed)[:_SAMPLE].tolist()]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {"kind": _KIND, "schema_version": _SCHEMA, "logs": {}}
+    try:
+        content = json.loads(read_bytes(path, limit=_LARGEST, own=True))
+    except (ValueError, RecursionError):
+        raise _damaged(path, "it is no JSON") from None
+    if not isinstance(content, dict) or content.get("kind") != _KIND:
+        raise _damaged(path, "it is not of that kind")
+    version = content.get("schema_version")
+    if isinstance(version, int) and version > _SCHEMA:
+        raise InputError(
+            f"{path}: a ledger of schema {version}, this version knows {_SCHEMA}; use the version that wrote it"
+        )
+    content["schema_version"] = _SCHEMA
+    logs = content.get("logs")
+    if version not in (1, _SCHEMA) or not isinstance(logs, dict):
+        raise _damaged(path, "schema or logs are missing")
+    for digest, log in logs.items():
+        if not _has_counts(log) or not isinstance(log.get("settings"), dict):
+            raise _damaged(path, f"the counts of log {digest[:16]!a} are no counts")
+        jobs = log.get("jobs", [])
+        if not isinstance(jobs, list) or len(jobs) > _SAMPLE or not all(isinstance(one, str) for one in jobs):
+            raise _damaged(path, f"what log {digest[:16]!a} is known by is no list of {_SAMPLE} words")
+        if not all(map(_has_counts, log["settings"].values())):
+            raise _damaged(path, f"the counts of a setting of log {digest[:16]!a} are no counts")
+    return content
+
+
+def _has_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), int) and not isinstance(value[name], bool) and 0 <= value[name] <= _MOST
+        for name in ("tried", "held_out")
+    )
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(
+        f"{path}: is no ledger of policyfactory judge: {why}; restore it, or name another by --ledger, which begins to "
+        "count at 0"
+    )
+
+
+# The windows of a log -------------------------------------------------------------------------------------------------
+
+# The windows of a log: early ones to learn from, later ones to choose by, and the latest to judge on.
+#
+# They are drawn at random places of three parts of the log that follow each other in time and share no job. Those for
+# judging do not overlap either, since overlapping windows are not independent and would make intervals too narrow.
+
+
+STEPS = ("training", "choosing", "judged")
+_PURPOSE = 71  # of the random stream; see core.random
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Where the windows begin.
+
+    Parameters
+    ----------
+    training, choosing, judged : int64 array (k, 2)
+        First row of each, and the row after its last, ascending.
+    held_out : bool
+        Whether the three share no job; they are the same windows otherwise.
+    noun : str
+        ``windows``, or ``replicas`` of the parts: each then is a row, that of its part.
+    """
+
+    training: Int64Array
+    choosing: Int64Array
+    judged: Int64Array
+    held_out: bool
+    noun: str = "windows"
+
+    def cut(self, workload: Workload, step: str) -> list[Workload]:
+        """Return the windows of a step, each re-based to its first job."""
+        return [
+            workload.select(slice(first, end), name=f"{workload.name}[{first}:{end}]", rebase=True)
+            for first, end in getattr(self, step).tolist()
+        ]
+
+
+def draw_windows(workload: Workload, options: TrainOptions) -> Windows:
+    """Return the windows of a log.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs, in the order of their submission.
+    options : TrainOptions
+        How many, how long, and from which parts.
+
+    Raises
+    ------
+    WorkloadError
+        If a window is longer than the part of the log that it is drawn from, or the log has no such windows.
+    UsageError
+        If given windows cannot be read.
+    """
+    if options.windows is not None:
+        slices = slices_of(parse_windows(options.windows), workload.submit, workload.name, workload.ticks)
+        given = np.array(sorted((one.start, one.stop) for one in slices), dtype=np.int64)
+        return Windows(given, given, given, held_out=False)
+    size, total = options.window_jobs, len(workload)
+    edges = np.cumsum([0, *options.parts]) * total // 100
+    if options.replicas:
+        training, choosing, judged = (np.tile(edges[at : at + 2], (options.replicas, 1)) for at in range(3))
+        return Windows(training, choosing, judged, held_out=True, noun="replicas")
+    shortest = int(np.diff(edges).min())
+    if size > shortest:
+        raise WorkloadError(
+            f"{workload.name}: windows of {size:,} jobs, and the shortest of the parts to learn from, choose by and "
+            f"judge on has {shortest:,} of the log's {total:,} jobs; give a smaller --window-jobs, other --parts or a "
+            "longer log"
+        )
+    counts = (options.training_windows, options.choosing_windows, options.judged_windows)
+    drawn = []
+    for step, (first, end, count) in enumerate(zip(edges[:-1], edges[1:], counts, strict=True)):
+        places = _places(int(first), int(end), size, count, options.seed, step)
+        drawn.append(np.stack([places, places + size], axis=1))
+    return Windows(drawn[0], drawn[1], drawn[2], held_out=True)
+
+
+def _places(first: int, end: int, size: int, count: int, seed: int, step: int) -> Int64Array:
+    """Return where the windows of a part begin; those to judge on side by side, as many as fit."""
+    random = generator(seed, _PURPOSE, step)
+    if STEPS[step] != "judged":
+        return first + np.sort(random.integers(0, end - first - size + 1, count))
+    count = min(count, (end - first) // size)
+    # Gaps between windows, drawn uniformly: where they begin if the jobs in them are left out.
+    gaps = np.sort(random.integers(0, end - first - count * size + 1, count))
+    return first + gaps + np.arange(count, dtype=np.int64) * size
+
+
+# What a learner is given and what it returns --------------------------------------------------------------------------
 
 
 class Follower:
@@ -74,7 +334,7 @@ class Task:
         Parameters
         ----------
         step : str
-            As in `policyfactory.search.windows.STEPS`. Predictors learn once for each replica, but while the choice is
+            As in `policyfactory.search.learner.STEPS`. Predictors learn once for each replica, but while the choice is
             judged, where they learn in each run itself.
         policies : iterable of Policy
             Who will play: the models that they need are made.
@@ -125,7 +385,7 @@ class Candidate:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Learned:
+class Proposals:
     """What a learner has found.
 
     Parameters
@@ -162,5 +422,85 @@ class Learner(Protocol):
     def describe(self) -> dict[str, Any]:
         """Return all options of its own that determine what it finds, as JSON values."""
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: Task) -> Proposals:
         """Learn from the windows for training."""
+
+
+# Windows that are played again and again ------------------------------------------------------------------------------
+
+# Windows that are played again and again: whatever does not depend on the policy is prepared once.
+
+
+# The columns of what is measured of a window: the goal, then the guards.
+MEASURED = ("goal", *GUARDS)
+
+
+class Played(Protocol):
+    """Windows of a log, ready to be played under any policy."""
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each window, in their order."""
+
+    def __len__(self) -> int: ...
+
+
+def measured(windows: Played, policy: Policy, goal: Goal) -> FloatArray:
+    """Return goal and guards of each window under a policy: float64 array (windows, 1 + guards), as in `MEASURED`."""
+    values = np.empty((len(windows), len(MEASURED)))
+    for row, schedule in zip(values, windows.schedules(policy), strict=True):
+        guards = measure(schedule, GUARDS)
+        row[:] = [goal.value(schedule), *(guards[name] for name in GUARDS)]
+    return values
+
+
+def played(windows: list[Workload], rules: Rules) -> Played:
+    """Return windows of one size, ready to be played by the rules.
+
+    Raises
+    ------
+    EvaluationError
+        If the rules refuse the jobs.
+    """
+    return _Committed(windows, rules) if rules.compatibility == "rlscheduler" else _Simulated(windows, rules)
+
+
+class _Simulated:
+    """By the rules of this simulator."""
+
+    def __init__(self, windows: list[Workload], rules: Rules) -> None:
+        self._prepared = [prepare(window, rules) for window in windows]
+
+    def __len__(self) -> int:
+        return len(self._prepared)
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each window."""
+        for one in self._prepared:
+            with np.errstate(all="ignore"):
+                start, backfilled = run_prepared(one, policy)
+            yield Schedule(start, start + one.run_time, backfilled, one.workload, policy.name, one.rules)
+
+
+class _Committed:
+    """By the rules of RLScheduler's program, which commits itself to each choice."""
+
+    def __init__(self, windows: list[Workload], rules: Rules) -> None:
+        from policyfactory.simulate.compat import CommittedLog
+
+        self._windows, self._rules = windows, rules
+        self._logs = [CommittedLog.of_workload(window) for window in windows]
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def schedules(self, policy: Policy) -> Iterator[Schedule]:
+        """Give the schedule of each window."""
+        from policyfactory.simulate.compat import starts_by_formula
+
+        first = np.zeros(1, dtype=np.int64)
+        for window, log in zip(self._windows, self._logs, strict=True):
+            r = window.submit / window.ticks
+            backfill = self._rules.backfill == "easy"
+            start, backfilled = starts_by_formula(log, policy, first, len(window), backfill=backfill, r=r)
+            start = start.ravel() * window.ticks
+            yield Schedule(start, start + window.run_time, backfilled.ravel(), window, policy.name, self._rules)

@@ -8,12 +8,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import check_seed
-from policyfactory.environment.goals import goal_of
-from policyfactory.environment.guards import BANDS, GUARDS, Band, Bound, Limit, limits_of
+from policyfactory.search.environment.goals import BANDS, GUARDS, Band, Bound, EpisodeLimit, goal_of, limits_of
 from policyfactory.simulate.rules import Rules
-from policyfactory.workload.assume import parse_assumptions
+from policyfactory.workload.machine import parse_assumptions
 from policyfactory.workload.presets import EstimateMissing
-from policyfactory.workload.replicas import LOADS
+from policyfactory.workload.resample import LOADS
 from policyfactory.workload.windows import parse_windows
 
 __all__ = ["MODES", "Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
@@ -35,7 +34,7 @@ class TrainOptions:
     Parameters
     ----------
     goal : str
-        What is to be improved (`policyfactory.environment.goals`).
+        What is to be improved (`policyfactory.search.environment.goals`).
     mode : {"standard", "paper"}
         The rules of this simulator, or those of RLScheduler's.
     backfill : {"easy", "none"}
@@ -58,7 +57,7 @@ class TrainOptions:
         Seed of windows or replicas, and of the learner.
     bands : tuple of (str, float), or None
         Guard -> how many times the value of SAF its mean over the windows may be, at most or, of the utilisation, at
-        least; None: those of `policyfactory.environment.guards`. Empty: no formula is out.
+        least; None: those of `policyfactory.search.environment.goals`. Empty: no formula is out.
     max_p99, max_longest : str or None
         The most that the 99 % quantile of the wait, and the longest wait, may be, in place of their bands: times the
         baseline's (``1.1x``), or a time (``20h``).
@@ -143,7 +142,7 @@ class TrainOptions:
         return (*(band for band in bands if band.guard not in limited), *limits)
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
+    def limits(self) -> tuple[EpisodeLimit, ...]:
         """What was given in place of bands."""
         return limits_of(self.max_p99, self.max_longest)
 

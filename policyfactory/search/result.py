@@ -7,15 +7,12 @@ import functools
 import math
 from typing import Any
 
-from policyfactory.core.artefact import command_line, package_versions
-from policyfactory.environment.guards import Band
+from policyfactory.core.files import command_line, package_versions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
-from policyfactory.search.judging import Chosen, Standing
-from policyfactory.search.learner import Learned, Task
-from policyfactory.search.pareto import COSTS, Member, members_of
-from policyfactory.search.play import MEASURED
-from policyfactory.search.windows import STEPS
+from policyfactory.search.environment.goals import Band
+from policyfactory.search.judging import COSTS, Chosen, Member, Standing, members_of
+from policyfactory.search.learner import MEASURED, STEPS, Proposals, Task
 
 __all__ = ["Trained"]
 
@@ -47,7 +44,7 @@ class Trained:
     task: Task
     learner: str
     settings: dict[str, Any]
-    learned: Learned
+    learned: Proposals
     chosen: Chosen
     standings: tuple[Standing, ...]
 

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
-from policyfactory.core.outputs import check_directory, exclusive, refuse_earlier
-from policyfactory.environment.goals import check_goal, goal_of
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
+from policyfactory.core.text import csv_text, shortened
 from policyfactory.parallel.workers import Workers
-from policyfactory.search.files import MODEL, write_result
+from policyfactory.policy.store import save_model
+from policyfactory.search.environment.goals import check_goal, goal_of
 from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import baseline_of, choose, judge_choice
-from policyfactory.search.learner import Follower, Learner, Task
+from policyfactory.search.learner import Follower, Learner, Task, draw_windows
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.result import Trained
-from policyfactory.search.windows import draw_windows
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["train"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policyfactory.search.result import Trained
+
+__all__ = [
+    "FRONT_PICTURE",
+    "HISTORY",
+    "MODEL",
+    "PICTURE",
+    "REPORT",
+    "draw_learning",
+    "history_csv",
+    "train",
+    "write_result",
+]
 
 
 def train(
@@ -101,3 +119,91 @@ def _run(task: Task, learner: Learner) -> Trained:
     chosen = choose(task, learned.candidates)
     standings = judge_choice(task, chosen)
     return Trained(task, learner.name, learner.describe(), learned, chosen, standings)
+
+
+# The folder of a run: the model, the history, the learning curve and the report ---------------------------------------
+
+
+MODEL, HISTORY, PICTURE, REPORT = "policy.json", "history.csv", "learning.png", "report.json"
+FRONT_PICTURE = "front.png"
+
+
+def write_result(trained: Trained, folder: Path) -> list[Path]:
+    """Write all files of a run together, and return them.
+
+    Raises
+    ------
+    OutputError
+        If one cannot be written; then none is.
+    """
+    paths = [folder / name for name in (MODEL, HISTORY, PICTURE, REPORT)]
+    with together():
+        save_model(trained.model, paths[0])
+        atomic_write(paths[1], history_csv(trained))
+        save_picture(keeps_settings(draw_learning)(trained), paths[2])
+        atomic_write(paths[3], dump_json(trained.as_dict()))
+        if trained.members:
+            from policyfactory.search.front import FRONT, draw_front, front_json
+
+            paths += [folder / FRONT, folder / FRONT_PICTURE]
+            atomic_write(paths[-2], dump_json(front_json(trained)))
+            save_picture(keeps_settings(draw_front)(trained), paths[-1])
+    return paths
+
+
+def history_csv(trained: Trained) -> str:
+    """Return the history as CSV: a line a step."""
+    rows = trained.learned.history
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+        for row in rows:
+            writer.writerow([_cell(value) for value in row.values()])
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return csv_text(value) if isinstance(value, str) else repr(value)
+
+
+# The learning curve: how good the best was after how much work --------------------------------------------------------
+
+
+_MOST_NAMED = 8  # curves with a name of their own in the legend
+
+
+def draw_learning(trained: Trained) -> Figure:
+    """Draw the best so far of each search over the work done, relative to the baseline.
+
+    Parameters
+    ----------
+    trained : Trained
+        The run.
+
+    Returns
+    -------
+    Figure
+    """
+    figure = new_figure(7.0, 4.0)
+    axes = figure.add_subplot()
+    curves = trained.learned.curves
+    for number, (name, points) in enumerate(curves.items()):
+        label = shortened(name, 40) if number < _MOST_NAMED else None
+        work, best = zip(*points, strict=True)
+        axes.plot(work, best, color=COLOURS[number % len(COLOURS)], linewidth=1.4, label=label)
+    if trained.learned.axis:
+        axes.set_xlabel(trained.learned.work)
+        axes.set_ylabel(trained.learned.axis)
+    else:
+        axes.axhline(0, color="black", linewidth=1)
+        name = trained.task.baseline.name
+        axes.annotate(name, (0, 0), xytext=(4, 4), textcoords="offset points", fontsize=9)
+        axes.set_xlabel(f"{trained.learned.work} tried")
+        how = f"ratio to {name}'s, minus 1" if trained.settings.get("objective") == "mean" else f"log ratio to {name}'s"
+        axes.set_ylabel(f"{trained.task.options.goal} of the best inside the bands,\n{how}")
+    if curves:
+        axes.legend(fontsize=8)
+    return figure

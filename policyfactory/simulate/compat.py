@@ -15,20 +15,26 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.interruptible import interruptible
-from policyfactory.engine.compat import sc17_order as orders
-from policyfactory.engine.compat.rlscheduler import FIRST, NOW, SHOWN, VIEW, Committed, new_episodes
-from policyfactory.engine.compat.rlscheduler_play import play
-from policyfactory.engine.compat.rlscheduler_view import NEARLY_ONE, reset_all, step_all
-from policyfactory.engine.compat.sc17 import sc17
-from policyfactory.engine.compat.sc17_events import Sc17Jobs
-from policyfactory.engine.compat.sc17_order import VISIBLE, Sc17Order, program_keys
-from policyfactory.engine.formula import ASKED, PREDICTIONS
-from policyfactory.engine.waiting import Formula
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
+from policyfactory.engine.compat import sc17 as orders
+from policyfactory.engine.compat.rlscheduler import (
+    FIRST,
+    NEARLY_ONE,
+    NOW,
+    SHOWN,
+    VIEW,
+    Committed,
+    new_episodes,
+    play,
+    reset_all,
+    step_all,
+)
+from policyfactory.engine.compat.sc17 import VISIBLE, Sc17Jobs, Sc17Order, program_keys, sc17
+from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
 from policyfactory.policy.policy import Policy, asked_needed, predictions_needed
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule

@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted
 from policyfactory.engine.past import ENDED, ENDED_LAST, LN_RUN
-from policyfactory.policy.catalogue import PolicyLike, resolve
-from policyfactory.policy.effects import JobSample, NetworkEffects, network_effects
-from policyfactory.policy.explain import PAST, Explanation, Job, explain
-from policyfactory.policy.nodes import ASKED, PREDICTIONS
+from policyfactory.policy.explain import PAST, Explanation, Job, JobSample, NetworkEffects, explain, network_effects
+from policyfactory.policy.expression import ASKED, PREDICTIONS
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.predict.explained import OTHERS, REQUEST, by_request_alone, explain_predicted
 from policyfactory.predict.features import NAMES, requests_of
-from policyfactory.predict.predictor import Forests, Predictor
-from policyfactory.predict.seen import PastJob, UserSeen
+from policyfactory.predict.training import Forests, PastJob, Predictor, UserSeen
 from policyfactory.simulate.predicted import Submission, run_to_submission
 from policyfactory.simulate.prepare import Prepared, asked_of, prepare
 from policyfactory.simulate.rules import Rules

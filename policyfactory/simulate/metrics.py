@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.units import HOUR, WEEK
+from policyfactory.core.text import HOUR, WEEK
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 

@@ -12,32 +12,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted
 from policyfactory.engine.events import NEVER
-from policyfactory.engine.formula import ASKED, COLUMNS
-from policyfactory.engine.slurm import slurm
-from policyfactory.engine.slurm_numbers import ROWS, Numbering, slurm_numbered
-from policyfactory.engine.slurm_predicted import follow_run, new_followed
-from policyfactory.engine.slurm_state import NOW, WAITING
+from policyfactory.engine.slurm.numbers import ROWS, Numbering, follow_run, new_followed, slurm_numbered
+from policyfactory.engine.slurm.passes import slurm
+from policyfactory.engine.slurm.state import NOW, WAITING
+from policyfactory.engine.waiting import ASKED, COLUMNS
+from policyfactory.policy.compile import HIGHEST, PriorityScale, scale_of
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.policy.scale import HIGHEST, Scale, scale_of
-from policyfactory.predict.possible import possible_predictions
-from policyfactory.predict.predictor import Predictor
+from policyfactory.predict.features import possible_predictions
+from policyfactory.predict.training import Predictor
 from policyfactory.simulate.predicted import Lessons, check_predictor
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.slurm.jobs import limits_of, never_words, partitions_of, without_misfits
 from policyfactory.simulate.slurm.run import Numbers, Parts, SlurmRun, run_slurm
-from policyfactory.site.default import as_assumed, site_of
-from policyfactory.site.fits import in_own_partitions, without_strangers
-from policyfactory.site.layout import lay_out
+from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site_of, without_strangers
 from policyfactory.site.model import Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = ["SiteFactors", "SwitchedFactors", "check_policy", "simulate_slurm", "simulate_timetable", "unfit"]
 
@@ -374,7 +370,7 @@ class SwitchedFactors:
             fixed[waiting] = others[waiting] + self._made[int(self._in_force(now))].numbers(waiting, now)
 
 
-def _learnt_scale(prepared: Prepared, policy: Policy) -> Scale:
+def _learnt_scale(prepared: Prepared, policy: Policy) -> PriorityScale:
     """Return the range of the scores that jobs may have by what they ask for."""
     n = len(prepared)
     if policy.needs_predictions:
@@ -390,4 +386,4 @@ def _learnt_scale(prepared: Prepared, policy: Policy) -> Scale:
     known = scores[np.isfinite(scores)]
     middle = float(known[0]) if len(known) else 0.0
     room = max(1.0, abs(middle) / 2)
-    return Scale(middle - room, middle + room)
+    return PriorityScale(middle - room, middle + room)

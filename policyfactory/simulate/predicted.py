@@ -13,20 +13,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
-from policyfactory.core.interruptible import interruptible
-from policyfactory.core.units import DAY
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import DAY
 from policyfactory.engine.conservative import new_profile
 from policyfactory.engine.easy import new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
 from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
-from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, Run, predicted_until
+from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, PredictedRun, predicted_until
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor, Training, train_forests
+from policyfactory.predict.training import Forests, Predictor, Training, train_forests
 from policyfactory.simulate.prepare import Prepared
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
@@ -240,7 +240,7 @@ class _ClosedLoop:
             backfill_key=backfill_keys,
             noted=True,
         )
-        self._run = Run(
+        self._run = PredictedRun(
             kind=kind,
             jobs=jobs,
             keys=keys,

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.text import counted
-from policyfactory.core.units import DAY
-from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs
-from policyfactory.engine.formula import ASKED, PREDICTIONS
-from policyfactory.engine.sliding import sort_keys
-from policyfactory.engine.waiting import Formula
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import DAY, counted
+from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs, sort_keys
+from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
 from policyfactory.policy.policy import predictions_needed
 from policyfactory.simulate.metrics import TAU
-from policyfactory.workload.assume import COLUMN_OF, how_to_assume
+from policyfactory.workload.machine import COLUMN_OF, how_to_assume
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy

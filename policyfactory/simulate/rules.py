@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import parse_duration
-from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.core.text import parse_duration
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.site.model import Site
 
 __all__ = ["Backfill", "Compatibility", "DecideBy", "Overrun", "RuleOptions", "Rules", "Ties", "rules_with"]
@@ -61,7 +61,7 @@ class Rules:
         RLScheduler (docs/simulator.md, docs/sc17.md, docs/rlscheduler.md).
     site : Site or None
         With backfill "slurm": the cluster and the scheduler's settings. None: what is assumed of the log
-        (`policyfactory.site.default.site_of`).
+        (`policyfactory.site.fits.site_of`).
 
     Raises
     ------

@@ -17,13 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
-from policyfactory.core.text import facts_html, facts_text, number_text
-from policyfactory.core.units import DAY, HOUR, MINUTE, format_duration, parse_duration
-from policyfactory.engine.allocation import allocate
+from policyfactory.core.text import (
+    DAY,
+    HOUR,
+    MINUTE,
+    facts_html,
+    facts_text,
+    format_duration,
+    number_text,
+    parse_duration,
+)
+from policyfactory.engine.metrics import allocate
 from policyfactory.simulate.metrics import METRICS, Ran, job_values, measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload

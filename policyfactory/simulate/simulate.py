@@ -16,13 +16,12 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
 from policyfactory.engine.conservative import conservative
-from policyfactory.engine.easy import easy
-from policyfactory.engine.timed import easy_timed
-from policyfactory.policy.catalogue import PolicyLike, resolve
+from policyfactory.engine.easy import easy, easy_timed
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.predictor import Predictor
+from policyfactory.policy.store import PolicyLike, resolve
+from policyfactory.predict.training import Predictor
 from policyfactory.simulate.predicted import reads_predictions, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare, unscored
 from policyfactory.simulate.rules import RuleOptions, Rules, rules_with

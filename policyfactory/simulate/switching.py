@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
 from policyfactory.policy.policy import Policy, asked_needed, predictions_needed

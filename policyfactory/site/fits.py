@@ -12,18 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.text import counted, enumerated
-from policyfactory.core.units import format_duration
-from policyfactory.site.layout import Layout, lay_out
-from policyfactory.site.model import Limits, Partition, Qos, Site
+from policyfactory.core.errors import SiteError
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import counted, enumerated, format_duration
+from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.site.users import with_alike_users
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.site.values import expand
+from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = [
-    "Fit", "PartitionFit", "fit_jobs", "in_own_partitions", "in_partitions", "mostly_of_others", "without_strangers",
-]  # fmt: skip
+    "Layout",
+    "PartitionFit",
+    "SiteFit",
+    "as_assumed",
+    "fit_jobs",
+    "in_own_partitions",
+    "in_partitions",
+    "lay_out",
+    "mostly_of_others",
+    "node_numbers",
+    "partition_nodes",
+    "site_of",
+    "without_strangers",
+]
 
 _MOST_NAMED = 5
 _NOWHERE = -1
@@ -49,7 +60,7 @@ class PartitionFit:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Fit:
+class SiteFit:
     """How well a log fits a site.
 
     Parameters
@@ -83,7 +94,7 @@ class Fit:
         return mostly_of_others(self.fitting, self.jobs)
 
 
-def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingProxyType({})) -> Fit:
+def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingProxyType({})) -> SiteFit:
     """Return which jobs of a workload could run on an empty site.
 
     Parameters
@@ -119,7 +130,7 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
             rows.append(PartitionFit(name, int(there.sum()), int((there & ~stopped).sum())))
     kinds = Counter(judged.kind[stopped].tolist())
     first = [(int(workload.job_id[row]), str(judged.reason[row])) for row in np.flatnonzero(stopped)[:_MOST_NAMED]]
-    return Fit(
+    return SiteFit(
         jobs,
         int(jobs - stopped.sum()),
         tuple(rows),
@@ -367,3 +378,192 @@ def _unknown_users(site: Site, requests: Requests, user: Int64Array) -> Iterator
             f"{unnamed:,} of {jobs:,} jobs do not name their user (sacct: User; workload import --user-names), and so "
             "not the shares and limits that the site gives users by name; limits of each user count by the log's number"
         )
+
+
+# A site in numbers: arrays of what each node has, and which nodes each partition has ----------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What each node has; node numbers are places in `Site.node_names`, partitions as in ``Site.partitions``.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the nodes.
+    cores, memory, gpus, weight : int64 array (nodes,)
+        Processors, MB (0: not counted), GPUs, weight of each node.
+    members : bool array (partitions, nodes)
+        Which nodes each partition has.
+    """
+
+    names: tuple[str, ...]
+    cores: Int64Array
+    memory: Int64Array
+    gpus: Int64Array
+    weight: Int64Array
+    members: NDArray[np.bool_]
+
+
+def lay_out(site: Site) -> Layout:
+    """Return the nodes of a site and of its partitions as arrays.
+
+    Parameters
+    ----------
+    site : Site
+        Whose host lists name nodes that it has.
+
+    Raises
+    ------
+    SiteError
+        If a partition names a node that the site does not have.
+    """
+    counts = [len(expand(group.names)) for group in site.nodes]
+
+    def column(name: str) -> Int64Array:
+        return np.repeat(np.array([getattr(group, name) for group in site.nodes], dtype=np.int64), counts)
+
+    members = np.zeros((len(site.partitions), len(site.node_names)), dtype=np.bool_)
+    first: dict[str, int] = {}  # of the partitions of each host list
+    for row, partition in enumerate(site.partitions):
+        if first.setdefault(partition.nodes, row) < row:
+            members[row] = members[first[partition.nodes]]
+        else:
+            members[row, partition_nodes(site, partition)] = True
+    return Layout(site.node_names, column("cores"), column("memory"), column("gpus"), column("weight"), members)
+
+
+def partition_nodes(site: Site, partition: Partition) -> Int64Array:
+    """Return the node numbers of a partition, in the order of the site's nodes.
+
+    Raises
+    ------
+    SiteError
+        If it names a node that the site does not have.
+    """
+    return node_numbers(site, partition.nodes, f"partition {partition.name!r}")
+
+
+def node_numbers(site: Site, hosts: str, what: str = "the host list") -> Int64Array:
+    """Return the node numbers of a host list, ascending; ``ALL`` stands for all nodes.
+
+    Parameters
+    ----------
+    site : Site
+        Whose nodes they are.
+    hosts : str
+        A host list.
+    what : str
+        Whose list it is, for messages.
+
+    Raises
+    ------
+    SiteError
+        If the site does not have a node of it.
+    """
+    names = site.node_names
+    if hosts.upper() == "ALL":
+        return np.arange(len(names), dtype=np.int64)
+    wanted = expand(hosts)
+    place = {name: number for number, name in enumerate(names)}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise SiteError(f"{what} names node {missing[0]}{more}, which the site does not have; add it to the nodes")
+    return np.sort(np.array([place[name] for name in wanted], dtype=np.int64))
+
+
+# The site that is assumed of a log where nobody has described one -----------------------------------------------------
+
+# The site that is assumed of a log where nobody has described one: its nodes are guessed from its jobs.
+
+
+# Part of what is asked for that comes in whole nodes: KTH, HPC2N, SDSC-BLUE and Curie get the nodes that they had.
+_NEARLY_ALL = 0.92
+_LARGEST_NODE = 256
+# Slurm's plans go node by node.
+_MOST_NODES = 8192
+_NAME = "assumed"
+
+
+def site_of(workload: Workload) -> Site:
+    """Return the site that is assumed of a log: one partition with the log's processors, and Slurm's defaults.
+
+    Where of at least half of the jobs it is known how many nodes they ask for or had, nodes are as large as that needs
+    them. Else a
+    node has the largest number of processors, up to 256, that divides the machine and in whose multiples at least 92 %
+    of all processors are asked for. Jobs get whole nodes where at least 92 % of them ask for such multiples. There are
+    no more than 8,192 nodes, unless a job asks for more.
+
+    Parameters
+    ----------
+    workload : Workload
+        The whole log: its windows are assumed to be of one site.
+
+    Returns
+    -------
+    Site
+        ``assumed`` says in a sentence what it has.
+    """
+    requests = workload.requests or Requests.unknown(len(workload))
+    said = np.where(requests.nodes > 0, requests.nodes, requests.allocated_nodes)
+    named, least = said > 0, 1
+    if 2 * int(named.sum()) >= max(len(workload), 1):
+        cores = int((-(-workload.processors[named] // said[named])).max())
+        least = max(int(requests.nodes.max()), 1)
+        why = "as large as the nodes that jobs ask for or had must be"
+    else:
+        cores = _cores_of_a_node(workload)
+        why = "nearly all processors are asked for in multiples of it" if cores > 1 else "jobs have no common size"
+    if -(-workload.machine // cores) > _MOST_NODES:
+        cores = -(-workload.machine // _MOST_NODES)
+        why = f"so that there are at most {_MOST_NODES:,}"
+    full, rest = divmod(workload.machine, cores)
+    if least > 1 and (rest or full < least):
+        # Jobs that ask for more nodes than the processors make get them.
+        full, rest = max(full + (rest > 0), least), 0
+    groups = [NodeGroup(f"n[1-{full}]" if full > 1 else "n1", cores)] if full else []
+    groups += [NodeGroup(f"n{full + 1}", rest)] if rest else []
+    whole = bool(cores > 1 and len(workload) and (workload.processors % cores == 0).mean() >= _NEARLY_ALL)
+    last = f", and one of {rest}" if rest and full else ""
+    size = counted(cores, "processor")
+    nodes = f"{counted(full, 'node')} of {size}{last} ({why})" if full else f"one node of {counted(rest, 'processor')}"
+    return Site(
+        _NAME,
+        tuple(groups),
+        (Partition("all", default=True, exclusive=whole),),
+        assumed=f"Nobody described the site: one partition of {nodes}, "
+        f"{'given to jobs as a whole' if whole else 'shared by jobs'}, and Slurm's default settings are assumed.",
+    )
+
+
+def _cores_of_a_node(workload: Workload) -> int:
+    asked: Int64Array = workload.processors
+    total = int(asked.sum())
+    for cores in range(min(_LARGEST_NODE, workload.machine), 1, -1):
+        if workload.machine % cores == 0 and int(asked[asked % cores == 0].sum()) >= _NEARLY_ALL * max(total, 1):
+            return cores
+    return 1
+
+
+def as_assumed(workload: Workload, site: Site) -> Workload:
+    """Return a workload as its assumed site takes it: without what only a described one could have.
+
+    Partition, QOS, account, memory and GPUs are left out, and nodes that are too many or too small for their job. What
+    else is known stays: other nodes, whether they are shared, when a job may start.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log, or jobs of it.
+    site : Site
+        Of `site_of`.
+    """
+    if workload.requests is None:
+        return workload
+    none, nodes = np.full(len(workload), -1, dtype=np.int64), workload.requests.nodes
+    cores = site.nodes[0].cores
+    many = sum(len(expand(group.names)) for group in site.nodes if group.cores == cores)
+    left_out: dict[str, Any] = dict.fromkeys(("partition", "qos", "account", "memory", "gpus"), none)
+    left_out["nodes"] = np.where((nodes <= many) & (nodes * cores >= workload.processors), nodes, -1)
+    return dataclasses.replace(workload, requests=dataclasses.replace(workload.requests, **left_out))

@@ -5,24 +5,121 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Literal
 
 from policyfactory.core.text import shortened
-from policyfactory.site.hostlist import expand
-from policyfactory.site.settings import Priority, Scheduling
+from policyfactory.site.values import expand
 
 __all__ = [
     "Association",
+    "Contradiction",
     "Limits",
     "NodeGroup",
     "NotModelled",
+    "Origin",
     "Outage",
     "Partition",
     "Priority",
     "Qos",
     "Reservation",
     "Scheduling",
+    "Setting",
     "Site",
 ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Priority:
+    """PriorityType and its weights.
+
+    Parameters
+    ----------
+    kind : {"multifactor", "basic"}
+        ``basic`` is first come, first served.
+    age, fair_share, job_size, partition, qos, association : int
+        PriorityWeightAge and so on.
+    tres : mapping of str to float
+        PriorityWeightTRES by ``cpu``, ``mem``, ``node``, ``gres/gpu``.
+    max_age : float
+        Seconds after which age counts no more (PriorityMaxAge).
+    favor_small : bool
+        PriorityFavorSmall.
+    calculation_period : float
+        Seconds (PriorityCalcPeriod).
+    half_life : float
+        Seconds of the decay of usage (PriorityDecayHalfLife); 0: usage does not decay.
+    flags : tuple of str
+        PriorityFlags in Slurm's words. Fair Tree is the default since Slurm 19.05; ``NO_FAIR_TREE`` turns it off.
+    """
+
+    kind: Literal["multifactor", "basic"] = "multifactor"
+    age: int = 0
+    fair_share: int = 0
+    job_size: int = 0
+    partition: int = 0
+    qos: int = 0
+    association: int = 0
+    tres: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    max_age: float = 7 * 86400.0
+    favor_small: bool = False
+    calculation_period: float = 300.0
+    half_life: float = 7 * 86400.0
+    flags: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheduling:
+    """SchedulerType, SelectType and SchedulerParameters; times in seconds.
+
+    Parameters
+    ----------
+    backfill : bool
+        sched/backfill, not sched/builtin.
+    select : {"cores", "cores+memory", "nodes"}
+        What is consumed: CR_CPU or CR_Core; CR_CPU_Memory or CR_Core_Memory; select/linear.
+    default_queue_depth, bf_max_job_test : int
+        Jobs that a main and a backfilling pass look at, at least 1; of the other counts 0 is no limit.
+    partition_job_depth, sched_interval, batch_sched_delay, sched_max_job_start
+        Of the main pass.
+    bf_interval, bf_window, bf_resolution, bf_max_job_part, bf_max_job_user, bf_max_job_user_part, \
+bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_part_count_reserve, bf_min_age_reserve
+        Of the backfilling pass. ``bf_continue`` is kept and has no effect: passes take no time in the simulation, so
+        none is ever interrupted.
+    default_memory_per_core, default_memory_per_node : int
+        MB of a job that asks for none (DefMemPerCPU, DefMemPerNode); 0: all of the node where memory is consumed.
+    kill_overrun : float
+        Seconds that a job may run over its limit (OverTimeLimit); infinite: jobs are not killed.
+    """
+
+    backfill: bool = True
+    select: Literal["cores", "cores+memory", "nodes"] = "cores"
+    default_queue_depth: int = 100
+    partition_job_depth: int = 0
+    sched_interval: float = 60.0
+    batch_sched_delay: float = 3.0
+    sched_max_job_start: int = 0
+    bf_interval: float = 30.0
+    bf_window: float = 86400.0
+    bf_resolution: float = 60.0
+    bf_max_job_test: int = 500
+    bf_max_job_part: int = 0
+    bf_max_job_user: int = 0
+    bf_max_job_user_part: int = 0
+    bf_max_job_assoc: int = 0
+    bf_max_job_start: int = 0
+    bf_continue: bool = False
+    bf_min_prio_reserve: float = 0.0
+    bf_job_part_count_reserve: int = 0
+    bf_min_age_reserve: float = 0.0
+    default_memory_per_core: int = 0
+    default_memory_per_node: int = 0
+    kill_overrun: float = 0.0
+
+
+# A site: what a cluster has and what its scheduler is told, in Slurm's words ------------------------------------------
+
 
 NEVER = math.inf
 _LONGEST_SETTING = 2_000  # characters that are kept of one that is not modelled
@@ -322,3 +419,111 @@ class Site:
 @functools.lru_cache(maxsize=16)
 def _names_of(groups: tuple[NodeGroup, ...]) -> tuple[str, ...]:
     return tuple(name for group in groups for name in expand(group.names))
+
+
+# Where the entries of an imported site stand in the scheduler's own files ---------------------------------------------
+
+# Where the entries of an imported site stand in the scheduler's own files, and what was corrected there.
+#
+# A contradiction in an import is told with its line in the file that has to be changed, and a cure for that file.
+
+
+_LONGEST_LINE = 400
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """A key as it is written, its value, and the file and line where it stands."""
+
+    key: str
+    value: str
+    place: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What cannot be true of a site.
+
+    Parameters
+    ----------
+    kind : str
+        By which a scheduler's file has its own cure.
+    entry : str
+        What of the site, ``partition batch``; empty: the site itself.
+    text : str
+        What is wrong, with ``{entry}`` and the names of ``values`` in braces.
+    cure : str
+        What to do in a site file.
+    values : mapping of str to str
+        What stands for the names: of fields as a site file writes them, and other words.
+    """
+
+    kind: str
+    entry: str
+    text: str
+    cure: str
+    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def said(self) -> str:
+        """Return it in the words of a site file."""
+        return _joined(self, self.cure)
+
+
+@dataclasses.dataclass(slots=True)
+class Origin:
+    """Places and settings of the entries of a site.
+
+    Parameters
+    ----------
+    cures : mapping of str to str
+        By kind of contradiction.
+    entries : dict of str to tuple of str and mapping of str to Setting
+        By entry, as a `Contradiction` has it, the line where it begins and its settings; of two of a name the last.
+    """
+
+    cures: Mapping[str, str]
+    entries: dict[str, tuple[str, Mapping[str, Setting]]] = dataclasses.field(default_factory=dict)
+    _first: dict[str, str] = dataclasses.field(default_factory=dict, init=False)
+    _times: Counter[str] = dataclasses.field(default_factory=Counter, init=False)
+
+    def note(self, entry: str, place: str, settings: Mapping[str, Setting]) -> None:
+        """Keep where an entry stands."""
+        self.entries[entry] = (place, settings)
+
+    def remark(self, kind: Literal["assumed", "corrected"], what: str, how: str) -> None:
+        """Keep what was assumed, or what the scheduler corrects and goes on; so do we.
+
+        Parameters
+        ----------
+        kind : {"assumed", "corrected"}
+            Which of the two.
+        what : str
+            The setting or entry as it stands there, with its place.
+        how : str
+            What is taken in its place, in a sentence; of those with the same one the first is told, and the number.
+        """
+        self._first.setdefault(how, f"{kind}: {what}")
+        self._times[how] += 1
+
+    def correct(self, setting: Setting, of: str, how: str) -> None:
+        """Keep that the scheduler corrects a setting of an entry: `remark` with its value and place."""
+        what = f"{of} {setting.key}={shortened(setting.value, 60)}".strip()
+        self.remark("corrected", f"{shortened(what, 160)} ({setting.place})", how)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was assumed and corrected, each kind in a sentence."""
+        return tuple(
+            f"{first}: {how}" + (f"; so too {self._times[how] - 1:,} more" if self._times[how] > 1 else "")
+            for how, first in self._first.items()
+        )
+
+    def said(self, one: Contradiction, where: str) -> str:
+        """Return a contradiction with its line and the cure of the file; ``where`` stands for an unknown line."""
+        place, _ = self.entries.get(one.entry, ("", {}))
+        return f"{place or where}: {_joined(one, self.cures.get(one.kind, one.cure))}"
+
+
+def _joined(one: Contradiction, cure: str) -> str:
+    words = {"entry": one.entry, **one.values}
+    return shortened(f"{one.text.format(**words)}; {cure.format(**words)}", _LONGEST_LINE)

@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
+from policyfactory.core.options import Int64Array
 from policyfactory.site.model import Site
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests
 
 __all__ = ["with_alike_users"]
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.core.text import shortened
-from policyfactory.core.units import parse_duration
-from policyfactory.site.hostlist import count_hosts
+from policyfactory.core.text import parse_duration, shortened
 from policyfactory.workload.accounting.times import duration
 
 __all__ = [
@@ -25,7 +24,10 @@ __all__ = [
     "MOMENT",
     "MOST_CORES",
     "MOST_GPUS",
+    "MOST_HOSTS",
+    "MOST_NAMED",
     "MOST_NAMES",
+    "MOST_WRITTEN",
     "NAMES",
     "NUMBER",
     "NUMBERS",
@@ -33,8 +35,12 @@ __all__ = [
     "SHARES",
     "TEXT",
     "Kind",
+    "Named",
     "choice",
+    "compress",
     "count",
+    "count_hosts",
+    "expand",
     "parse_memory",
     "read_value",
 ]
@@ -262,3 +268,210 @@ def read_value(kind: Kind, value: Any, where: str) -> Any:
     except ValueError as error:
         given = shortened(repr(value), 60)
         raise SiteError(f"{where} is {given}; expected {error}") from None
+
+
+# Host lists -----------------------------------------------------------------------------------------------------------
+
+# Host lists, as Slurm writes them: ``cn[001-100,200]``, ``r[1-2]n[1-4],login``; expanded and compressed.
+#
+# The grammar (man page of slurm.conf): names separated by commas; in brackets numbers and ranges of numbers, each of
+# which gives a name; its numbers have at least as many digits as the first of their range, zeros included. Several
+# brackets give every combination, the last one changing fastest. Beyond Slurm's, a name may go on behind its brackets.
+
+
+MOST_HOSTS = 200_000
+MOST_WRITTEN = 16_000_000  # characters of all names of a list, or of all nodes
+MOST_NAMED = 2_000_000  # names in all host lists of a site together, but for those that are written alike
+
+_LONGEST = 4_000_000  # characters: every host of the most written out
+_LONGEST_NAME = 1024  # of a host; a name of DNS has at most 253 characters
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+_LITERAL = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)", re.ASCII | re.DOTALL)
+
+
+def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tuple[str, ...]:
+    """Return the names of a host list, in its order; none for an empty text.
+
+    Parameters
+    ----------
+    text : str
+        A host list.
+    most : int
+        The most names that it may have; they are counted before any is made.
+    repeated : bool
+        Take a name that comes again once, as Slurm does in a partition; without it such a list is refused.
+
+    Raises
+    ------
+    UsageError
+        If it is no host list, names more hosts, or names one twice.
+    """
+    items, _ = _counted(text, most)
+    names = tuple(name for parts in items for name in _host_names(parts))
+    if repeated:
+        return tuple(dict.fromkeys(names))
+    if len(set(names)) < len(names):
+        twice = next(name for name, group in itertools.groupby(sorted(names)) if len(list(group)) > 1)
+        raise UsageError(f"host list {_shown(text)} names {twice} twice; name each host once")
+    return names
+
+
+def count_hosts(text: str, *, most: int = MOST_HOSTS) -> int:
+    """Return how many names a host list has, without making them; one that comes again counts again.
+
+    Raises
+    ------
+    UsageError
+        As `expand`, but for names that come twice.
+    """
+    return _counted(text, most)[1]
+
+
+class Named:
+    """Counts the names in many host lists together: a short file can name the same nodes again and again."""
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def add(self, names: int) -> None:
+        """Count names.
+
+        Raises
+        ------
+        UsageError
+            If there are too many now.
+        """
+        self._total += names
+        if self._total > MOST_NAMED:
+            raise UsageError(f"all host lists up to here name more than {MOST_NAMED:,} nodes together; leave some out")
+
+    def expand(self, text: str, *, repeated: bool = False) -> tuple[str, ...]:
+        """Return the names of a host list; parameters and errors are those of `expand`."""
+        names = expand(text, repeated=repeated)
+        self.add(len(names))
+        return names
+
+
+def compress(names: Iterable[str]) -> str:
+    """Return a host list of the names, in their order.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Of hosts, without brackets and commas.
+    """
+    runs: list[tuple[str, str, list[tuple[str, str]]]] = []
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            runs.append((name, "", []))
+            continue
+        before, digits, after = match.groups()
+        if not runs or not runs[-1][2] or runs[-1][:2] != (before, after):
+            runs.append((before, after, [(digits, digits)]))
+            continue
+        ranges = runs[-1][2]
+        first, last = ranges[-1]
+        if digits == f"{int(last) + 1:0{len(first)}}":
+            ranges[-1] = (first, digits)
+        else:
+            ranges.append((digits, digits))
+    return ",".join(_written(*run) for run in runs)
+
+
+def _written(before: str, after: str, ranges: list[tuple[str, str]]) -> str:
+    if not ranges:
+        return before
+    texts = [first if first == last else f"{first}-{last}" for first, last in ranges]
+    numbers = texts[0] if len(texts) == 1 and "-" not in texts[0] else f"[{','.join(texts)}]"
+    return f"{before}{numbers}{after}"
+
+
+def _items(text: str) -> Iterator[str]:
+    """Give the parts between commas that are in no bracket."""
+    depth = begin = 0
+    for at, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if depth not in {0, 1}:
+            raise UsageError(f"host list {_shown(text)}: a bracket inside another, or one that was not opened")
+        if character == "," and not depth:
+            yield text[begin:at]
+            begin = at + 1
+    if depth:
+        raise UsageError(f"host list {_shown(text)}: a bracket is not closed; write for example cn[001-100]")
+    if text.strip():
+        yield text[begin:]
+
+
+_Part = str | list[tuple[int, int, int]]
+
+
+def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
+    """Return the parts of each item of a host list, and how many names there are."""
+    if len(text) > _LONGEST:
+        raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
+    items = [_parts(item, text) for item in _items(text)]
+    count = written = 0
+    for parts in items:
+        product = 1
+        for part in parts:
+            product *= sum(last - first + 1 for first, last, _ in part) if isinstance(part, list) else 1
+        count += product
+        if count > most:
+            raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+        length = _length(parts)
+        written += product * length
+        if length > _LONGEST_NAME:
+            raise UsageError(
+                f"host list {_shown(text)} has a name of {length:,} characters; a host's has at most {_LONGEST_NAME:,}"
+            )
+        if written > MOST_WRITTEN:
+            raise UsageError(
+                f"host list {_shown(text)}: its names have more than {MOST_WRITTEN:,} characters together; shorten them"
+            )
+    return items, count
+
+
+def _length(parts: list[_Part]) -> int:
+    """Return the most characters that a name of these parts can have."""
+    return sum(
+        len(part) if isinstance(part, str) else max(max(width, len(str(last))) for _, last, width in part)
+        for part in parts
+    )
+
+
+def _parts(item: str, text: str) -> list[_Part]:
+    """Return literals, and of each bracket first and last number and the digits of each range."""
+    item = item.strip()
+    parts: list[_Part] = []
+    for number, piece in enumerate(re.split(r"[\[\]]", item)):
+        if number % 2 == 0:
+            if not _LITERAL.fullmatch(piece):
+                raise UsageError(f"host list {_shown(text)}: {_shown(piece)} is no name; letters, digits, - _ . are")
+            parts.append(piece)
+            continue
+        ranges = []
+        for one in piece.split(","):
+            match = _RANGE.fullmatch(one.strip())
+            if match is None or int(match[2] or match[1]) < int(match[1]):
+                raise UsageError(f"host list {_shown(text)}: {_shown(one)} is no range; write for example 001-100")
+            ranges.append((int(match[1]), int(match[2] or match[1]), len(match[1])))
+        parts.append(ranges)
+    if parts == [""]:
+        raise UsageError(f"host list {_shown(text)}: a name is empty; is there a comma too many?")
+    return parts
+
+
+def _host_names(parts: list[_Part]) -> Iterator[str]:
+    choices = [
+        [part]
+        if isinstance(part, str)
+        else [f"{number:0{width}}" for first, last, width in part for number in range(first, last + 1)]
+        for part in parts
+    ]
+    return map("".join, itertools.product(*choices))
+
+
+def _shown(text: str) -> str:
+    return repr(shortened(text, 60))

@@ -19,29 +19,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import EvaluationError
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import RECORDED
-from policyfactory.statistics.drawn import estimate_drawn, estimate_halves, logarithms
-from policyfactory.statistics.intervals import Estimate, Interval, RowStatistic, Statistic
-from policyfactory.statistics.means import difference_unit, estimate_difference
-from policyfactory.statistics.together import Verdict, judged_together
-from policyfactory.statistics.weeks import estimate_weekly, estimate_weekly_ratio
+from policyfactory.statistics.evaluation import estimate_weekly, estimate_weekly_ratio
+from policyfactory.statistics.intervals import (
+    Estimate,
+    Interval,
+    RowStatistic,
+    Statistic,
+    Verdict,
+    difference_unit,
+    estimate_difference,
+    estimate_drawn,
+    estimate_halves,
+    estimate_mean,
+    estimate_value,
+    judged_together,
+    logarithms,
+)
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 __all__ = [
     "Comparison",
+    "HalfWidth",
     "Paired",
+    "Rank",
     "Verdict",
     "compare",
     "compare_policies",
     "compare_recorded",
     "compare_replicas",
     "compare_values",
+    "half_widths",
+    "mean_ranks",
+    "ranks",
     "verdict_of",
+    "wins",
 ]
 
 _HUGE = 700.0  # the exponential of more is no number
@@ -384,4 +401,176 @@ def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
         together = judged_together([rows[at].verdict for at in places], [rows[at].p for at in places])
         for at, (verdict, p) in zip(places, together, strict=True):
             results[at] = dataclasses.replace(rows[at], verdict=verdict, p_holm=p)
+    return results
+
+
+# Places of the policies in the cases, and in how many cases each is better than each other ----------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rank:
+    """A policy's mean place, 1 is the best.
+
+    Parameters
+    ----------
+    policy : str
+        The policy.
+    mean : Estimate
+        Its mean place, with interval.
+    """
+
+    policy: str
+    mean: Estimate
+
+
+def ranks(values: FloatArray, *, lower_is_better: bool = True) -> FloatArray:
+    """Return the place of each value in its row, from 1; equal values share the mean place.
+
+    Parameters
+    ----------
+    values : float64 array (n_cases, n_policies)
+        Values to be ranked along the second axis.
+    lower_is_better : bool
+        Whether the lowest value is first.
+
+    Returns
+    -------
+    float64 array (n_cases, n_policies)
+    """
+    # As `scipy.stats.rankdata` does it, whose import takes longer than a small evaluation.
+    placed = np.empty(values.shape)
+    for row, own in zip(placed, values if lower_is_better else -values, strict=True):
+        ordered = np.sort(own[~np.isnan(own)])
+        row[:] = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right") + 1) / 2
+        row[np.isnan(own)] = np.nan
+    return placed
+
+
+def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed: int = 0) -> list[Rank]:
+    """Return the mean place of each policy over the cases of one or several logs.
+
+    The policies are ranked in each case in which all have a value; equal values share the mean place. Over several logs
+    the result is the mean of the logs' mean places, every log counting alike, and the cases are drawn within their
+    log (stratified): the interval is about other cases of these logs, not about other logs.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    metric : str
+        One of its metrics.
+    logs : sequence of str
+        The strata; those without a complete case are left out.
+    seed : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    list of Rank
+        In the order of the policies; empty if the metric has no better direction or there is no complete case.
+    """
+    direction = METRICS[metric].lower_is_better
+    if direction is None:
+        return []
+    strata = []
+    for log in logs:
+        values = evaluation.matrix(log, metric)
+        complete = values[np.isfinite(values).all(axis=1)]
+        if len(complete):
+            strata.append(ranks(complete, lower_is_better=direction))
+    if not strata:
+        return []
+    last = float(len(evaluation.policies))
+    return [
+        Rank(policy, estimate_mean([places[:, at] for places in strata], seed=seed, places=True).within(1.0, last))
+        for at, policy in enumerate(evaluation.policies)
+    ]
+
+
+def wins(evaluation: Evaluation, log: str, metric: str) -> Int64Array:
+    """Return in how many cases of a log each policy is better than each other; equal values count for neither.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values.
+    log, metric : str
+        What to compare; of a metric without a better direction the lower value wins.
+
+    Returns
+    -------
+    int64 array (policies, policies)
+        Of the row's policy against the column's.
+    """
+    values = evaluation.matrix(log, metric)
+    if METRICS[metric].lower_is_better is False:
+        values = -values
+    finite = np.isfinite(values)
+    lower = (values[:, :, None] < values[:, None, :]) & finite[:, :, None] & finite[:, None, :]
+    counts: Int64Array = lower.sum(axis=0)
+    return counts
+
+
+# How wide the intervals of an evaluation are, relative to the baseline ------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HalfWidth:
+    """Half the length of the interval of one difference.
+
+    Parameters
+    ----------
+    log, metric, policy : str
+        The policy that is compared with the baseline, and where.
+    cases : int
+        Cases that the interval is made of.
+    half_width : float
+        In the unit of the difference; infinite without an interval (fewer than ``MIN_CASES`` cases). Of drawn logs that
+        of their mean, which more draws make smaller; the log's own variation, which the tables have, is not in it.
+    relative : float
+        Over the size of the baseline's value (its median or mean), 0.02 for 2 %; for a ratio, half the width itself as
+        a share. Infinite if the baseline is 0 and the width is not.
+    """
+
+    log: str
+    metric: str
+    policy: str
+    cases: int
+    half_width: float
+    relative: float
+
+
+def half_widths(
+    evaluation: Evaluation, *, metric: str | None = None, statistic: Statistic = "median", seed: int = 0
+) -> list[HalfWidth]:
+    """Return how wide the interval of each policy's difference from the baseline is, by log and policy.
+
+    To reach ``--precision 2%``: add cases to the logs in which some ``relative`` is above 0.02. Intervals shrink about
+    as 1 / sqrt(cases), so ``cases * (relative / 0.02)**2`` is about the number that it takes. Half-widths of different
+    calls vary by some percent, those of the median by more: they follow single cases.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The values; of a single policy nothing is compared, and the list is empty.
+    metric : str, optional
+        One of its metrics; the first, which decides, if not given.
+    statistic : {"median", "mean", "ratio"}
+        What is said over all cases.
+    seed : int
+        Seed of the bootstrap.
+    """
+    chosen = evaluation.metrics[0] if metric is None else metric
+    results = []
+    for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
+        interval, values = row.interval, evaluation.matrix(row.log, chosen)
+        base = values[:, 0]
+        if evaluation.drawn(row.log) is not None:
+            # More draws do not make the log longer; they make their own mean more exact, and that is asked for.
+            own = values[:, evaluation.policies.index(row.policy)]
+            interval = compare_values(own, base, statistic=statistic, seed=seed).estimate.interval
+        half = interval.half_width if interval else math.inf
+        level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
+        relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
+        results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
     return results

@@ -11,11 +11,9 @@ import numpy as np
 
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import RECORDED
-from policyfactory.statistics.drawn import estimate_level
-from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic
-from policyfactory.statistics.means import estimate_value
-from policyfactory.statistics.ranks import mean_ranks
-from policyfactory.statistics.weeks import estimate_weekly
+from policyfactory.statistics.compare import mean_ranks
+from policyfactory.statistics.evaluation import estimate_weekly
+from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic, estimate_level, estimate_value
 
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation

@@ -18,23 +18,23 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.artefact import Manifest, command_line
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
-from policyfactory.core.files import atomic_write, digest_of, together
+from policyfactory.core.files import Manifest, atomic_write, check_file, command_line, digest_of, exclusive, together
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
-from policyfactory.core.outputs import check_file, exclusive
+from policyfactory.core.options import changed
 from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.trials.run import GenerateOptions, Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER
+from policyfactory.trials.run import Estimator, GenerateOptions, Report, check_options, describe, finished_tuples
+from policyfactory.trials.table import HEADER, ScoreTable, parse_rows, read_score_table
+from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["KIND", "Written", "write_scores"]
+__all__ = ["KIND", "GenerateSettings", "Written", "generate", "write_scores"]
 
 KIND = "score-table"
 # A line break inside a record; the numbers of a table have none of it.
@@ -93,7 +93,7 @@ def write_scores(
     Parameters
     ----------
     workload, options, workers, report, notify
-        As in `policyfactory.trials.generate.generate`; ``report`` is first called with the tuples found on disk.
+        As in `policyfactory.trials.files.generate`; ``report`` is first called with the tuples found on disk.
     output : Path
         The table, ``NAME.csv``.
     overwrite : bool
@@ -266,3 +266,77 @@ def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
             values = "" if key in {"method", "workload_sha256"} else f" {there.get(key)} (now {here.get(key)})"
             differences.append(name + values)
     return ", ".join(differences) or "other options"
+
+
+# The way in from Python: a score table of a workload, in memory or on disk --------------------------------------------
+
+
+class GenerateSettings(TypedDict, total=False):
+    """The fields of `GenerateOptions` as keywords."""
+
+    tuples: int
+    trials: int
+    state_size: int
+    queue_size: int
+    estimator: Estimator
+    seed: int
+
+
+def generate(
+    workload: Workload | Path | str,
+    options: GenerateOptions | None = None,
+    *,
+    output: Path | str | None = None,
+    workers: Workers | int = 1,
+    report: Report = lambda _: None,
+    notify: Notify = lambda _: None,
+    **settings: Unpack[GenerateSettings],
+) -> ScoreTable:
+    """Return the scores of random tuples of ``workload``.
+
+    Parameters
+    ----------
+    workload : Workload, or path of a log
+        Where the tuples are cut from; run times, processors and submit times are used, requests are not.
+    options : GenerateOptions, optional
+        What determines the scores; default: 441 tuples of 256,000 trials.
+    output : Path or str, optional
+        Write the table there, with its manifest. What an interrupted run left there is continued, and a finished
+        table of the same run is read. Else the table is in memory only.
+    workers : Workers or int
+        Who does the work; a number means so many threads. The table does not depend on it.
+    report : callable
+        Called with the number of finished tuples after each.
+    notify : callable
+        Called with a sentence when a worker was lost, or workers are waited for; from any thread.
+    **settings
+        The fields of `GenerateOptions`, in place of those of ``options``: ``tuples=200, trials=16_000``.
+
+    Raises
+    ------
+    UsageError
+        If an option is out of range, or ``workload`` is neither jobs nor a path.
+    WorkloadError
+        If the workload is shorter than a tuple.
+    WorkersError
+        If the workers cannot be reached, or are lost.
+    """
+    options = changed(options or GenerateOptions(), settings)
+    inputs: dict[str, str] = {}
+    if not isinstance(workload, Workload):
+        # Trials know the run times: requests are not read, and may be missing.
+        path, workload = workload, read(workload, estimate_missing="runtime")
+        inputs = {Path(path).name: workload.cleaning.sha256}
+    if output is not None:
+        output = Path(output)
+        write_scores(workload, options, output, workers=workers, report=report, notify=notify, inputs=inputs)
+        return read_score_table(output)
+    check_options(workload, options)
+    lines: dict[int, str] = {}
+    numbers = list(range(options.tuples))
+    with contextlib.closing(finished_tuples(workload, options, numbers, workers=workers, notify=notify)) as finished:
+        for number, rows in finished:
+            lines[number] = rows
+            report(len(lines))
+    text = "".join(lines[number] for number in range(options.tuples))
+    return parse_rows(text, name=workload.name, origin=workload.origin)

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import InputError, ScoreTableError
-from policyfactory.core.files import atomic_write
+from policyfactory.core.files import Manifest, atomic_write
 from policyfactory.core.inputs import read_bytes
+from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.text import facts_html
 from policyfactory.workload.header import printable

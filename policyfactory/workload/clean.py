@@ -11,22 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import format_duration
-from policyfactory.workload.assume import assumed
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
-from policyfactory.workload.cutting import derive, whole
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import format_duration
 from policyfactory.workload.header import assumed_request, printable
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.machine import machine_of
-from policyfactory.workload.parts import join_parts
+from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Requests, Workload
+from policyfactory.workload.machine import assumed, join_parts, machine_of
 from policyfactory.workload.presets import ESTIMATE_MISSING, FEW_MISSING, Preset, find_preset
-from policyfactory.workload.requests import Requests
-from policyfactory.workload.swf.extra import requests_of
 from policyfactory.workload.swf.files import read_swf
-from policyfactory.workload.swf.log import SwfLog
+from policyfactory.workload.swf.log import SwfLog, requests_of
+from policyfactory.workload.windows import derive, whole
 
 __all__ = ["clean", "clean_log", "read"]
 

@@ -3,27 +3,448 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import hashlib
 import math
+import re
+import warnings
+import zoneinfo
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.errors import WorkloadError
+from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.options import Int64Array
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
-from policyfactory.core.text import facts_html
-from policyfactory.core.units import DAY, format_duration
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.cleaning_report import NOT_CLEANED, CleaningReport
-from policyfactory.workload.moments import second_of, zone
-from policyfactory.workload.requests import Requests
+from policyfactory.core.text import DAY, facts_html, format_duration, parse_duration
+from policyfactory.workload.header import Header, printable
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LARGEST_MACHINE", "Workload", "load_in_words", "offered_load", "work"]
+__all__ = [
+    "COLUMNS",
+    "LARGEST_MACHINE",
+    "NAMED",
+    "NOT_CLEANED",
+    "Attributes",
+    "CleaningReport",
+    "CleaningStep",
+    "Requests",
+    "Workload",
+    "load_in_words",
+    "offered_load",
+    "second_of",
+    "site_clock",
+    "work",
+    "zone",
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Attributes:
+    """Columns of the Standard Workload Format that predictions look at; int64 arrays (n,), -1 where unknown.
+
+    All but the status are known when a job is submitted.
+
+    Parameters
+    ----------
+    requested_memory : array
+        Field 10, KB per processor.
+    group, executable, queue, partition : array
+        Fields 13 to 16, numbers that stand for names.
+    status : array
+        Field 11: 0 failed, 1 completed, 5 cancelled. An outcome: nothing may look at it before the job has ended.
+
+    Raises
+    ------
+    WorkloadError
+        If the arrays have different shapes.
+    """
+
+    requested_memory: Int64Array
+    group: Int64Array
+    executable: Int64Array
+    queue: Int64Array
+    partition: Int64Array
+    status: Int64Array
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            column = np.ascontiguousarray(getattr(self, field.name), dtype=np.int64).view()
+            column.flags.writeable = False
+            object.__setattr__(self, field.name, column)
+        shapes = {getattr(self, field.name).shape for field in dataclasses.fields(self)}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise WorkloadError(f"attributes of shapes {', '.join(map(str, sorted(shapes)))}; each job has one of each")
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def select(self, rows: Any) -> Attributes:
+        """Return those of some jobs: a slice, a mask or indices."""
+        return Attributes(**{field.name: getattr(self, field.name)[rows] for field in dataclasses.fields(self)})
+
+    def without(self, names: Iterable[str]) -> Attributes:
+        """Return these attributes with some of them unknown.
+
+        Raises
+        ------
+        UsageError
+            If there is no such attribute, or it is the status.
+        """
+        known = [field.name for field in dataclasses.fields(self) if field.name != "status"]
+        none = np.broadcast_to(np.int64(-1), len(self))
+        for name in names:
+            if name not in known:
+                raise UsageError(f"there is no attribute {name!r} to leave out; choose of {', '.join(known)}")
+        return dataclasses.replace(self, **dict.fromkeys(names, none))
+
+    @classmethod
+    def unknown(cls, jobs: int) -> Attributes:
+        """Return those of ``jobs`` jobs of which nothing is known."""
+        none = np.broadcast_to(np.int64(-1), jobs)
+        return cls(**{field.name: none for field in dataclasses.fields(cls)})
+
+
+# What jobs ask for besides processors and time ------------------------------------------------------------------------
+
+# What jobs ask for besides processors and time: nodes, memory, GPUs, and the queue, QOS and account they name.
+
+
+# Columns whose numbers are places in a tuple of names, and the key of that tuple.
+NAMED = {"partition": "partition", "qos": "qos", "account": "account", "user_name": "user"}
+# What the 18 fields of a plain log say, which its digest has never had.
+_PLAIN = ("partition", "memory")
+_LATER = ("array", "array_limit", "allocated_nodes")
+_NONE = np.empty(0, dtype=np.int64)  # stands for a column that was not given
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """What each job asks for; read-only int64 arrays (n,), -1 where the log does not say.
+
+    Parameters
+    ----------
+    nodes : array
+        Nodes, at least 1.
+    memory : array
+        Memory in MB, over the whole job.
+    gpus : array
+        GPUs, over the whole job.
+    exclusive : array
+        1 if it takes whole nodes, 0 if it shares them.
+    eligible : array
+        Time on the workload's clock from which it may start (a begin time, a dependency that was met).
+    after : array
+        Number of the job that must have ended first; one that the workload does not have has ended already.
+    partition, qos, account, user_name : array
+        Places in ``names["partition"]``, ``names["qos"]``, ``names["account"]`` and ``names["user"]``.
+    array, array_limit : array
+        A number that the tasks of one job array share, and how many of them may run at once, at least 1; both -1 where
+        no limit is known.
+    allocated_nodes : array
+        Nodes that it had, at least 1, where ``nodes`` is not known: they show how large nodes are.
+    names : mapping of str to tuple of str
+        The names; a key may be absent where nothing is named.
+    assumed : tuple of str
+        What was filled in without the log's saying so, in words.
+
+    Raises
+    ------
+    WorkloadError
+        If the arrays have different shapes, or a number is no such request.
+    """
+
+    nodes: Int64Array
+    memory: Int64Array
+    gpus: Int64Array
+    exclusive: Int64Array
+    eligible: Int64Array
+    after: Int64Array
+    partition: Int64Array
+    qos: Int64Array
+    account: Int64Array
+    user_name: Int64Array
+    array: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    array_limit: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    allocated_nodes: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in _LATER:
+            if getattr(self, name) is _NONE:
+                object.__setattr__(self, name, np.full(np.shape(self.nodes), -1, dtype=np.int64))
+        for name in COLUMNS:
+            column = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
+            column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        shapes = {getattr(self, name).shape for name in COLUMNS}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise WorkloadError(f"requests of shapes {', '.join(map(str, sorted(shapes)))}; each job has one of each")
+        if unknown := set(self.names) - set(NAMED.values()):
+            raise WorkloadError(f"names of {min(unknown)!a}; requests have names of {', '.join(NAMED.values())}")
+        names = {key: tuple(names) for key, names in self.names.items()}
+        for key, known in names.items():
+            if not all(isinstance(name, str) for name in known):
+                raise WorkloadError(f"the requests' names of {key} are not all texts")
+        object.__setattr__(self, "names", MappingProxyType(names))
+        for name in COLUMNS:
+            self._check(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only also where another process is given it.
+        columns = (getattr(self, name) for name in COLUMNS)
+        return Requests, (*columns, dict(self.names), self.assumed)
+
+    def _check(self, name: str) -> None:
+        column = getattr(self, name)
+        # Most logs say nothing of most columns: two passes tell that nothing is wrong.
+        least, greatest = int(column.min(initial=-1)), int(column.max(initial=-1))
+        if least >= -1 and greatest < 0:
+            return
+        most = 1 if name == "exclusive" else None
+        expected = "0, 1 or -1 (not known)" if name == "exclusive" else "at least 0, or -1 (not known)"
+        if name in NAMED:
+            most = len(self.names.get(NAMED[name], ())) - 1
+            expected = f"the place of one of {most + 1} names, or -1 (not known)"
+        wrong = column < -1
+        if name in {"nodes", "array_limit", "allocated_nodes"}:
+            wrong |= column == 0
+            expected = "at least 1, or -1 (not known)"
+        if most is not None and greatest > most:
+            wrong |= column > most
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise WorkloadError(
+                f"the requests' {name} of the job at place {at} is {column[at]}, expected {expected} "
+                f"({int(wrong.sum()):,} such jobs)"
+            )
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @classmethod
+    def unknown(cls, jobs: int) -> Requests:
+        """Return those of ``jobs`` jobs of which nothing is known."""
+        none = np.broadcast_to(np.int64(-1), jobs)
+        columns: dict[str, Any] = dict.fromkeys(COLUMNS, none)
+        return cls(**columns)
+
+    def select(self, rows: Any) -> Requests:
+        """Return those of some jobs: a slice, a mask or indices."""
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def shifted(self, by: Int64Array | int) -> Requests:
+        """Return the same requests on a clock that began earlier: times are ``by`` ticks larger, at least 0.
+
+        Parameters
+        ----------
+        by : int64 array (n,) or int
+            How much later each job is submitted, or all are; may be negative.
+        """
+        moved = np.where(self.eligible >= 0, np.maximum(self.eligible + by, 0), -1)
+        return dataclasses.replace(self, eligible=moved)
+
+    def in_ticks(self, factor: int) -> Requests:
+        """Return the same requests on a clock with ``factor`` times as many ticks."""
+        return dataclasses.replace(self, eligible=np.where(self.eligible >= 0, self.eligible * factor, -1))
+
+    def repeated(self, rows: Any, by: Int64Array) -> Requests:
+        """Return the requests of jobs that are submitted again at other times, in another order.
+
+        Each job keeps its delay from its submission to its eligible time. No job waits for another one, and none is a
+        task of an array: the numbers are new, and a job can be there more than once, or without the others.
+
+        Parameters
+        ----------
+        rows : indices
+            Which jobs.
+        by : int64 array (m,)
+            How much later each of them is submitted; may be negative.
+        """
+        chosen = self.select(rows)
+        none = np.full(len(chosen), -1)
+        return dataclasses.replace(chosen.shifted(by), after=none, array=none, array_limit=none)
+
+    def known(self, name: str) -> int:
+        """Return for how many jobs the column ``name`` has a value."""
+        return int(np.count_nonzero(getattr(self, name) >= 0))
+
+    def name_of(self, column: str, row: int) -> str | None:
+        """Return the name that the job ``row`` has in ``column`` (one of `NAMED`), None if the log does not say."""
+        place = int(getattr(self, column)[row])
+        return None if place < 0 else self.names[NAMED[column]][place]
+
+    def identity(self) -> bytes:
+        """Return a digest for the identity of the input; nothing where only fields of a plain log are known."""
+        if not self.assumed and not any(self.known(name) for name in COLUMNS if name not in _PLAIN):
+            return b""
+        digest = hashlib.sha256(repr((sorted(self.names.items()), self.assumed)).encode())
+        for name in COLUMNS:
+            # The identity of a log without arrays is what it was before there were such columns.
+            if name not in _LATER or self.known(name):
+                digest.update(getattr(self, name).tobytes())
+        return digest.digest()
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Requests) if field.name not in {"names", "assumed"})
+
+
+# What a cleaning did to a log -----------------------------------------------------------------------------------------
+
+# What a cleaning did to a log: every job dropped or changed is counted, with the reason and an example.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CleaningStep:
+    """One thing that was done, or noticed and left.
+
+    Parameters
+    ----------
+    action : str
+        ``"dropped"``, ``"changed"`` or ``"kept"`` (noticed, nothing done).
+    jobs : int
+        How many jobs.
+    what : str
+        What they have, and what was done.
+    why : str
+        Why that is right, or why it matters.
+    first_job : int
+        Number of the first of them in the file.
+    first_line : int
+        Its line in the file.
+    """
+
+    action: str
+    jobs: int
+    what: str
+    why: str
+    first_job: int
+    first_line: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CleaningReport:
+    """The account of a cleaning.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    sha256 : str
+        Its digest.
+    preset : str
+        The filter.
+    description : str
+        What the filter does.
+    estimate_missing : str
+        What was asked for where no time is requested.
+    machine : int
+        Processors of the machine.
+    machine_source : str
+        Where that number is from.
+    read, kept : int
+        Lines with jobs in the file, and jobs kept.
+    steps : tuple of CleaningStep
+        What was done, in order.
+    shift : int
+        Seconds on the log's clock at which the first kept job was submitted: the new 0.
+    """
+
+    source: str
+    sha256: str
+    preset: str
+    description: str
+    estimate_missing: str
+    machine: int
+    machine_source: str
+    read: int
+    kept: int
+    steps: tuple[CleaningStep, ...]
+    shift: int
+
+    @property
+    def dropped(self) -> int:
+        """Jobs in the file that are not kept."""
+        return self.read - self.kept
+
+    @property
+    def warning(self) -> str:
+        """That most jobs were dropped, and for what; empty if they were not."""
+        if 2 * self.dropped <= self.read:
+            return ""
+        most = max((step for step in self.steps if step.action == "dropped"), key=lambda step: step.jobs, default=None)
+        why = "" if most is None else f", {most.jobs:,} of them for: {most.what}"
+        return f"most jobs of {printable(self.source, 300)} were dropped, {self.dropped:,} of {self.read:,}{why}"
+
+    def warn(self) -> None:
+        """Give `warning`, if there is one, as a warning: on the terminal it is said before what follows."""
+        if self.warning:
+            warnings.warn(self.warning, stacklevel=2)
+
+    @property
+    def _first(self) -> str:
+        return f"{self.warning}. " if self.warning else ""
+
+    def counts(self, action: str) -> int:
+        """Return the sum of the jobs of all steps with ``action``."""
+        return sum(step.jobs for step in self.steps if step.action == action)
+
+    def summary(self) -> str:
+        """Return the report in one sentence."""
+        if not self.source:
+            return "these jobs were not read from a log: nothing was dropped or changed"
+        share = 100 * self.kept / self.read if self.read else 0.0
+        reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
+        dropped = f"; dropped: {', '.join(reasons)}" if reasons else ""
+        return (
+            f"{self._first}{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, "
+            f"preset {self.preset}, {self.machine:,} processors){dropped}"
+        )
+
+    def rows(self) -> list[list[str]]:
+        """Return the steps as cells of a table: action, what, why, first, jobs, percent."""
+        return [
+            [
+                step.action,
+                step.what,
+                step.why,
+                f"job {step.first_job} (line {step.first_line})",
+                f"{step.jobs:,}",
+                f"{100 * step.jobs / max(self.read, 1):.2f}",
+            ]
+            for step in self.steps
+        ]
+
+    def totals(self) -> str:
+        """Return the totals and the time base in words."""
+        return (
+            f"{self._first}{self.read:,} jobs read, {self.dropped:,} dropped, {self.kept:,} kept; machine of "
+            f"{self.machine:,} processors ({self.machine_source}); times count from the first job kept, "
+            f"{self.shift:,} s ({format_duration(self.shift)}) after the file's 0"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            **dataclasses.asdict(self),
+            "dropped": self.dropped,
+            "steps": [dataclasses.asdict(s) for s in self.steps],
+        }
+
+
+# Of jobs that come from a model or a table.
+NOT_CLEANED = CleaningReport("", "", "none", "", "error", 0, "", 0, 0, (), 0)
+
+
+# The workload: a frozen table of rigid jobs and the machine they run on -----------------------------------------------
+
 
 LARGEST_MACHINE = 2**31  # processors
 
@@ -389,3 +810,79 @@ class Workload:
         head = f"{self.machine} {self.ticks} {len(self)}\n".encode()
         asked = b"" if self.requests is None else self.requests.identity()
         return sha256_bytes(head + b"".join(getattr(self, column).tobytes() for column in _COLUMNS) + asked)
+
+
+# Moments of a log -----------------------------------------------------------------------------------------------------
+
+# Moments of a log, as people write them: a time after its first job, or a date on the clock of its site.
+
+
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?(Z|[+-]\d{2}:\d{2})?)?")
+
+
+def zone(name: str | None) -> tuple[dt.tzinfo | None, str]:
+    """Return the time zone of a name and the name, or None and why there is none."""
+    if name is None:
+        return None, "the header has no time zone"
+    try:
+        return zoneinfo.ZoneInfo(name), name
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None, f"time zone {printable(name, 40)} is not known to this computer"
+
+
+def site_clock(header: Header) -> tuple[dt.tzinfo | None, str]:
+    """Return the clock of a log's site and its name, or None and why there is none.
+
+    TimeZoneString comes first, then the deprecated offset TimeZone (which knows no summer time).
+    """
+    clock, words = zone(header.time_zone)
+    if clock is not None or header.utc_offset is None:
+        return clock, words
+    return dt.timezone(dt.timedelta(seconds=header.utc_offset)), f"UTC{header.utc_offset / 3600:+g} h"
+
+
+def second_of(
+    text: str, what: str, *, log: str, first: float, unix_start: int | None, clock: dt.tzinfo | None
+) -> float:
+    """Return the second of a log's clock that ``text`` means.
+
+    Parameters
+    ----------
+    text : str
+        A duration after the first job (``30d``), or a month, date, or date and time as ISO 8601 has it; without an
+        offset it is on the clock of the site.
+    what : str
+        What is given, for messages: ``--from``.
+    log : str
+        Name of the log, for messages.
+    first : float
+        Submission of the first job.
+    unix_start : int or None
+        Unix time of the clock's 0.
+    clock : tzinfo or None
+        The clock of the site; None: UTC.
+
+    Raises
+    ------
+    UsageError
+        If it is neither, or is a date and the log has none.
+    """
+    clean = text.strip()
+    if not _DATE.fullmatch(clean):
+        try:
+            return first + parse_duration(clean)
+        except UsageError:
+            raise UsageError(
+                f"{what} {text!r}: write a time after the first job (30d, 12h) or a date (2000-05-01T12:00)"
+            ) from None
+    if unix_start is None:
+        raise UsageError(
+            f"{what} {text!r}: the header of {log} has no UnixStartTime; write a time after the first job (30d)"
+        )
+    try:
+        moment = dt.datetime.fromisoformat(clean if len(clean) > len("2000-05") else f"{clean}-01")
+    except ValueError as error:
+        raise UsageError(f"{what} {text!r}: no such date ({error}); write for example 2000-05-01T12:00") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=clock or dt.UTC)
+    return moment.timestamp() - unix_start

@@ -10,16 +10,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from policyfactory.core.text import counted
-from policyfactory.core.units import WEEK, format_duration
-from policyfactory.workload.describe import Description, joined_log, share
+from policyfactory.core.text import WEEK, counted, format_duration
+from policyfactory.workload.describe import (
+    LONG_WAIT,
+    Description,
+    WaitTable,
+    joined_log,
+    room_share,
+    share,
+    wait_tables,
+)
 from policyfactory.workload.machine import size_of
 from policyfactory.workload.presets import FEW_MISSING
-from policyfactory.workload.replicas import VERDICT_WEEKS
+from policyfactory.workload.resample import VERDICT_WEEKS
 from policyfactory.workload.swf.log import SwfLog
-from policyfactory.workload.waits import LONG_WAIT, WaitTable, room_share, wait_tables
 
-__all__ = ["Judgement", "Use", "judge_log"]
+__all__ = ["LogJudgement", "Use", "judge_log"]
 
 Grade = Literal["good", "limited", "no"]
 
@@ -56,7 +62,7 @@ class Use:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Judgement:
+class LogJudgement:
     """What is to be known before a log is used.
 
     Parameters
@@ -105,7 +111,7 @@ class _Facts:
         return self.starts_at_once and self.peak >= _FULL
 
 
-def judge_log(log: SwfLog, description: Description) -> Judgement:
+def judge_log(log: SwfLog, description: Description) -> LogJudgement:
     """Return what a log is good for.
 
     Parameters
@@ -124,7 +130,7 @@ def judge_log(log: SwfLog, description: Description) -> Judgement:
         _predicting(log, facts),
         _loading(facts, description),
     )
-    return Judgement(tuple(_findings(facts, description)), uses, wait_tables(log))
+    return LogJudgement(tuple(_findings(facts, description)), uses, wait_tables(log))
 
 
 def _facts(log: SwfLog, description: Description) -> _Facts:

@@ -12,7 +12,7 @@ from policyfactory.core.errors import WorkloadError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from policyfactory.core.arrays import Int64Array
+    from policyfactory.core.options import Int64Array
 
 __all__ = ["columns_of"]
 

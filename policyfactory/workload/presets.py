@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import DAY
+from policyfactory.core.text import DAY
 
 __all__ = [
     "ABSURD_REQUEST",

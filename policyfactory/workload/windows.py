@@ -7,20 +7,34 @@ a window begins.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime as dt
 import hashlib
+import math
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import format_duration, parse_duration
-from policyfactory.workload.jobs import Workload
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import DAY, HOUR, WEEK, format_duration, parse_duration
+from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import Workload, second_of, site_clock
+from policyfactory.workload.swf.log import SwfLog
 
 __all__ = [
+    "LONGEST_SPAN",
+    "Arrivals",
     "WindowSpec",
+    "arrivals",
     "cut",
+    "cut_between",
+    "cut_windows",
+    "derive",
+    "in_order",
     "parse_windows",
     "random_rlscheduler",
     "slices_by_jobs",
@@ -29,6 +43,7 @@ __all__ = [
     "slices_rlscheduler",
     "slices_sc17",
     "starts_rlscheduler",
+    "whole",
 ]
 
 _SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
@@ -290,3 +305,238 @@ def cut(workload: Workload, windows: WindowSpec | str) -> list[Workload]:
         workload.select(rows, name=f"{workload.name}[{number}]", rebase=not spec.keeps_clock)
         for number, rows in enumerate(slices, start=1)
     ]
+
+
+# Logs made from other ones --------------------------------------------------------------------------------------------
+
+# Logs made from other ones, all 18 fields kept: fewer lines, times from a new zero, and a header that says so.
+
+
+def whole(values: NDArray[Any]) -> Int64Array:
+    """Return times as whole seconds, halves rounded up."""
+    if values.dtype == np.int64:
+        return values
+    return np.floor(values + 0.5).astype(np.int64)
+
+
+def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
+    """Return the lines ``rows`` with times counted from ``shift`` s later.
+
+    As in the archive's cleaned files, MaxJobs stays what it was and a note says how many jobs were removed, so
+    that the three numbers can be checked against each other.
+
+    Parameters
+    ----------
+    log : SwfLog
+        Where the lines are from.
+    rows : slice, mask or indices
+        Which lines.
+    shift : int
+        Second of the log's clock that becomes 0.
+    note : str
+        What was done, for the header.
+    """
+    chosen = log.select(rows)
+    submit = np.where(chosen.submit >= 0, chosen.submit - shift, chosen.submit)
+    values = {"MaxRecords": str(len(chosen))}
+    if log.header.positive("MaxJobs") is None:
+        values["MaxJobs"] = str(len(log))
+    unix_start = log.header.unix_start
+    if unix_start is not None:
+        values["UnixStartTime"] = str(unix_start + shift)
+        clock, _ = site_clock(log.header)
+        known = chosen.submit >= 0
+        if known.any():
+            end = chosen.submit[known] + np.maximum(chosen.wait[known], 0) + np.maximum(chosen.run_time[known], 0)
+            values |= _dates({"StartTime": unix_start + shift, "EndTime": unix_start + int(end.max())}, clock)
+    notes = [f"{note} ({len(log) - len(chosen)} jobs removed)"]
+    if shift:
+        notes.append(f"time 0 is second {shift} of the original log")
+    extra = dict(chosen.extra)
+    if "eligible" in extra:
+        eligible = extra["eligible"]
+        extra["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, 0), -1)
+    return dataclasses.replace(chosen, submit=submit, extra=extra, header=log.header.replace(values, tuple(notes)))
+
+
+def _dates(unix: dict[str, int], clock: dt.tzinfo | None) -> dict[str, str]:
+    """Return times as the headers of the archive have them; a time beyond all calendars is left out."""
+    dates = {}
+    for label, seconds in unix.items():
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            moment = dt.datetime.fromtimestamp(seconds, clock or dt.UTC)
+            dates[label] = moment.strftime("%a %b %d %H:%M:%S %Z %Y")
+    return dates
+
+
+def in_order(log: SwfLog) -> tuple[SwfLog, int]:
+    """Return the log sorted by submit time (ties as in the file), and how many jobs have none and are left out.
+
+    Raises
+    ------
+    WorkloadError
+        If no job has a submit time.
+    """
+    known = np.flatnonzero(log.submit >= 0)
+    if not len(known):
+        raise WorkloadError(f"{printable(log.path, 300)}: no job has a submit time; there is nothing to cut")
+    rows = known[np.argsort(log.submit[known], kind="stable")]
+    return log.select(rows), len(log) - len(known)
+
+
+def cut_windows(log: SwfLog, spec: WindowSpec) -> list[SwfLog]:
+    """Return the windows that ``spec`` asks for, named NAME-w01, NAME-w02, ...
+
+    Parameters
+    ----------
+    log : SwfLog
+        In submit order.
+    spec : WindowSpec
+        How to cut.
+
+    Raises
+    ------
+    WorkloadError
+        If the log has fewer windows than asked for, or none.
+    """
+    slices = slices_of(spec, log.submit, printable(log.path, 300))
+    digits = max(2, len(str(len(slices))))
+    return [
+        _cut(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}")
+        for number, rows in enumerate(slices, start=1)
+    ]
+
+
+def _cut(log: SwfLog, rows: slice, note: str, suffix: str = "") -> SwfLog:
+    zero = math.floor(log.submit[rows.start])
+    return dataclasses.replace(derive(log, rows, shift=zero, note=note), name=f"{log.name}{suffix}")
+
+
+def cut_between(
+    log: SwfLog, *, start: str | None = None, end: str | None = None, skip: int = 0, jobs: int | None = None
+) -> SwfLog:
+    """Return the jobs submitted from ``start`` on and before ``end``, and of these ``jobs`` after the first ``skip``.
+
+    Parameters
+    ----------
+    log : SwfLog
+        In submit order.
+    start, end : str, optional
+        A duration after the first job, or a date on the clock of the site (see `policyfactory.workload.jobs`).
+    skip, jobs : int
+        Cut by number.
+
+    Raises
+    ------
+    UsageError
+        If a time cannot be read, or a date is given for a log without one.
+    WorkloadError
+        If no job is left.
+    """
+    first = 0 if start is None else int(np.searchsorted(log.submit, _second(log, start, "--from")))
+    last = len(log) if end is None else int(np.searchsorted(log.submit, _second(log, end, "--to")))
+    first += skip
+    if jobs is not None:
+        last = min(last, first + jobs)
+    if first >= last:
+        span = format_duration(float(log.submit[-1] - log.submit[0]))
+        raise WorkloadError(
+            f"{printable(log.path, 300)}: no job is left; the log has {len(log):,} jobs in {span}: choose a later "
+            "--to, an earlier --from or a smaller --skip"
+        )
+    return _cut(log, slice(first, last), "cut by policyfactory workload window")
+
+
+def _second(log: SwfLog, text: str, option: str) -> float:
+    header = log.header
+    return second_of(
+        text,
+        option,
+        log=log.name,
+        first=float(log.submit[0]),
+        unix_start=header.unix_start,
+        clock=site_clock(header)[0],
+    )
+
+
+# When jobs come: hours of the day and of the week on the clock of the site --------------------------------------------
+
+
+# A log that lasts longer does not count in seconds; hours and weeks would say nothing.
+LONGEST_SPAN = 200 * 366 * DAY
+
+# The Unix clock began on a Thursday; weeks are counted from Monday.
+_MONDAY = 4 * DAY
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arrivals:
+    """When the jobs of a log were submitted.
+
+    Parameters
+    ----------
+    hour_of_week : int64 array (168,)
+        Jobs submitted in each hour of the week, Monday 0 h first.
+    hours_seen : int64 array (168,)
+        How many of each of these hours the log lasts.
+    per_week : int64 array (weeks,)
+        Jobs of each week after the first job.
+    clock : str
+        Whose hours these are, in words.
+    dated : bool
+        Whether the log says when it was; if not, the days of the week are made up.
+    """
+
+    hour_of_week: NDArray[np.int64]
+    hours_seen: NDArray[np.int64]
+    per_week: NDArray[np.int64]
+    clock: str
+    dated: bool
+
+    def rate(self, days: slice) -> NDArray[np.float64]:
+        """Return the mean number of jobs an hour for each hour of the day, over some days (0 is Monday)."""
+        jobs = self.hour_of_week.reshape(7, 24)[days].sum(axis=0)
+        seen = self.hours_seen.reshape(7, 24)[days].sum(axis=0)
+        return np.asarray(jobs / np.maximum(seen, 1), dtype=np.float64)
+
+
+def arrivals(log: SwfLog) -> Arrivals:
+    """Return when jobs come, by the clock of the site where the header has one.
+
+    Raises
+    ------
+    WorkloadError
+        If no job has a submit time, or they span more than `LONGEST_SPAN`.
+    """
+    submit = np.sort(np.floor(log.submit[log.submit >= 0]).astype(np.int64))
+    if not len(submit) or submit[-1] > LONGEST_SPAN:
+        raise WorkloadError(f"{log.name}: no submit times, or not in seconds; hours and weeks are unknown")
+    clock, name = site_clock(log.header)
+    unix = log.header.unix_start
+    dated = unix is not None and unix <= LONGEST_SPAN
+    if unix is None or not dated:
+        local, words = submit + _MONDAY, "hours of the log's own clock; the header has no UnixStartTime"
+    else:
+        words = f"{name} time" if clock is not None else f"UTC, as {name}"
+        local = _local(submit + unix, clock)
+    hours = (local - _MONDAY) // HOUR
+    after = submit - submit[0]
+    seen = np.arange(hours[0], hours[-1] + 1)
+    return Arrivals(
+        hour_of_week=np.bincount(hours % 168, minlength=168),
+        hours_seen=np.bincount(seen % 168, minlength=168),
+        per_week=np.bincount(after // WEEK),
+        clock=words,
+        dated=dated,
+    )
+
+
+def _local(unix: NDArray[np.int64], clock: dt.tzinfo | None) -> NDArray[np.int64]:
+    """Return Unix times moved by the site's difference from UTC, summer time included."""
+    if clock is None:
+        return unix
+    # Clocks change at full quarters of an hour.
+    quarters, which = np.unique(unix // 900, return_inverse=True)
+    offsets = [dt.datetime.fromtimestamp(quarter * 900, clock).utcoffset() for quarter in quarters.tolist()]
+    seconds = np.array([0 if offset is None else int(offset.total_seconds()) for offset in offsets], dtype=np.int64)
+    return unix + seconds[which]

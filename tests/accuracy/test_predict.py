@@ -11,16 +11,15 @@ import pytest
 
 import policyfactory as pf
 from habits import users_with_habits, write_log
-from policyfactory.accuracy.compared import MODEL, RULES
-from policyfactory.accuracy.predicted import Predicted
 from policyfactory.core.errors import UsageError
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Predictor
+from policyfactory.predict.training import Predictor
+from policyfactory.review.predictions.compare import MODEL, RULES
+from policyfactory.review.predictions.run import Predicted
 from policyfactory.simulate.predicted import run_predicted
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 
 OPTIONS = PredictorOptions(every_days=1, first_days=1, least=60, trees=10, leaves=5)
 

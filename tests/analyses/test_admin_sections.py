@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from policyfactory.analyses import make_analysis
 from policyfactory.core.errors import UsageError
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.process import WorkCounter
+from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.study import RunSettings, run_experiment
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules
 from policyfactory.simulate.tuning.tuner import Tuner

@@ -8,9 +8,9 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.fairness import Fairness, jain_index
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.analyses.fairness import Fairness, jain_index
 from policyfactory.simulate.simulate import Schedule
 from policyfactory.statistics.intervals import Interval
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hand_made import cells, conclude, schedule, table, workload
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.excerpt import Excerpt, busiest, draw_gantt, excerpt_of, keep, worst
-from policyfactory.analyses.gantt import Gantt
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
-from policyfactory.policy.catalogue import resolve
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.analyses.gantt import Excerpt, Gantt, busiest, draw_gantt, excerpt_of, keep, worst
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.workload.clean import read

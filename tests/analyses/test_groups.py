@@ -10,12 +10,12 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.grouping import GROUPINGS
-from policyfactory.analyses.groups import Groups
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
-from policyfactory.policy.catalogue import resolve
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.analyses.grouping import GROUPINGS
+from policyfactory.evaluate.analyses.groups import Groups
+from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate

@@ -8,11 +8,10 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.load import Load, LoadOfLog
-from policyfactory.analyses.load_over_time import bin_width, course_of, load_sums
-from policyfactory.analyses.tables import difference_cell
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.analyses import analysis, make_analysis
+from policyfactory.evaluate.analyses.analysis import difference_cell
+from policyfactory.evaluate.analyses.load import Load, LoadOfLog, bin_width, course_of, load_sums
 from policyfactory.report.sections import Cell
 from policyfactory.simulate.simulate import Schedule
 
@@ -102,7 +101,7 @@ def test_a_week_is_collected_once_for_all_its_rows(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_baseline_has_an_empty_cell_without_a_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("policyfactory.analyses.tables.median_differences")
+    monkeypatch.delattr(analysis, "median_differences")
     assert difference_cell(np.ones((7, 2)), 0, drawn=None) == Cell(None)
 
 

@@ -10,25 +10,24 @@ import hand_made
 import numpy as np
 import pytest
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.logs import LogView
-from policyfactory.analyses.weekly import weekly_course
-from policyfactory.core.arrays import FloatArray
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import svg_bytes
-from policyfactory.core.units import WEEK
+from policyfactory.core.text import WEEK
+from policyfactory.evaluate.analyses import classes, make_analysis
+from policyfactory.evaluate.analyses.analysis import LogView
+from policyfactory.evaluate.analyses.weekly import weekly_course
 from policyfactory.evaluate.run import Observations, run_cases
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section, Table
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.intervals import Estimate
-from policyfactory.statistics.means import estimate_ratio
+from policyfactory.statistics.intervals import Estimate, estimate_ratio
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import History
+from policyfactory.workload.resample import UserWeeks
 
 MINE = ("weekly", "delayed", "slowdown-classes", "backfilled", "premature")
 
@@ -76,7 +75,7 @@ def kth(shared: Callable[[str], Path]) -> Workload:
 
 @pytest.fixture(scope="module")
 def resamples(kth: Workload) -> list[Case]:
-    history = History(kth)
+    history = UserWeeks(kth)
     rules = Rules(threshold=3.0 * int(kth.requested_time.max()), overrun="kill")
     return [
         Case("kth", number, "resample", lambda n=number: history.sample(20, 1, n), rules=rules)
@@ -255,7 +254,7 @@ def test_each_change_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
         estimated.append(estimate_ratio(*values))
         return estimated[-1]
 
-    monkeypatch.setattr("policyfactory.analyses.backfilled.estimate_ratio", counting)
+    monkeypatch.setattr(classes, "estimate_ratio", counting)
     short = hand_made.workload([(0, 1, 1, 1, 1)] * 4)
     rows = {"A": [0, 1], "B": [0], "C": [0, 1, 2]}
     case = [hand_made.schedule(short, [0] * 4, name, backfilled=flags) for name, flags in rows.items()]

@@ -10,10 +10,9 @@ from hand_made import cells, conclude, schedule, table, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.starvation import Starvation
-from policyfactory.analyses.waits import waits_of
 from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.analyses.starvation import Starvation, waits_of
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, Schedule, simulate

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.analyses import make_analysis
-from policyfactory.analyses.choices import Shares
-from policyfactory.analyses.plots import area_look, line_look
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.units import DAY, HOUR, WEEK
+from policyfactory.core.text import DAY, HOUR, WEEK
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.analyses.choices import ArmShares
+from policyfactory.evaluate.analyses.plots import area_look, line_look
 from policyfactory.evaluate.run import Observations, run_cases
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import CaseFacts, case_of
 from policyfactory.simulate.simulate import Rules, Schedule
@@ -149,8 +149,8 @@ def test_options_of_improvement() -> None:
 # Choices. -----------------------------------------------------------------------------------------------------------
 
 
-def shares(choices: Sequence[Sequence[int]]) -> Shares:
-    return Shares("log", "tuner", ("A", "B", "C"), DAY, np.array(choices))
+def shares(choices: Sequence[Sequence[int]]) -> ArmShares:
+    return ArmShares("log", "tuner", ("A", "B", "C"), DAY, np.array(choices))
 
 
 def test_shares_by_hand() -> None:
@@ -227,9 +227,9 @@ def test_two_dozen_lines_and_three_dozen_areas_are_distinguished() -> None:
 
 
 def test_what_tuners_save_is_an_answer_of_the_report() -> None:
-    from policyfactory.analyses.improvement import Improvement
+    from policyfactory.evaluate.analyses.improvement import Improvement
     from policyfactory.evaluate.run import Observations, run_cases
-    from policyfactory.policy.catalogue import resolve
+    from policyfactory.policy.store import resolve
     from policyfactory.simulate.cases import case_of
     from policyfactory.workload.models.lublin import default_workload
 

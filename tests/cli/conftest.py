@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import Run, runner
-from policyfactory.core.signals import SIGNALS
+from policyfactory.core.process import SIGNALS
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from policyfactory.core.outputs import exclusive
+from policyfactory.core.files import exclusive
 
 
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:

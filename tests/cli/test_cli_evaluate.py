@@ -217,7 +217,7 @@ def test_two_runs_do_not_write_one_folder(run: Run, log: Path, tmp_path: Path) -
     out = tmp_path / "out"
     out.mkdir()
     hold = (
-        "import pathlib, sys\nfrom policyfactory.core.outputs import exclusive\n"
+        "import pathlib, sys\nfrom policyfactory.core.files import exclusive\n"
         "with exclusive(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", hold, str(out / "results.csv")]

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from policyfactory.export import export as exporting
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch
-from policyfactory.policy.store import Model, load_model, save_model
+from policyfactory.policy.store import CATALOGUE, Model, load_model, save_model
 from policyfactory.predict.store import save_forests
 from site_history import POLICY, small_forests
 

@@ -156,7 +156,7 @@ def test_a_file_that_is_no_table_is_refused(run, tmp_path: Path) -> None:  # typ
 
 
 def test_two_runs_do_not_write_one_output(run, shared: Shared, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    from policyfactory.core.outputs import exclusive
+    from policyfactory.core.files import exclusive
 
     with exclusive(tmp_path / "x.json"):
         done = run("fit", shared(TABLE), "--family", "linear", "--output", "x.json", code=1)

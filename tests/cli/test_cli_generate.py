@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core.outputs import exclusive
+from policyfactory.core.files import exclusive
 from policyfactory.trials.table import read_score_table
 
 SMALL = ("--tuples", "3", "--trials", "512")

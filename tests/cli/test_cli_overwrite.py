@@ -14,7 +14,7 @@ import typer
 from naive.logs import text_of
 from policyfactory.cli.main import build_app
 from policyfactory.core.errors import OutputError
-from policyfactory.core.outputs import refuse_earlier
+from policyfactory.core.files import refuse_earlier
 
 Run = Callable[..., Any]
 SMALL = ("--tuples", 32, "--trials", 512, "--state-size", 2, "--queue-size", 4, "--seed", 2)

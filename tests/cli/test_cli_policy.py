@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.policy.catalogue import ALIASES, CATALOGUE
-from policyfactory.policy.store import model_from_json
+from policyfactory.policy.store import ALIASES, CATALOGUE, model_from_json
 
 INDEX = "-ln(s) + ln(e) + 0.4*ln(q)"
 

@@ -16,7 +16,7 @@ import policyfactory
 from commands import Run
 from naive.logs import text_of
 from policyfactory.core.errors import PolicyfactoryError
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
 from policyfactory.parallel.pool import batches, results
 
 

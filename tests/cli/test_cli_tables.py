@@ -13,8 +13,7 @@ from commands import Run
 from job_tables import OWN, write_lines
 from naive.serving import Server, serving
 from policyfactory.core.inputs import sha256_file
-from policyfactory.workload.tables.published import PUBLISHED
-from policyfactory.workload.tables.stock import STOCK, stock_mapping
+from policyfactory.workload.tables.mapping import PUBLISHED, STOCK, stock_mapping
 
 NAMES = "id,submitted,began,ended,limit,cores"
 ROWS = [f"{n},2024-03-05 12:{n:02d}:00,2024-03-05 13:00:00,2024-03-05 13:{n:02d}:30,3600,4" for n in range(1, 60)]

@@ -80,7 +80,7 @@ def test_what_cannot_be_is_said_before_any_work(run, log: Path, tmp_path: Path, 
 
 
 def test_a_folder_in_use_is_refused(run, log: Path, tmp_path: Path) -> None:
-    from policyfactory.core.outputs import exclusive
+    from policyfactory.core.files import exclusive
 
     (tmp_path / "busy").mkdir()
     with exclusive(tmp_path / "busy" / "policy.json"):

@@ -14,7 +14,7 @@ import pytest
 from naive.logs import HEADER, line, text_of
 from naive.serving import Server, serving
 from policyfactory.workload.clean import read
-from policyfactory.workload.swf.archive import KNOWN_LOGS
+from policyfactory.workload.swf.download import KNOWN_LOGS
 from policyfactory.workload.swf.files import read_swf
 
 Run = Callable[..., Any]

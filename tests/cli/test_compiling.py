@@ -12,18 +12,18 @@ import pytest
 from naive.logs import text_of
 from policyfactory.cli.compiling import WORDS, note_compiling, noted
 from policyfactory.core import jit
-from policyfactory.core.compiling import announce
+from policyfactory.core.process import announce
 
 
 def test_each_note_is_made_once_and_the_right_one(capfd: pytest.CaptureFixture[str]) -> None:
     with noted():
-        for module in ("policyfactory.engine.easy", "policyfactory.engine.trials", "policyfactory.engine.slurm"):
+        for module in ("policyfactory.engine.easy", "policyfactory.engine.trials", "policyfactory.engine.slurm.passes"):
             announce(module)
     assert capfd.readouterr().err.splitlines() == list(WORDS)
     announce("policyfactory.engine.easy")  # nobody listens any more
     with noted():
-        announce("policyfactory.engine.slurm_numbers")
-        announce("policyfactory.engine.slurm")
+        announce("policyfactory.engine.slurm.numbers")
+        announce("policyfactory.engine.slurm.passes")
     assert capfd.readouterr().err.splitlines() == [WORDS[1]]
 
 
@@ -33,7 +33,7 @@ def test_what_is_said_before_the_bar_is_not_said_again(
     monkeypatch.setattr(jit, "is_compiled", lambda _: False)
     with noted():
         note_compiling()
-        announce("policyfactory.engine.slurm")
+        announce("policyfactory.engine.slurm.passes")
         note_compiling()
     assert capfd.readouterr().err.splitlines() == [WORDS[1]]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli.completion import complete_metrics, complete_policies, complete_targets
 from policyfactory.cli.help import EXAMPLES
 from policyfactory.cli.main import build_command
+from policyfactory.cli.options import complete_metrics, complete_policies, complete_targets
 
 
 def commands(command: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:

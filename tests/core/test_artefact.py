@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core import artefact, files, inputs, outputs
+from policyfactory.core import files, inputs
+from policyfactory.core import files as artefact
+from policyfactory.core import files as outputs
 from policyfactory.core.errors import InputError, OutputError
 from policyfactory.core.toml import read_toml
 from policyfactory.review.shadow_log import read_shadow
@@ -139,7 +141,7 @@ def test_only_one_run_writes_an_output(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     other = (
         "import sys; from pathlib import Path\n"
-        "from policyfactory.core.outputs import exclusive\n"
+        "from policyfactory.core.files import exclusive\n"
         "from policyfactory.core.errors import OutputError\n"
         "try:\n    with exclusive(Path(sys.argv[1])): print('mine')\n"
         "except OutputError as error: print(error)"

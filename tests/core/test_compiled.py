@@ -218,7 +218,7 @@ def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
 def test_who_listens_is_told_of_the_kernel_that_is_called_and_not_of_its_parts(tmp_path: Path, *, kept: bool) -> None:
     (tmp_path / "mykernels.py").write_text(KERNELS.replace("outer", "slurm_outer"))
     use = (
-        "from policyfactory.core.compiling import announced\n"
+        "from policyfactory.core.process import announced\n"
         "import mykernels\nsaid = []\n"
         "with announced(said.append):\n    mykernels.slurm_outer(3)\n    mykernels.slurm_outer(4)\nprint(said)"
     )

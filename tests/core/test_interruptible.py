@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.core import signals
-from policyfactory.core.interruptible import interruptible
-from policyfactory.core.jit import kernel
+from policyfactory.core import process as signals
+from policyfactory.core.jit import interruptible, kernel
 from support import ROOT
 
 JOBS = 200_000  # a queue of them, in an order that is another at each instant: a quarter of an hour

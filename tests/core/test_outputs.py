@@ -17,9 +17,8 @@ import pytest
 
 from policyfactory.core import inputs
 from policyfactory.core.errors import OutputError, UsageError
-from policyfactory.core.files import atomic_write, together
+from policyfactory.core.files import atomic_write, check_file, check_output, exclusive, refuse_earlier, together
 from policyfactory.core.journal import Journal
-from policyfactory.core.outputs import check_file, check_output, exclusive, refuse_earlier
 
 
 def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ DRAW = """
 import sys
 from pathlib import Path
 if sys.argv[2] == "command":
-    from policyfactory.core.own_settings import ignore_folder
+    from policyfactory.core.process import ignore_folder
     ignore_folder()
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers, save_picture
 

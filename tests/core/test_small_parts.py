@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from policyfactory.core import picture, units
+from policyfactory.core import picture
+from policyfactory.core import text as units
 from policyfactory.core.errors import FormulaError, OutputError, UsageError
 from policyfactory.core.random import generator
 

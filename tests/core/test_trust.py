@@ -12,7 +12,7 @@ import pytest
 
 from policyfactory.core.errors import InputError
 from policyfactory.core.inputs import who_else
-from policyfactory.parallel.dask_connection import scheduler_address
+from policyfactory.parallel.dask import scheduler_address
 from support import ROOT
 
 ROOT_USER = os.geteuid() == 0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.allocation import allocate as naive_allocate
-from policyfactory.engine.allocation import _release, allocate
+from policyfactory.engine.metrics import _release, allocate
 
 Jobs = tuple[list[int], list[int], list[int], int]
 

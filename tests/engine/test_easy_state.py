@@ -19,10 +19,11 @@ from policyfactory.engine.events import (
     UNTIL,
     VALID,
     Order,
+    new_heap,
     new_jobs,
+    new_running,
     new_state,
 )
-from policyfactory.engine.running import new_heap, new_running
 
 Row = tuple[int, int, int | None, bool, tuple[int, int]]
 # Submit, run time, estimate, processors; 10 processors. A runs to 20; B, the head, is reserved 20, with 5 left then.

@@ -10,8 +10,8 @@ import pytest
 from naive import episodes as naive
 from naive.online_cases import STATIC, TIMED, Shape, plain_jobs, policy, random_workload
 from policyfactory.core.errors import EvaluationError
-from policyfactory.engine.observed import SINCE, TOTAL
-from policyfactory.environment.episodes import EpisodeOptions, Episodes
+from policyfactory.engine.episodes import SINCE, TOTAL
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from policyfactory.engine import formula as machine
+from policyfactory.engine import waiting as machine
 
 INF, NAN = math.inf, math.nan
 P, Q, R, W = [5.0, -2.0, 0.0], [4.0, 1.0, 9.0], [100.0, 0.0, 7.0], [3.0, 30.0, 300.0]

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from naive import guesses as naive
-from policyfactory.engine.guesses import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, Ended, guesses
+from policyfactory.engine.metrics import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, EndedJobs, guesses
 
 
-def ended(jobs: list[naive.Job]) -> Ended:
+def ended(jobs: list[naive.Job]) -> EndedJobs:
     columns = {
         field.name: np.array([getattr(job, field.name) for job in jobs]) for field in dataclasses.fields(jobs[0])
     }
     order = np.lexsort((np.arange(len(jobs)), columns["end"]))
     for name in ("request", "run", "processors"):
         columns[name] = columns[name].astype(np.float64)
-    return Ended(order=order, **columns)
+    return EndedJobs(order=order, **columns)
 
 
 def test_known_answers() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from naive import looking
-from policyfactory.engine.binned import binned_integral
-from policyfactory.engine.grouping import group_sums
+from policyfactory.engine.metrics import binned_integral, group_sums
 
 jobs = st.tuples(st.integers(0, 4), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 100_000))
 intervals = st.tuples(st.integers(0, 200), st.integers(-5, 120), st.integers(0, 50))

@@ -29,11 +29,25 @@ from naive.online_cases import (
 from naive.orders import ORDERS
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.easy import easy_until, new_queue
-from policyfactory.engine.events import NEVER, Order, new_jobs, new_state
-from policyfactory.engine.ocst import WIDEST, _put, _reserve, place_of_instant, tagged
-from policyfactory.engine.running import PREDICTED, WIDTH, new_heap, new_running
-from policyfactory.engine.sliding import BOUNDS, HIGH, LOW
-from policyfactory.policy.catalogue import resolve
+from policyfactory.engine.events import (
+    BOUNDS,
+    HIGH,
+    LOW,
+    NEVER,
+    PREDICTED,
+    WIDEST,
+    WIDTH,
+    Order,
+    _put,
+    _reserve,
+    new_heap,
+    new_jobs,
+    new_running,
+    new_state,
+    place_of_instant,
+    tagged,
+)
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import LARGEST_MACHINE, Workload

@@ -16,7 +16,7 @@ import pytest
 
 from naive.online import Job, Online
 from naive.orders import ORDERS
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 

@@ -12,20 +12,17 @@ from naive.online import Job
 from naive.online_cases import Shape, random_workload
 from naive.predicted import Known, Predicted, Tree, random_tree
 from policyfactory.engine.conservative import conservative
-from policyfactory.engine.easy import easy
+from policyfactory.engine.easy import easy, easy_timed
 from policyfactory.engine.events import new_jobs
-from policyfactory.engine.forest import LEAF, Forest, no_forest
-from policyfactory.engine.past import FEATURES, MOST_RENEWED
-from policyfactory.engine.timed import easy_timed
+from policyfactory.engine.past import FEATURES, LEAF, MOST_RENEWED, Forest, no_forest
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.features import known_of
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor
+from policyfactory.predict.training import Forests, Predictor
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 
 STATIC = "-ln(s) + ln(e) + 0.4*ln(q) + 0.01*e90 - 0.3*user_waiting + user_running/7"
 TIMED = "-ln(s) + ln(e) - 0.2*ln(1 + w) + 0.1*user_running"

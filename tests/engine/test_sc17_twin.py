@@ -12,21 +12,25 @@ from hypothesis import strategies as st
 
 from naive import sc17 as naive
 from naive.small_workloads import KERNELS, small_workload
-from policyfactory.engine.compat.sc17_backfill import _counted
-from policyfactory.engine.compat.sc17_events import DELAY, PLACE, SORTED, Sc17Jobs, new_space
-from policyfactory.engine.compat.sc17_order import (
+from policyfactory.engine.compat.sc17 import (
     BY_FORMULA,
     BY_KEY,
+    DELAY,
     EXCHANGE,
     F4,
+    PLACE,
+    SORTED,
     UNICEF,
     WFP,
+    Sc17Jobs,
     Sc17Order,
+    _counted,
+    new_space,
     program_keys,
     sort_visible,
 )
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
 from policyfactory.simulate.prepare import formula_of
 from policyfactory.simulate.simulate import Rules

@@ -8,15 +8,21 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfactory.engine.running import new_heap, new_running, next_end, pop_end, put_running, reserve, take_running
-from policyfactory.engine.sliding import (
+from policyfactory.engine.events import (
     FIRST_KEY,
     insert_gap,
     is_empty,
     lower_bound,
+    new_heap,
+    new_running,
     new_table,
+    next_end,
+    pop_end,
+    put_running,
     remove_column,
+    reserve,
     sort_keys,
+    take_running,
     upper_bound,
 )
 

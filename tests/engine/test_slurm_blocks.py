@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
-from policyfactory.engine.slurm_blocks import (
+from policyfactory.engine.slurm.nodes import (
     BLOCKS,
     WORDS,
     Blocks,
@@ -21,7 +21,7 @@ from policyfactory.engine.slurm_blocks import (
     split_block,
     unpack,
 )
-from policyfactory.engine.slurm_plan import begin_plan, new_plan, reserve, split_in_plan
+from policyfactory.engine.slurm.plan import begin_plan, new_plan, reserve, split_in_plan
 
 
 def some_blocks(rng: random.Random, nodes: int) -> Blocks:

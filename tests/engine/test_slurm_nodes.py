@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
-from policyfactory.engine.slurm_blocks import Blocks, divide, new_blocks
-from policyfactory.engine.slurm_demand import ALONE
-from policyfactory.engine.slurm_nodes import choose, choose_by_cores, new_choice
+from policyfactory.engine.slurm.nodes import ALONE, Blocks, choose, choose_by_cores, divide, new_blocks, new_choice
 
 
 def draw(rng: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray, Blocks, np.ndarray]:

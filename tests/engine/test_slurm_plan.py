@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
-from policyfactory.engine.slurm_plan import begin_plan, is_reserved, new_plan, reserve, usable_nodes
+from policyfactory.engine.slurm.plan import begin_plan, is_reserved, new_plan, reserve, usable_nodes
 
 
 def some(rng: random.Random, nodes: int, part: float) -> np.ndarray:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from naive import slurm_kernels as plain
-from policyfactory.engine.slurm_priority import Shares, fair_tree, no_fair_tree
+from policyfactory.engine.slurm.priority import FairShares, fair_tree, no_fair_tree
 from policyfactory.simulate.slurm.machine import shares_of
 from policyfactory.site.model import Association, NodeGroup, Partition, Site
 
 
-def draw(rng: random.Random) -> Shares:
+def draw(rng: random.Random) -> FairShares:
     """Return a tree of accounts and users with some usage; many have used nothing, or as much as others."""
     associations, accounts = [Association("root")], ["root"]
     for number in range(rng.randint(1, 5)):
@@ -38,7 +38,7 @@ def test_users_have_the_same_factors(rule: str) -> None:
     rng = random.Random(rule)
     for _ in range(150):
         shares = draw(rng)
-        by_plain = Shares(*(column.copy() for column in shares))
+        by_plain = FairShares(*(column.copy() for column in shares))
         {"fair_tree": fair_tree, "no_fair_tree": no_fair_tree}[rule](shares)
         getattr(plain, rule)(by_plain)
         users = shares.is_user == 1

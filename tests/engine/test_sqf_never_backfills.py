@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.online_cases import Shape, random_workload
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

@@ -29,11 +29,10 @@ from naive.online_cases import (
     random_workload,
     score_of,
 )
-from policyfactory.engine.events import new_jobs, new_state
-from policyfactory.engine.sliding import is_empty
+from policyfactory.engine.events import is_empty, new_jobs, new_state
 from policyfactory.engine.switching import _part, _reset, new_run
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.clean import read

@@ -17,9 +17,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from naive import trials as naive
-from policyfactory.engine.moments import add_block, add_blocks, add_orders, turn
-from policyfactory.engine.shuffle import next_word, shuffle
-from policyfactory.engine.trials import front_values, occupy, order_values, pose
+from policyfactory.engine.trials import (
+    add_block,
+    add_blocks,
+    add_orders,
+    front_values,
+    next_word,
+    occupy,
+    order_values,
+    pose,
+    shuffle,
+    turn,
+)
 
 
 def random_orders(seed: int, count: int, n: int) -> np.ndarray:
@@ -295,7 +304,7 @@ def test_plain_python_gives_the_same_bits():
     """Without the compiler the vectors are numpy arrays; what they mean must not differ."""
     code = (
         "import numpy as np\n"
-        "from policyfactory.engine.moments import add_blocks, add_orders\n"
+        "from policyfactory.engine.trials import add_blocks, add_orders\n"
         "from policyfactory.engine.trials import pose\n"
         "g = np.random.default_rng(11)\n"
         "a = pose(g.integers(0, 50, 24), g.integers(1, 9, 24), np.sort(g.integers(0, 90, 24)), 8, 6, 10)\n"

@@ -7,7 +7,7 @@ import pytest
 
 import policyfactory as pf
 from environment_logs import busy_log
-from policyfactory.environment.episodes import EpisodeOptions, Episodes
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
 from support import extra_module, shared_path
 
 LOGS = ("KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln", "HPC2N-2002-2.1-cln")
@@ -36,7 +36,7 @@ def test_masked_ppo_learns_without_a_masked_choice() -> None:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.env_util import make_vec_env
 
-    from policyfactory.environment.env import SchedulingEnv
+    from policyfactory.search.environment.env import SchedulingEnv
 
     class Watch(BaseCallback):
         replaced, ends = 0, 0

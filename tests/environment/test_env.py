@@ -17,7 +17,7 @@ from policyfactory.workload.swf.files import read_swf
 from support import extra_module, shared_path
 
 gymnasium = extra_module("gymnasium", "rl")
-NAME = extra_module("policyfactory.environment.env", "rl").NAME
+NAME = extra_module("policyfactory.search.environment.env", "rl").NAME
 check_env = extra_module("gymnasium.utils.env_checker", "rl").check_env
 
 
@@ -155,7 +155,7 @@ def test_pictures_show_and_none_are_made_unasked() -> None:
     ],
 )
 def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
-    from policyfactory.environment.env import SchedulingEnv
+    from policyfactory.search.environment.env import SchedulingEnv
 
     options = {"jobs": 10, **options}
     with pytest.raises(UsageError, match=message):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.environment.goals import GOALS, check_goal, goal_of
+from policyfactory.search.environment.goals import GOALS, check_goal, goal_of
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload

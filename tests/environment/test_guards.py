@@ -9,7 +9,7 @@ import pytest
 import policyfactory as pf
 from naive.exploit import exploiting_schedule, lublin, means, windows
 from policyfactory.core.errors import UsageError
-from policyfactory.environment.guards import BANDS, GUARDS, Band, judge, measure_guards
+from policyfactory.search.environment.goals import BANDS, GUARDS, Band, judge, measure_guards
 
 WELL = {"utilisation": 80.0, "p99_wait": 10_000.0, "max_wait": 20_000.0, "area_weighted_wait": 4_000.0}
 # The worst that the bands allow beside that.

@@ -10,9 +10,8 @@ import pytest
 
 from naive.online_cases import Shape, policy, random_workload
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.environment.episodes import EpisodeOptions, Episodes
-from policyfactory.environment.observation import INPUTS, MACHINE, RUNNING
-from policyfactory.environment.paper import COLUMNS, PaperEpisodes
+from policyfactory.search.environment.episodes import INPUTS, MACHINE, RUNNING, EpisodeOptions, Episodes
+from policyfactory.search.environment.paper import COLUMNS, PaperEpisodes
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
@@ -127,10 +126,10 @@ def test_without_gymnasium_the_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['gymnasium'] = None\n"
         "from policyfactory.core.errors import UsageError\n"
-        "import policyfactory.environment.episodes, policyfactory.environment.guards\n"
-        "for name in ('env', 'vector'):\n"
+        "import policyfactory.search.environment.episodes, policyfactory.search.environment.goals\n"
+        "for name in ('env',):\n"
         "    try:\n"
-        "        __import__(f'policyfactory.environment.{name}')\n"
+        "        __import__(f'policyfactory.search.environment.{name}')\n"
         "    except UsageError as error:\n"
         "        print(error)\n"
     )
@@ -138,4 +137,4 @@ def test_without_gymnasium_the_extra_is_named() -> None:
     expected = (
         "the environment needs Gymnasium, which is not installed; install the extra rl: pip install 'policyfactory[rl]'"
     )
-    assert done.stdout.splitlines() == [expected] * 2
+    assert done.stdout.splitlines() == [expected]

@@ -12,8 +12,8 @@ from policyfactory.core.errors import UsageError
 from support import extra_module
 
 gymnasium = extra_module("gymnasium", "rl")
-SchedulingEnv = extra_module("policyfactory.environment.env", "rl").SchedulingEnv
-SchedulingVectorEnv = extra_module("policyfactory.environment.vector", "rl").SchedulingVectorEnv
+SchedulingEnv = extra_module("policyfactory.search.environment.env", "rl").SchedulingEnv
+SchedulingVectorEnv = extra_module("policyfactory.search.environment.env", "rl").SchedulingVectorEnv
 
 
 def flat(value: Any) -> list[tuple[str, Any]]:

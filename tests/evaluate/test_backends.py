@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.process import WorkCounter
 from policyfactory.evaluate.cases import from_plan
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import run_cases
 from policyfactory.evaluate.starts import StartsWriter
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin

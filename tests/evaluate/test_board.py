@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from daily_log import daily
 
-from policyfactory.core.artefact import Manifest
+from policyfactory.core.files import Manifest
 from policyfactory.evaluate import board
 from policyfactory.evaluate.board import boards_of, forests_of
 from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.page import page_of
+from policyfactory.evaluate.results_folder import page_of
 from policyfactory.evaluate.standings import restated, sections_of
-from policyfactory.report.html_tables import view
-from policyfactory.report.page import Page, render
+from policyfactory.report.page import Page, render, view
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.report.verdict import UNTRUSTED, Verdict
 from policyfactory.simulate.metrics import METRICS

@@ -17,18 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from policyfactory.analyses import ANALYSES, make_analysis
-from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import InputError, WorkloadError
-from policyfactory.evaluate.codec import RECORDS, decode, encode
-from policyfactory.evaluate.work import Shared, SimulationResult, UnitSettings, simulate_unit
-from policyfactory.policy.catalogue import resolve
+from policyfactory.evaluate.analyses import ANALYSES, make_analysis
+from policyfactory.evaluate.analyses.replay import Replay
+from policyfactory.evaluate.work import RECORDS, Shared, SimulationResult, UnitSettings, decode, encode, simulate_unit
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.tuning.tuner import Contender, Tuner
-from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.clean import read
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 
 
 def same(first: Any, second: Any) -> bool:

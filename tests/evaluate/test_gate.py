@@ -11,13 +11,12 @@ import pytest
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.evaluate import evaluate
-from policyfactory.evaluate.gate import gate_sections, gated, gates_as_dict, headed, replay_logs
-from policyfactory.fidelity.compare import fidelity
-from policyfactory.fidelity.found import Fidelity
+from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity
+from policyfactory.evaluate.verdict import gate_sections, gated, gates_as_dict, headed, replay_logs
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.rules import Rules
-from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
+from policyfactory.site.fits import site_of
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
 from recorded_sites import SITE, recorded, recorded_on, submitted, with_strangers

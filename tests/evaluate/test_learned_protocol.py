@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.learn.predicted import FORMULAS
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.learn.choice import FORMULAS
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.workload.clean import read
 
 

@@ -17,10 +17,9 @@ from daily_log import daily
 from hand_made import conclude, schedule, workload
 
 import policyfactory as pf
-from policyfactory.analyses import make_analysis
-from policyfactory.evaluate.board import boards_of, forests_of
+from policyfactory.evaluate.analyses import make_analysis
+from policyfactory.evaluate.board import boards_of, finding, forests_of
 from policyfactory.evaluate.claims import Claim, claim_sections
-from policyfactory.evaluate.described import finding
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words

@@ -12,9 +12,8 @@ from matplotlib.colors import to_rgb
 
 from policyfactory.core.picture import svg_bytes
 from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
-from policyfactory.statistics.compare import compare
+from policyfactory.statistics.compare import compare, mean_ranks, wins
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.ranks import mean_ranks, wins
 
 Make = Callable[..., Evaluation]
 COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 7.0], "B": [0.1 + 0.2, 9.0, 2.0, 5.0, 1.0, 1.5]}

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from policyfactory.evaluate.protocol import read_protocol
+from policyfactory.fit.forms import fit_all_polynomials
 from policyfactory.fit.model import sort_key
-from policyfactory.fit.polynomials import fit_all_polynomials
 from policyfactory.fit.sample import prepare
 from policyfactory.policy.store import load_model
 from policyfactory.trials.table import read_score_table

@@ -12,9 +12,8 @@ import policyfactory as pf
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.review.judging import judge_simulated
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.review.compare import judge_simulated
+from policyfactory.workload.jobs import Attributes, Workload
 
 INDEX = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")
 WEEK = 7 * 86_400

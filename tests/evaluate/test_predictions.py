@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import InputError
-from policyfactory.evaluate.predictions import read_predictions
+from policyfactory.evaluate.logs import read_predictions
 from policyfactory.workload.jobs import Workload
 
 

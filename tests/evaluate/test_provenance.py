@@ -19,13 +19,12 @@ import policyfactory
 from accounting_logs import job, sacct_text
 from commands import runner
 from policyfactory.evaluate.evaluate import evaluate
-from policyfactory.evaluate.plan import Places
-from policyfactory.evaluate.predictions import read_predictions
-from policyfactory.evaluate.protocol import read_protocol
+from policyfactory.evaluate.logs import read_predictions
+from policyfactory.evaluate.protocol import Places, read_protocol
 from policyfactory.export.export import export
 from policyfactory.policy.store import load_model
-from policyfactory.review.accounting import read_accounting
 from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.times import read_accounting
 from policyfactory.trials.table import HEADER, read_score_table
 from policyfactory.workload.clean import read
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from policyfactory.core.artefact import Manifest, dump_json
+from policyfactory.core.files import Manifest, dump_json
 from policyfactory.core.inputs import sha256_file
-from policyfactory.evaluate.described import winners
+from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import protocol_of

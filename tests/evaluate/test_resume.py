@@ -11,21 +11,19 @@ from typing import Any
 
 import pytest
 
-from policyfactory.analyses import ANALYSES
-from policyfactory.analyses.replay import Replay
 from policyfactory.core.errors import OutputError
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.process import WorkCounter
+from policyfactory.evaluate.analyses import ANALYSES
+from policyfactory.evaluate.analyses.replay import Replay
 from policyfactory.evaluate.cases import from_plan
-from policyfactory.evaluate.codec import decode, encode, is_kept
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.resume import SimulationJournal
-from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
-from policyfactory.evaluate.tally import RunTally
-from policyfactory.evaluate.work import SimulationResult, UnitSettings, work_units
+from policyfactory.evaluate.run import SimulationJournal
+from policyfactory.evaluate.study import RunSettings, RunTally, read_logs, run_protocol
+from policyfactory.evaluate.work import SimulationResult, UnitSettings, decode, encode, is_kept, work_units
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, report_text, run, small_protocol
 from support import run_of
@@ -256,7 +254,7 @@ def _analyses(experiment: Experiment) -> tuple[Any, ...]:
 
 def test_every_analysis_states_what_it_keeps() -> None:
     for module, name in ANALYSES.values():
-        analysis = getattr(import_module(f"policyfactory.analyses.{module}"), name)
+        analysis = getattr(import_module(f"policyfactory.evaluate.analyses.{module}"), name)
         assert not is_kept(object(), analysis)
     assert not is_kept(None, Replay)
 
@@ -308,7 +306,7 @@ def test_the_records_of_another_run_are_left_alone_unless_they_are_dropped(
 def test_a_run_under_other_versions_of_the_libraries_is_another(
     protocol: Protocol, partial: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from policyfactory.evaluate import resume as finished
+    from policyfactory.evaluate import run as finished
 
     monkeypatch.setattr(
         finished, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scikit-learn": "1.2", "scipy": "1.1"}

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.analyses.analysis import Analysis
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.process import WorkCounter
+from policyfactory.evaluate.analyses.analysis import Analysis
 from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.run import Observations, join, run_cases
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.metrics import METRICS, check_metrics, measure

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from naive import sc17 as naive
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.compat import simulate_sc17
 from policyfactory.simulate.simulate import Rules
 from policyfactory.workload.jobs import Workload

@@ -13,18 +13,18 @@ from daily_log import daily
 import policyfactory as pf
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.core.inputs import sha256_bytes
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.process import WorkCounter
 from policyfactory.evaluate.protocol import read_protocol
-from policyfactory.evaluate.resume import description
+from policyfactory.evaluate.run import description
+from policyfactory.evaluate.starts import trace_json
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
-from policyfactory.evaluate.trace import trace_json
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.simulate.rules import Rules
-from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
+from policyfactory.site.fits import site_of
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Scheduling, Site
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests
 from small_protocol import report_text
 
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),), scheduling=Scheduling(bf_interval=5.0))

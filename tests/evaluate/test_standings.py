@@ -16,10 +16,9 @@ from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.report.caveats import chance_in_words, chances_in_words, intervals_in_words
 from policyfactory.report.sections import Section, Table
-from policyfactory.statistics.compare import compare
+from policyfactory.statistics.compare import Rank, compare, mean_ranks, wins
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Interval, Statistic
-from policyfactory.statistics.ranks import Rank, mean_ranks, wins
 from policyfactory.statistics.summary import summarise
 
 Make = Callable[..., Evaluation]

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from policyfactory.core.artefact import Manifest
 from policyfactory.core.errors import EvaluationError
+from policyfactory.core.files import Manifest
 from policyfactory.evaluate.results_folder import listed, remove, results_csv
 from policyfactory.evaluate.starts import (
     StartsWriter,

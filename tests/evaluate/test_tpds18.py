@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.evaluate.options import ResampleTable
-from policyfactory.evaluate.plan import Plan
-from policyfactory.evaluate.protocol import Protocol, read_protocol
+from policyfactory.evaluate.protocol import Plan, Protocol, read_protocol
 from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
 from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.workload.clean import read

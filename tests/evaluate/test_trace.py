@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.evaluate.trace import trace_json
-from policyfactory.policy.catalogue import resolve
+from policyfactory.evaluate.starts import trace_json
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload

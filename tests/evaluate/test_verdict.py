@@ -11,14 +11,12 @@ import pytest
 from daily_log import daily, recorded
 
 import policyfactory as pf
-from policyfactory.core.units import DAY, HOUR
+from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluate.evaluate import Evaluated
-from policyfactory.policy.catalogue import resolve
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
 
 
 def evaluated(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Evaluated:
@@ -116,7 +114,7 @@ def test_a_tie_has_no_winner() -> None:
         "cannot tell",
         ("All policies have the same mean_bsld: a tie has no winner; leave the queue as it is.",),
     )
-    from policyfactory.evaluate.described import finding
+    from policyfactory.evaluate.board import finding
 
     assert finding(evaluated(alike).outcome)["winner"] is None
 

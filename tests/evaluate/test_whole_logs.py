@@ -13,12 +13,11 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.evaluate.codec import decode, encode
+from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.results_folder import weeks_csv
-from policyfactory.evaluate.resume import _has_weeks
-from policyfactory.evaluate.run import run_cases
-from policyfactory.policy.catalogue import resolve
+from policyfactory.evaluate.run import _has_weeks, run_cases
+from policyfactory.evaluate.work import decode, encode
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.metrics import WeeklySums, measure
 from policyfactory.simulate.schedule import RECORDED

@@ -12,11 +12,11 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.errors import UsageError
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import format_duration
 from policyfactory.export.advice import gaming, renewal, starvation
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import LARGEST, Scale
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.site.file import read_site
@@ -29,7 +29,7 @@ FIXED = Epoch("fixed", EPOCH)
 
 def test_the_life_of_the_range_ends_at_a_date() -> None:
     policy = dataclasses.replace(CATALOGUE["F1"], epoch=FIXED)
-    scale = Scale(3900.0, 6900.0, LARGEST)
+    scale = PriorityScale(3900.0, 6900.0, LARGEST)
     assert renewal(policy, scale, None, 365 * DAY).startswith("Renew before 2027-01-01: the numbers are spread")
     assert "2026-04-11" in renewal(policy, scale, EPOCH + 90 * DAY, 10 * DAY)
     # Without r, or without a date, nothing ends.
@@ -43,11 +43,11 @@ def test_a_scale_that_loses_minutes_ends_earlier() -> None:
     # 1000 log10(r) over 10,000 numbers of 5000: a number is about 0.67 wide, and a minute is less than that from
     # 1000/ln(10) 60/r < 0.67, r > 39,000 s, on: half a day.
     policy = Policy("LOGR", "1000*log10(r)", epoch=FIXED)
-    said = renewal(policy, Scale(0.0, 5000.0, 10_000), None, 365 * DAY)
+    said = renewal(policy, PriorityScale(0.0, 5000.0, 10_000), None, 365 * DAY)
     assert "submissions a minute apart have one number" in said
     assert "2026-01-01" in said or "2026-01-02" in said
     # One that never kept minutes apart loses nothing later.
-    assert "--life" in renewal(policy, Scale(0.0, 5000.0, 10), None, 365 * DAY)
+    assert "--life" in renewal(policy, PriorityScale(0.0, 5000.0, 10), None, 365 * DAY)
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.export.compressed import compressed, make_with_few_ties
-from policyfactory.export.content import Export, File, Site
-from policyfactory.export.sample import wide_sample
-from policyfactory.export.scale import learn_scale
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.export.content import Export, ExportSite, File
+from policyfactory.export.export import compressed, make_with_few_ties
+from policyfactory.export.sample import learn_scale, wide_sample
+from policyfactory.policy.compile import MOST_TIES, tie_share
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import MOST_TIES, tie_share
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_site
 
 START = Epoch("fixed", 1_767_225_600)
 
 
-def scaled(model: Model, site: Site) -> Export:
+def scaled(model: Model, site: ExportSite) -> Export:
     return Export((File("x", model.policy.formula),), scale=learn_scale(model.policy, site.sample, largest=site.weight))
 
 
@@ -33,7 +31,7 @@ UNSCALED = SimpleNamespace(make=lambda model, _: Export((File("x", model.policy.
 
 def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> None:
     policy = CATALOGUE["WFP3"]
-    site = Site.of(wide_sample(policy))
+    site = ExportSite.of(wide_sample(policy))
     sample = site.sample
     scores = policy.scores(sample.p, sample.q, sample.r, sample.w)
     assert tie_share(learn_scale(policy, sample), scores) > 2 * MOST_TIES
@@ -71,7 +69,7 @@ def test_ties_are_those_of_the_weight_that_was_asked_for() -> None:
 
 
 def test_without_whole_numbers_there_is_nothing_to_keep_apart() -> None:
-    done = make_with_few_ties(UNSCALED, Model(CATALOGUE["WFP3"]), Site())
+    done = make_with_few_ties(UNSCALED, Model(CATALOGUE["WFP3"]), ExportSite())
     assert (done.policy, done.ties) == (CATALOGUE["WFP3"], None)
 
 

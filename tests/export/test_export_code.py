@@ -18,12 +18,11 @@ from hypothesis import given, settings
 
 from naive.exports import JOBS, MORE, POLICIES, compiler, expected, same_order
 from naive.formula import expressions, same_bits
-from policyfactory.export.content import Site, identifier
+from policyfactory.export.content import ExportSite, identifier
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 
 NAMES = [policy.name for policy in POLICIES]
 # How jobs reach a function: as a scheduler's whole numbers would.
@@ -31,7 +30,7 @@ ROWS = [[int(job[name]) for name in "pqrwm"] for job in JOBS]
 
 
 def source(policy: Policy, target: str) -> str:
-    return TARGETS[target].make(Model(policy), Site()).text
+    return TARGETS[target].make(Model(policy), ExportSite()).text
 
 
 def run_python(policy: Policy) -> np.ndarray:
@@ -201,7 +200,7 @@ def test_what_a_module_says_about_itself() -> None:
 def test_headers_say_how_the_file_was_made() -> None:
     policy = Policy("mine", "w/p + r", "d", "s", Epoch("fixed", 1_767_225_600), 7200.0)
     for target, comment in [("python", "# "), ("c", " * "), ("lua", "-- "), ("latex", "% ")]:
-        text = TARGETS[target].make(Model(policy, provenance={"command": "policyfactory fit x.csv"}), Site()).text
+        text = TARGETS[target].make(Model(policy, provenance={"command": "policyfactory fit x.csv"}), ExportSite()).text
         lines = [line.removeprefix(comment) for line in text.splitlines() if line.startswith(comment)]
         assert "Policy mine: d" in lines
         assert any(line.startswith("Made by policyfactory") and f"--to {target}" in line for line in lines)
@@ -253,7 +252,7 @@ def test_golden_c_and_lua_expressions() -> None:
 
 
 def test_latex() -> None:
-    text = TARGETS["latex"].make(Model(CATALOGUE["F1"]), Site()).text
+    text = TARGETS["latex"].make(Model(CATALOGUE["F1"]), ExportSite()).text
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert body == [
         "Policy F1 sorts the queue by",
@@ -266,6 +265,6 @@ def test_latex() -> None:
         ),
         "Here $r$ counts from the first job of the workload (window).",
     ]
-    predicted = TARGETS["latex"].make(Model(Policy("x", "ln(e)/e90*user_waiting")), Site()).text
+    predicted = TARGETS["latex"].make(Model(Policy("x", "ln(e)/e90*user_waiting")), ExportSite()).text
     assert r"\mathrm{score}(e, e_{90}, \mathrm{user\_waiting}) = " in predicted
     assert r"; $\mathrm{user\_waiting}$: jobs of the same user that waited when" in predicted

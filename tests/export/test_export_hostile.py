@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive.exports import compiler
-from policyfactory.export.content import Site, ascii_text, identifier
-from policyfactory.export.pbs.script import formula
+from policyfactory.export.content import ExportSite, ascii_text, identifier
+from policyfactory.export.pbs import formula
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
@@ -38,13 +38,13 @@ def hostile(name: str, words: str, command: str) -> Model:
 
 
 def plain(target: str) -> str:
-    return TARGETS[target].make(hostile("x", "x", "x"), Site()).text
+    return TARGETS[target].make(hostile("x", "x", "x"), ExportSite()).text
 
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_python_is_the_same_program(name: str, words: str, command: str) -> None:
-    text = TARGETS["python"].make(hostile(name, words, command), Site()).text
+    text = TARGETS["python"].make(hostile(name, words, command), ExportSite()).text
     tree, benign = ast.parse(text), ast.parse(plain("python"))
     assign = tree.body[1]
     assert ast.literal_eval(assign.value) == name  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def without_comments(text: str) -> str:
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_c_is_the_same_program(name: str, words: str, command: str) -> None:
-    text = TARGETS["c"].make(hostile(name, words, command), Site()).text
+    text = TARGETS["c"].make(hostile(name, words, command), ExportSite()).text
     assert text.isascii()
     assert not re.search(r"/\*[^*]*/\*", text), "a comment in a comment is a warning"
     assert text.count("/*") == plain("c").count("/*")
@@ -74,7 +74,7 @@ def test_c_is_the_same_program(name: str, words: str, command: str) -> None:
 
 def test_c_with_the_worst_names_compiles_without_a_warning(tmp_path: Path) -> None:
     worst = "".join(PIECES)
-    (tmp_path / "x.c").write_text(TARGETS["c"].make(hostile(worst, worst, worst), Site()).text)
+    (tmp_path / "x.c").write_text(TARGETS["c"].make(hostile(worst, worst, worst), ExportSite()).text)
     strict = ["-std=c99", "-trigraphs", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run([compiler(), *strict, "-c", "x.c"], cwd=tmp_path, check=True)
 
@@ -82,7 +82,7 @@ def test_c_with_the_worst_names_compiles_without_a_warning(tmp_path: Path) -> No
 @settings(max_examples=100, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_lua_is_the_same_program(name: str, words: str, command: str) -> None:
-    text = TARGETS["lua"].make(hostile(name, words, command), Site()).text
+    text = TARGETS["lua"].make(hostile(name, words, command), ExportSite()).text
     assert text.isascii()
     lines = [line for line in text.split("\n") if not line.startswith("--") and not line.startswith("M.name")]
     benign = [line for line in plain("lua").split("\n") if not line.startswith("--") and not line.startswith("M.name")]
@@ -97,7 +97,7 @@ def test_lua_is_the_same_program(name: str, words: str, command: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_latex_has_the_same_commands(name: str, words: str, command: str) -> None:
-    text = TARGETS["latex"].make(hostile(name, f"x{words}", command), Site()).text
+    text = TARGETS["latex"].make(hostile(name, f"x{words}", command), ExportSite()).text
     lines = text.split("\n")
     benign = plain("latex").split("\n")
     assert len(lines) == len(benign)
@@ -115,7 +115,7 @@ def test_latex_has_the_same_commands(name: str, words: str, command: str) -> Non
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_pbs_runs_the_same_commands(name: str, words: str, command: str) -> None:
-    text = TARGETS["pbs"].make(hostile(name, words, command), Site()).text
+    text = TARGETS["pbs"].make(hostile(name, words, command), ExportSite()).text
     assert text.isascii()
     lines = [line for line in text.split("\n") if not line.startswith("#")]
     benign = [line for line in plain("pbs").split("\n") if not line.startswith("#")]
@@ -126,7 +126,7 @@ def test_pbs_runs_the_same_commands(name: str, words: str, command: str) -> None
 @settings(max_examples=100, deadline=None)
 @given(TEXTS.filter(lambda text: "\ud800" not in text), TEXTS.filter(lambda text: "\ud800" not in text))
 def test_json_is_json(name: str, words: str) -> None:
-    value = json.loads(TARGETS["json"].make(hostile(name, words, words), Site()).text)
+    value = json.loads(TARGETS["json"].make(hostile(name, words, words), ExportSite()).text)
     assert value["name"] == name
     assert value["formula"] == "log10(p)*q + 870*log10(r)"
 

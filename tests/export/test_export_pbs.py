@@ -21,17 +21,14 @@ from naive import pbs as server
 from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
-from policyfactory.export.content import Export, Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.expressible import prepare
-from policyfactory.export.pbs.evaluate import NEVER_RUNS, Evaluator
-from policyfactory.export.pbs.formula import misplaced, power_of_two
-from policyfactory.export.pbs.script import HOOK, RESOURCE, formula, needs_hook
+from policyfactory.export.pbs import HOOK, NEVER_RUNS, RESOURCE, Evaluator, formula, misplaced, needs_hook, power_of_two
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 
 EPOCH = Epoch("fixed", 1_767_225_600)
 NOW = 20_000_000  # seconds since the epoch at which the queue is sorted
@@ -59,7 +56,7 @@ def exported(policy: Policy) -> Policy:
 
 
 def made(policy: Policy, processors: int | None = None) -> Export:
-    return TARGETS["pbs"].make(Model(policy), Site(processors=processors))
+    return TARGETS["pbs"].make(Model(policy), ExportSite(processors=processors))
 
 
 JOBS = queue(1000, seed=21)

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from naive.exports import POLICIES
 from naive.hostile import TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
-from policyfactory.export.content import Export, Site
-from policyfactory.export.gridengine.files import make
-from policyfactory.export.gridengine.urgency import urgencies
+from policyfactory.export.content import Export, ExportSite
+from policyfactory.export.gridengine import make, urgencies
 from policyfactory.export.queue import scores_of
-from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from schedulers.processes import require
 from sites import make_queue, make_sample, make_site
 
@@ -194,7 +192,7 @@ def test_formulas_that_urgencies_express_need_no_program() -> None:
         result = urgencies(CATALOGUE[name])
         assert result is not None, name
         assert (result.time, result.slots, result.waiting) == (of_time, of_slots, waiting), name
-        assert set(files(make(resolve_model(name), Site()))) == {"apply.sh", "rollback.sh"}
+        assert set(files(make(resolve_model(name), ExportSite()))) == {"apply.sh", "rollback.sh"}
     for name in ("SPF", "F1", "F4", "WFP3", "UNICEF", "LEXP", "LIN"):
         assert urgencies(CATALOGUE.get(name) or resolve_model(name).policy) is None, name
 
@@ -324,7 +322,7 @@ class Master:
         return done.stdout + done.stderr
 
 
-EXPORTS = {"verifier": make(F1, Site.of(make_sample(200))), "urgencies": make(resolve_model("SAF"), Site())}
+EXPORTS = {"verifier": make(F1, ExportSite.of(make_sample(200))), "urgencies": make(resolve_model("SAF"), ExportSite())}
 
 
 @pytest.mark.parametrize("way", EXPORTS)
@@ -384,7 +382,7 @@ def test_a_rollback_leaves_a_verifier_of_the_site_in_place(tmp_path: Path, way: 
 @settings(max_examples=40)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
-    sample = Site.of(make_sample(200))
+    sample = ExportSite.of(make_sample(200))
     hostile, benign = ({}, {})
     for kept, text in ((hostile, words), (benign, "x")):
         for policy in (F1.policy, CATALOGUE["SAF"]):

@@ -14,14 +14,13 @@ from naive.exports import POLICIES
 from naive.hostile import PIECES, TEXTS, hostile_model
 from naive.oar import STOCK, write_stand_in
 from policyfactory.core.errors import ExportError
-from policyfactory.core.units import DAY
-from policyfactory.export.content import Site
+from policyfactory.core.text import DAY
+from policyfactory.export.content import ExportSite
 from policyfactory.export.expressible import prepare
 from policyfactory.export.oar import make
 from policyfactory.export.queue import Queue, start_order
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from schedulers.processes import require
 from sites import make_queue, make_site
 
@@ -66,7 +65,7 @@ def models() -> list[Model]:
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.policy.name)
 def test_jobs_are_planned_in_the_order_of_the_formula(stand_in: Path, model: Model) -> None:
     queue = make_queue(60)
-    export = make(model, Site(processors=64))
+    export = make(model, ExportSite(processors=64))
     assert export.priorities is not None
     expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
     assert planned(stand_in, export.text, as_jobs(queue), queue.now) == expected
@@ -74,7 +73,7 @@ def test_jobs_are_planned_in_the_order_of_the_formula(stand_in: Path, model: Mod
 
 def test_ties_go_by_submit_time_and_job_id(stand_in: Path) -> None:
     jobs = [(5, 60, "resource_id=2", 1000), (4, 60, "resource_id=2", 1000), (9, 60, "resource_id=2", 900)]
-    assert planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 2000) == [9, 4, 5]
+    assert planned(stand_in, make(Model(CATALOGUE["SAF"]), ExportSite()).text, jobs, 2000) == [9, 4, 5]
 
 
 def test_overdue_jobs_go_first_in_submit_order(stand_in: Path) -> None:
@@ -86,7 +85,7 @@ def test_overdue_jobs_go_first_in_submit_order(stand_in: Path) -> None:
         (4, 6, "resource_id=1", 1500),
     ]
     # Job 4 has waited exactly as long as the threshold: that is not longer.
-    assert planned(stand_in, make(Model(policy), Site()).text, jobs, 2000) == [3, 2, 4, 1]
+    assert planned(stand_in, make(Model(policy), ExportSite()).text, jobs, 2000) == [3, 2, 4, 1]
 
 
 def test_nodes_count_with_their_resources(stand_in: Path) -> None:
@@ -99,11 +98,11 @@ def test_nodes_count_with_their_resources(stand_in: Path) -> None:
     # The last has 4 resources too, but comes later.
     jobs = [(i, 60, request, i) for i, request in enumerate(sizes)]
     expected = sorted(range(len(sizes)), key=list(sizes.values()).__getitem__)
-    assert planned(stand_in, make(Model(CATALOGUE["SQF"]), Site()).text, jobs, 100) == expected
+    assert planned(stand_in, make(Model(CATALOGUE["SQF"]), ExportSite()).text, jobs, 100) == expected
 
 
 def test_fair_sharing_is_without_effect_and_other_settings_are_as_they_were(stand_in: Path) -> None:
-    done = run(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, [(1, 60, "resource_id=1", 5)], 10)
+    done = run(stand_in, make(Model(CATALOGUE["SAF"]), ExportSite()).text, [(1, 60, "resource_id=1", 5)], 10)
     assert done.stdout.splitlines()[1:] == [
         "SCHEDULER_FAIRSHARING_COEF_USER 1 0",
         "SCHEDULER_FAIRSHARING_COEF_PROJECT 1 0",
@@ -113,7 +112,7 @@ def test_fair_sharing_is_without_effect_and_other_settings_are_as_they_were(stan
 
 
 def test_a_job_without_a_score_runs_last_and_the_others_keep_their_order(stand_in: Path) -> None:
-    text = make(Model(CATALOGUE["SAF"]), Site()).text
+    text = make(Model(CATALOGUE["SAF"]), ExportSite()).text
     # What is no name of a property never gets into a query; and minutes that nobody can count.
     jobs = [
         (1, 60, "resource_id=9", 5),
@@ -130,7 +129,7 @@ def test_a_job_without_a_score_runs_last_and_the_others_keep_their_order(stand_i
         in (done.stdout)
     )
     # One that has waited longer than the threshold goes first all the same: that needs no score.
-    late = make(Model(dataclasses.replace(CATALOGUE["SAF"], threshold=5.0)), Site()).text
+    late = make(Model(dataclasses.replace(CATALOGUE["SAF"], threshold=5.0)), ExportSite()).text
     assert "4 3 5 1 2" in run(stand_in, late, jobs, 10).stdout.splitlines()
     broken = text.replace("sub pf_score {", "sub pf_score {\n    die qq(no\\nscore\\n);")
     done = run(stand_in, broken, jobs[::2], 10)
@@ -146,7 +145,7 @@ def test_a_job_without_a_score_runs_last_and_the_others_keep_their_order(stand_i
 @pytest.mark.parametrize("epoch", [EPOCH + 1000 * DAY, 1_767_225_600 + 29 * DAY + 40_000], ids=["all", "some"])
 def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(stand_in: Path, epoch: int) -> None:
     queue = make_queue(40)
-    export = make(prepare(Model(CATALOGUE["F1"]), epoch=epoch), Site())
+    export = make(prepare(Model(CATALOGUE["F1"]), epoch=epoch), ExportSite())
     assert (queue.submit < epoch).any()
     assert export.priorities is not None
     expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
@@ -169,7 +168,7 @@ esac
 
 @pytest.mark.parametrize("part", ["install", "rollback"])
 def test_the_command_that_changes_the_queue_says_if_there_is_none(tmp_path: Path, part: str) -> None:
-    export = make(Model(CATALOGUE["SAF"]), Site())
+    export = make(Model(CATALOGUE["SAF"]), ExportSite())
     (line,) = [text[2:] for text in getattr(export, part) if text.startswith("$ oarnotify --remove-queue")]
     scheduler = {"install": export.files[0].name, "rollback": STOCK}[part]
     (tmp_path / "oarnotify").write_text(_NOTIFY)
@@ -193,20 +192,20 @@ def test_the_command_that_changes_the_queue_says_if_there_is_none(tmp_path: Path
 
 def test_the_first_thousand_of_the_order_are_planned(stand_in: Path) -> None:
     jobs = [(i, 60 * (3000 - i), "resource_id=1", 5) for i in range(1, 1502)]
-    result = planned(stand_in, make(Model(CATALOGUE["SAF"]), Site()).text, jobs, 10)
+    result = planned(stand_in, make(Model(CATALOGUE["SAF"]), ExportSite()).text, jobs, 10)
     assert result == list(range(1501, 501, -1))
 
 
 def test_what_oar_cannot_do_is_refused_with_the_cure() -> None:
     with pytest.raises(ExportError, match="--epoch"):
-        make(Model(CATALOGUE["F1"]), Site())
+        make(Model(CATALOGUE["F1"]), ExportSite())
     with pytest.raises(ExportError, match="--processors"):
-        make(Model(Policy("m", "p*q/m")), Site())
+        make(Model(Policy("m", "p*q/m")), ExportSite())
 
 
 def code_of(words: str) -> list[str]:
     """Return the lines of the program that are no comment, where every text of the model is ``words``."""
-    (file,) = make(hostile_model(CATALOGUE["SAF"], words), Site(command=words, model=words)).files
+    (file,) = make(hostile_model(CATALOGUE["SAF"], words), ExportSite(command=words, model=words)).files
     assert file.name.isascii()
     assert file.name.replace("_", "").isalnum()
     assert file.text.isascii()
@@ -221,7 +220,7 @@ def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
 
 def test_the_worst_texts_run_nothing(stand_in: Path) -> None:
     worst = "".join(PIECES)
-    export = make(hostile_model(CATALOGUE["SAF"], worst), Site(command=worst, model=worst))
+    export = make(hostile_model(CATALOGUE["SAF"], worst), ExportSite(command=worst, model=worst))
     for commands in (export.install, export.rollback):
         assert all(text.isascii() and text.isprintable() and "touch" not in text for text in commands)
     (stand_in / "program").write_text(export.text)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from naive.exports import JOBS, POLICIES, expected
-from policyfactory.export.languages.code import perl_function
-from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Number, replace_variables
+from policyfactory.export.languages import perl_function
+from policyfactory.policy.expression import Number, parse, replace_variables
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
 

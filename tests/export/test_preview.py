@@ -13,11 +13,10 @@ from policyfactory.export.content import Export, File
 from policyfactory.export.expressible import prepare, unexpressed
 from policyfactory.export.preview import preview
 from policyfactory.export.queue import Queue, policy_priorities, scaled_priorities, scores_of, start_order
-from policyfactory.export.scale import learn_scale
+from policyfactory.export.sample import learn_scale
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_queue, make_sample
 
 EXPORT = Export((File("x", ""),))

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.core.errors import PolicyfactoryError, TraceFormatError, UsageError
-from policyfactory.export.queue import UNLIMITED_S
-from policyfactory.export.queue_file import LARGEST_FILE, read_queue
+from policyfactory.export.queue import LARGEST_FILE, UNLIMITED_S, read_queue
 
 # What squeue of Slurm 22.05.8 printed, with an array, a held job and a job without a limit.
 SQUEUE = """JOBID,PRIORITY,SUBMIT_TIME,TIME_LIMIT,CPUS,USER

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.core.errors import ExportError, UsageError
-from policyfactory.core.units import DAY, WEEK
-from policyfactory.export.content import Site
-from policyfactory.export.sample import Sample, sample_of, wide_sample
-from policyfactory.export.scale import learn_scale
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.core.text import DAY, WEEK
+from policyfactory.export.content import ExportSite
+from policyfactory.export.sample import ExportSample, learn_scale, sample_of, wide_sample
+from policyfactory.policy.compile import LARGEST, MOST_TIES, PriorityScale, scale_of, tie_share
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import LARGEST, MOST_TIES, Scale, scale_of, tie_share
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.workload.jobs import Workload
 from sites import make_sample
 
@@ -47,9 +46,9 @@ def test_higher_scores_get_lower_numbers_within_the_range(scores: list[float], a
     low, high = min(a, b), max(a, b)
     if not (low < high and math.isfinite(high - low)):
         with pytest.raises(ExportError, match="cannot be mapped to whole numbers"):
-            Scale(low, high)
+            PriorityScale(low, high)
         return
-    numbers = Scale(low, high).integers(scores)
+    numbers = PriorityScale(low, high).integers(scores)
     assert numbers.min() >= 1
     assert numbers.max() <= LARGEST
     known = sorted((score, number) for score, number in zip(scores, numbers.tolist(), strict=True) if score < math.inf)
@@ -61,13 +60,13 @@ def test_higher_scores_get_lower_numbers_within_the_range(scores: list[float], a
 @pytest.mark.parametrize("largest", [-5, 0, 1, LARGEST + 1])
 def test_numbers_that_cannot_order_or_do_not_fit_are_refused(largest: int) -> None:
     with pytest.raises(ExportError, match="give 2 to 2,000,000,000"):
-        Scale(0.0, 1.0, largest)
-    assert Scale(0.0, 1.0, 2).integers([0.0, 1.0]).tolist() == [1, 1]
-    assert Scale(0.0, 1.0, 2).integers([-math.inf, math.inf]).tolist() == [2, 1]
+        PriorityScale(0.0, 1.0, largest)
+    assert PriorityScale(0.0, 1.0, 2).integers([0.0, 1.0]).tolist() == [1, 1]
+    assert PriorityScale(0.0, 1.0, 2).integers([-math.inf, math.inf]).tolist() == [2, 1]
 
 
 def test_three_quarters_of_the_numbers_are_for_the_range() -> None:
-    scale = Scale(100.0, 200.0, largest=80_001)
+    scale = PriorityScale(100.0, 200.0, largest=80_001)
     assert scale.integers([-math.inf, 100.0, 150.0, 200.0, math.inf, math.nan]).tolist() == [
         80_001, 70_001, 40_001, 10_001, 1, 1,
     ]  # fmt: skip
@@ -75,8 +74,8 @@ def test_three_quarters_of_the_numbers_are_for_the_range() -> None:
 
 def test_the_range_is_the_0_1_and_99_9_per_cent_quantile() -> None:
     p = np.arange(100_001.0)
-    sample = Sample(p, np.ones_like(p), np.zeros_like(p), np.zeros_like(p), "0 to 100,000 s")
-    assert learn_scale(Policy("x", "p"), sample) == Scale(100.0, 99_900.0)
+    sample = ExportSample(p, np.ones_like(p), np.zeros_like(p), np.zeros_like(p), "0 to 100,000 s")
+    assert learn_scale(Policy("x", "p"), sample) == PriorityScale(100.0, 99_900.0)
     # What has no finite score does not stretch the range.
     assert learn_scale(Policy("x", "p + log10(p - 50000)*0"), sample).low == pytest.approx(50_051.0)
 
@@ -84,8 +83,8 @@ def test_the_range_is_the_0_1_and_99_9_per_cent_quantile() -> None:
 def test_a_range_of_few_jobs_that_differ() -> None:
     p = np.full(100_000, 60.0)
     p[0] = 7200.0
-    sample = Sample(p, np.ones_like(p), p * 0, p * 0, "one long job")
-    assert learn_scale(Policy("x", "p"), sample) == Scale(60.0, 7200.0)
+    sample = ExportSample(p, np.ones_like(p), p * 0, p * 0, "one long job")
+    assert learn_scale(Policy("x", "p"), sample) == PriorityScale(60.0, 7200.0)
 
 
 @pytest.mark.parametrize(
@@ -99,11 +98,11 @@ def test_a_range_of_few_jobs_that_differ() -> None:
 def test_what_cannot_be_learnt_is_refused(formula: str, says: str) -> None:
     ones = np.ones(10)
     with pytest.raises(ExportError, match=says):
-        learn_scale(Policy("x", formula), Sample(ones, ones, ones, ones, "all alike"))
+        learn_scale(Policy("x", formula), ExportSample(ones, ones, ones, ones, "all alike"))
 
 
 def test_ties_are_neighbours_with_one_number() -> None:
-    scale = Scale(0.0, 1.0, largest=5)
+    scale = PriorityScale(0.0, 1.0, largest=5)
     # 5, 5, 4, 4, 3 ...: of the four pairs of neighbours that differ, those with one number count; equal scores do not.
     scores = [0.0, 0.01, 0.25, 0.25, 0.9, 0.95]
     numbers = scale.integers(scores).tolist()
@@ -165,11 +164,11 @@ def test_from_when_r_counts_in_a_sample() -> None:
 def test_a_site_draws_its_sample_once_and_only_when_asked() -> None:
     calls = []
 
-    def draw() -> Sample:
+    def draw() -> ExportSample:
         calls.append(1)
         return make_sample(10)
 
-    site = Site(draw)
+    site = ExportSite(draw)
     assert not calls
     assert site.sample is site.sample
     assert len(calls) == 1
@@ -193,4 +192,4 @@ def workload(ticks: int = 1) -> Workload:
 def test_scores_that_are_all_the_same_have_no_scale() -> None:
     assert scale_of([]) is None
     assert scale_of([math.nan, math.inf, 3.0, 3.0]) is None
-    assert scale_of([1.0, 2.0, math.inf], largest=9) == Scale(1.001, 1.999, 9)
+    assert scale_of([1.0, 2.0, math.inf], largest=9) == PriorityScale(1.001, 1.999, 9)

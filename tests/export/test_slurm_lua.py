@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from naive.exports import MORE
 from naive.formula import expressions
 from policyfactory.core.errors import ExportError
-from policyfactory.export.content import Export, Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import LARGEST
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from policyfactory.review.shadow_log import read_shadow
 from sites import make_queue, make_site
 
@@ -52,7 +51,7 @@ PARTITIONS = {
 }
 
 
-def export_of(policy: Policy, target: str = SITE_FACTOR, site: Site | None = None) -> Export:
+def export_of(policy: Policy, target: str = SITE_FACTOR, site: ExportSite | None = None) -> Export:
     return TARGETS[target].make(Model(policy), site or make_site(processors=64))
 
 
@@ -395,7 +394,7 @@ PIECES = ["\n", "\r", "]]", "--[[", "--]]", "'", '"', "\\", "%", "\x00", "\x1b[2
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_a_strangers_words_stay_in_comments(words: str) -> None:
-    site: Callable[..., Site] = make_site
+    site: Callable[..., ExportSite] = make_site
     benign = export_of(Policy("x", "p*q"), site=site(200)).text
 
     policy = Policy("x", "p*q")

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
-from policyfactory.export.content import Site
-from policyfactory.export.languages.code import awk_functions
+from policyfactory.export.content import ExportSite
+from policyfactory.export.languages import awk_functions
 from policyfactory.export.queue import Queue
 from policyfactory.export.slurm.nice import GAP, MOST_NICE, nice_priorities
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE, resolve_model
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from sites import make_queue, make_sample
 
 NOW = 1_767_225_600 + 30 * 86_400
@@ -61,7 +60,7 @@ def here(request: pytest.FixtureRequest, tmp_path: Path) -> Here:
     ):
         (tmp_path / "queue").write_text("".join(f"{row}\n" for row in rows))
         (tmp_path / "updates").write_text("")
-        (tmp_path / "nice.sh").write_text(text or EXPORT.make(Model(policy), Site(processors=processors)).text)
+        (tmp_path / "nice.sh").write_text(text or EXPORT.make(Model(policy), ExportSite(processors=processors)).text)
         environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
             "SQUEUE_PARTITION": "other",
@@ -279,10 +278,10 @@ def test_a_submission_counts_even_where_squeue_fails(here: Here, tmp_path: Path)
 
 def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="--processors"):
-        EXPORT.make(Model(Policy("x", "p*q/m + q")), Site())
+        EXPORT.make(Model(Policy("x", "p*q/m + q")), ExportSite())
     with pytest.raises(ExportError, match="--epoch"):
-        EXPORT.make(resolve_model("F1"), Site())
-    EXPORT.make(resolve_model("LIN-SYNTHETIC"), Site())
+        EXPORT.make(resolve_model("F1"), ExportSite())
+    EXPORT.make(resolve_model("LIN-SYNTHETIC"), ExportSite())
     rows = [f"{job}|{job}|90|0|{NOW}|10:00|{job}|None|batch" for job in (3, 70)]
     here(Policy("x", "abs(q - m)"), rows, "set", processors=64)
     assert updates(tmp_path) == {"3": 2}
@@ -290,7 +289,7 @@ def test_the_machine_and_the_epoch_must_be_known_where_they_count(here: Here, tm
 
 def code_of(words: str) -> list[str]:
     """Return the lines of the script that are no comment, where every text of the model is ``words``."""
-    text = EXPORT.make(hostile_model(POLICIES[0], words), Site(command=words)).text
+    text = EXPORT.make(hostile_model(POLICIES[0], words), ExportSite(command=words)).text
     assert text.isascii()
     return [line for line in text.split("\n") if not line.startswith("#")]
 
@@ -303,7 +302,7 @@ def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
 
 def test_the_worst_texts_run_nothing(here: Here, tmp_path: Path) -> None:
     worst = "".join(PIECES)
-    text = EXPORT.make(hostile_model(POLICIES[0], worst), Site(command=worst)).text
+    text = EXPORT.make(hostile_model(POLICIES[0], worst), ExportSite(command=worst)).text
     (tmp_path / "worst.sh").write_text(text)
     assert subprocess.run(["sh", "-n", "worst.sh"], cwd=tmp_path, check=False).returncode == 0
     row = f"1|1|9|4|{NOW}|10:00|1|None|batch"

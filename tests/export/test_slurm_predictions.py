@@ -16,19 +16,18 @@ from export.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
 
 from naive.site_history import described, foreseen
 from policyfactory.core.errors import ExportError, UsageError
-from policyfactory.engine.forest import Forest
+from policyfactory.engine.past import Forest
 from policyfactory.export.content import Export
 from policyfactory.export.export import export
 from policyfactory.export.foresight import SitePredictions
-from policyfactory.export.slurm.predictions import lua_string
-from policyfactory.export.slurm.renewal import renewal_commands
+from policyfactory.export.slurm.job_submit import lua_string, renewal_commands
 from policyfactory.export.targets import TARGETS
+from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from policyfactory.predict.features import NAMES
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
-from policyfactory.predict.predictor import Forests
+from policyfactory.predict.training import Forests
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, name_of, small_forests
 from sites import make_site
 

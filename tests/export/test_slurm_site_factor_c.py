@@ -19,10 +19,9 @@ from policyfactory.export.queue import Queue
 from policyfactory.export.scripts import parts
 from policyfactory.export.slurm.site_factor_c import HIGHEST, make, policy_header
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import LARGEST, Scale
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_queue, make_site
 
 EPOCH = Epoch("fixed", 1_767_225_600)
@@ -68,7 +67,9 @@ def test_every_formula_gives_the_numbers_of_python(tmp_path: Path) -> None:
     for policy in policies:
         finite = expected(policy)[np.isfinite(expected(policy))]
         # Half of the jobs are outside the range.
-        scales.append(Scale(*np.quantile(finite, [0.25, 0.75]).tolist()) if np.ptp(finite) else Scale(0.0, 1.0))
+        scales.append(
+            PriorityScale(*np.quantile(finite, [0.25, 0.75]).tolist()) if np.ptp(finite) else PriorityScale(0.0, 1.0)
+        )
     models = [prepare(Model(policy), processors=site.processors) for policy in policies]
     headers = [policy_header(model, site, scale) for model, scale in zip(models, scales, strict=True)]
     for policy, scale, function in zip(policies, scales, library(tmp_path, headers), strict=True):

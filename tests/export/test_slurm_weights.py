@@ -12,23 +12,29 @@ from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError, UsageError
-from policyfactory.core.units import DAY
-from policyfactory.export.content import Export, Site
+from policyfactory.core.text import DAY
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.expressible import linear_coefficients, slope
-from policyfactory.export.slurm.factors import LONGEST_AGE, Machine, Weights, make_weights
-from policyfactory.export.slurm.weights import FILE_NAME, exact_weights, make
-from policyfactory.export.slurm.weights_fit import Waiting, distance, fit_weights, waiting_jobs
-from policyfactory.policy.catalogue import CATALOGUE, resolve_model
+from policyfactory.export.slurm.job_submit import LONGEST_AGE, ExportMachine, MultifactorWeights, make_weights
+from policyfactory.export.slurm.weights import (
+    FILE_NAME,
+    Waiting,
+    distance,
+    exact_weights,
+    fit_weights,
+    make,
+    waiting_jobs,
+)
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from sites import make_queue, make_sample, make_site
 
-MACHINE = Machine(64, 4)
+MACHINE = ExportMachine(64, 4)
 EPOCH = Epoch("fixed", 1_767_225_600)
 
 
-def site(nodes: int | None = 4) -> Site:
+def site(nodes: int | None = 4) -> ExportSite:
     return dataclasses.replace(make_site(processors=64), nodes=nodes)
 
 
@@ -113,13 +119,13 @@ def test_the_file_is_what_slurm_reads() -> None:
 
 
 def test_the_sum_is_that_of_the_man_page() -> None:
-    weights = Weights(1000, 50_000, -2.5, -70_000, MACHINE)
+    weights = MultifactorWeights(1000, 50_000, -2.5, -70_000, MACHINE)
     p, q, w = np.array([600.0, 61.0, 1e12]), np.array([32.0, 1.0, 64.0]), np.array([DAY, 100 * DAY, 0.0])
     # Ten minutes on half the machine; two (rounded up) on what counts as a node of 16; no limit at all.
     size = np.array([0.5 / 10, 0.25 / 2, 0.0])
     age = np.array([50_000 / 28, 50_000, 0.0])
     assert list(weights.priorities(p, q, w)) == list(np.floor(1000 + age - 2.5 * q + 70_000 * (1 - size)))
-    assert Weights(0, 0, -5.0, 0, MACHINE).priorities(p, q, w).min() == 1
+    assert MultifactorWeights(0, 0, -5.0, 0, MACHINE).priorities(p, q, w).min() == 1
 
 
 def test_the_distance_is_that_of_all_pairs() -> None:
@@ -211,7 +217,9 @@ def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
         with pytest.raises(ExportError, match=r"tau .*slurm-site-factor-lua"):
             export_of(dataclasses.replace(CATALOGUE[name], epoch=EPOCH))
     with pytest.raises(ExportError, match="one score"):
-        make(Model(Policy("x", "p*q")), Site.of(dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4))
+        make(
+            Model(Policy("x", "p*q")), ExportSite.of(dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4)
+        )
     with pytest.raises(ExportError, match="--processors"):
         make(Model(Policy("x", "q/m + p/m")), make_site())
     with pytest.raises(ExportError, match="--epoch"):
@@ -248,7 +256,7 @@ def test_what_becomes_of_the_sites_own_weights_and_flags_is_said() -> None:
 
 def lines_of(policy: Policy, words: str) -> list[str]:
     """Return the lines that Slurm reads, where every text of the model is ``words``."""
-    own = Site(lambda: dataclasses.replace(make_sample(300), origin=words), 64, words, words, 4)
+    own = ExportSite(lambda: dataclasses.replace(make_sample(300), origin=words), 64, words, words, 4)
     text = make(hostile_model(policy, words), own).text
     assert text.isascii()
     return [line for line in text.split("\n") if line.partition("#")[0].strip()]

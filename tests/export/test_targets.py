@@ -9,14 +9,13 @@ import sys
 import pytest
 
 from policyfactory.core.errors import ExportError, UsageError
-from policyfactory.export.content import Export, Site, header, identifier, instructions
+from policyfactory.export.content import Export, ExportSite, header, identifier, instructions
 from policyfactory.export.export import export
 from policyfactory.export.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
-from policyfactory.export.scale import learn_scale
+from policyfactory.export.sample import learn_scale
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_queue, make_site
 
 F1 = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("fixed", 1_767_225_600))
@@ -36,15 +35,15 @@ def test_names_of_the_targets() -> None:
 def test_a_target_is_imported_when_it_is_asked_for() -> None:
     code = (
         "import sys; from policyfactory.export.targets import TARGETS\n"
-        "heavy = {'numba', 'sympy', 'policyfactory.export.languages.programs', 'policyfactory.export.pbs.script'}\n"
+        "heavy = {'numba', 'sympy', 'policyfactory.export.languages', 'policyfactory.export.pbs'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "from policyfactory.export.content import Site\n"
+        "from policyfactory.export.content import ExportSite\n"
         "from policyfactory.policy.policy import Policy\n"
         "from policyfactory.policy.store import Model\n"
-        "TARGETS['lua'].make(Model(Policy('x', 'p*q')), Site())\n"
-        "assert 'policyfactory.export.languages.programs' in sys.modules\n"
-        "assert 'policyfactory.export.pbs.script' not in sys.modules\n"
+        "TARGETS['lua'].make(Model(Policy('x', 'p*q')), ExportSite())\n"
+        "assert 'policyfactory.export.languages' in sys.modules\n"
+        "assert 'policyfactory.export.pbs' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -92,12 +91,12 @@ def test_the_header_says_how_and_from_what() -> None:
     assert scores.endswith("become whole numbers up to 2000000000, higher first.")
     assert "r is at least 1 s: a job submitted before the epoch counts as submitted at it." in lines
     assert "Epoch: r counts from Unix time 1767225600 (2026-01-01 00:00:00 UTC)." in lines
-    plain = header(Model(F1), Site(), "test")
+    plain = header(Model(F1), ExportSite(), "test")
     assert not [line for line in plain if line.startswith(("Command:", "Model:", "Range", "Scores from"))]
 
 
 def test_a_hostile_command_stays_in_its_line() -> None:
-    site = Site(command="x\n*/ ]] \\", model="é\n")
+    site = ExportSite(command="x\n*/ ]] \\", model="é\n")
     for line in header(Model(F1), site, "test") + instructions(["a\nb"], ["*/"], ["$ x\ny"], ["\u2028"]):
         assert line.isascii()
         assert line.isprintable()
@@ -175,7 +174,9 @@ def test_what_of_the_policy_is_lost_is_distinguished_from_the_rest() -> None:
     assert left_out(policy, limits) == limits[1:3]
     assert not keeps_threshold(policy, limits)
     assert keeps_threshold(policy, limits[2:])
-    assert left_out(CATALOGUE["F1"], TARGETS["c"].make(Model(CATALOGUE["F1"]), Site()).limits)[0].startswith("r counts")
+    assert left_out(CATALOGUE["F1"], TARGETS["c"].make(Model(CATALOGUE["F1"]), ExportSite()).limits)[0].startswith(
+        "r counts"
+    )
 
 
 @pytest.mark.parametrize("name", ["slurm-site-factor-lua", "slurm-priority-lua", "slurm-site-factor-c", "gridengine"])

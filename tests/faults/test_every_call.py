@@ -13,8 +13,7 @@ import pytest
 
 from faults.calls import content, every_fault, hidden
 from policyfactory.core.errors import OutputError
-from policyfactory.core.files import atomic_write, remove_file, replaced_whole, together
-from policyfactory.core.outputs import check_directory, exclusive
+from policyfactory.core.files import atomic_write, check_directory, exclusive, remove_file, replaced_whole, together
 
 OLD = {"a.csv": b"old a", "a.manifest.json": b"old m", "sub/b.csv": b"old b", "stale/c.csv": b"old c"}
 NEW = {"a.csv": b"new a", "a.manifest.json": b"new m", "sub/b.csv": b"new b", "d.csv": b"new d"}

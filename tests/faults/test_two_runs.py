@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faults.processes import NIGHTLY, Nursery, hidden, results, wait_until
-from policyfactory.core.outputs import exclusive
+from policyfactory.core.files import exclusive
 
 # Name: command, and the output of which only one may be at work.
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {

@@ -10,8 +10,7 @@ import numpy as np
 
 from naive.slurm_forced import at_origin, plain_jobs, turnrounds
 from naive.slurm_workload import workload_of
-from policyfactory.fidelity.compare import fidelity
-from policyfactory.fidelity.found import Fidelity
+from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity
 from policyfactory.simulate.slurm.run import run_slurm
 from schedulers.record import Record
 from schedulers.replay_cases import CASES

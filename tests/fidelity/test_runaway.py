@@ -12,15 +12,14 @@ import pytest
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.evaluate.evaluate import evaluate
-from policyfactory.evaluate.gate import refuse_runaway, replay_logs
-from policyfactory.fidelity.compare import fidelity
-from policyfactory.fidelity.words import sections_of, verdict_of
+from policyfactory.evaluate.fidelity.compare import fidelity
+from policyfactory.evaluate.fidelity.words import sections_of, verdict_of
+from policyfactory.evaluate.verdict import refuse_runaway, replay_logs
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.slurm.run import Watch, run_slurm
 from policyfactory.site.file import write_site
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 from recorded_sites import LIMITED, SITE, recorded
 
 JOBS = 2_500

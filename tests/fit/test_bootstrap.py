@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 
 from naive.fit import refit as naive_refit
-from policyfactory.fit import resample
-from policyfactory.fit.bootstrap import Candidate, bootstrap, draw_counts, interval
-from policyfactory.fit.certainty import ladder, measure_certainty
-from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.polynomials import fit_all_polynomials
-from policyfactory.fit.resample import Refit, refit
+from policyfactory.fit import bootstrap as resample
+from policyfactory.fit.bootstrap import (
+    Refit,
+    ResampledFit,
+    bootstrap,
+    draw_counts,
+    interval,
+    ladder,
+    measure_certainty,
+    refit,
+)
+from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_user_form
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
 from policyfactory.trials.table import ScoreTable
 
 
@@ -193,7 +198,7 @@ def test_shares_and_ratios_by_hand(made) -> None:  # type: ignore[no-untyped-def
     drawn[place["z"]] = [-1, -1, -1, -1]
     drawn[place["a"]] = [-2, -4, 5, -10]
     drawn[place["b"]] = [1, 0, 10, -5]
-    candidate = Candidate(fit, drawn, np.ones(4), np.array([1, 2, 1, 1]), 0.1)
+    candidate = ResampledFit(fit, drawn, np.ones(4), np.array([1, 2, 1, 1]), 0.1)
     assert candidate.first == 0.75
     # The constant's sign is not told; a zero has not the sign of the fit either.
     assert candidate.other_sign() == {"a (p*q)": 0.25, "b (log10(r))": 0.5}

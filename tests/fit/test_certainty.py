@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from naive.fit import refit as naive_refit
-from policyfactory.fit import certainty as module
-from policyfactory.fit.certainty import Certainty, certainty_csv, ladder, measure_certainty
-from policyfactory.fit.result import Fit
+from policyfactory.fit import bootstrap as module
+from policyfactory.fit.bootstrap import Certainty, certainty_csv, ladder, measure_certainty
+from policyfactory.fit.forms import fit_user_form
+from policyfactory.fit.regression import Fit
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_draws_and_ratios_are_those_of_refits_row_by_row(sample: Sample, fits: l
     result = measure_certainty(fits, sample, replicates=9, seed=4, advance=lambda: steps.append(1))
     assert result.sizes.tolist() == [30]
     assert (len(steps), result.replicates, result.seed, result.fits) == (2, 9, 4, tuple(fits))
-    draws = module.generator(4, module._STREAM).integers(0, 30, (9, 30))
+    draws = module.generator(4, module._CERTAINTY_STREAM).integers(0, 30, (9, 30))
     errors, ratios = np.empty((2, 9)), np.empty(9)
     for position, fit in enumerate(fits):
         for number, row in enumerate(draws):
@@ -108,7 +108,7 @@ def test_small_sets_are_those_of_the_larger_and_their_errors_are_of_their_own_ro
     monkeypatch.setattr(module, "_SMALLEST", 3)
     result = measure_certainty(fits, sample, replicates=9, seed=4)
     assert result.sizes.tolist() == [3, 6, 12, 30]
-    rng = module.generator(4, module._STREAM)
+    rng = module.generator(4, module._CERTAINTY_STREAM)
     draws, order = rng.integers(0, 30, (9, 30)), rng.permutation(30)
     for step, size in enumerate([3, 6, 12, 30]):
         errors = [

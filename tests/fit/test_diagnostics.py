@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from policyfactory.fit.bootstrap import bootstrap
-from policyfactory.fit.diagnostics import agreement, diagnose, order_share, slopes
-from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.inference import infer
-from policyfactory.fit.model import examine
-from policyfactory.fit.polynomials import fit_all_polynomials
-from policyfactory.fit.result import Fit
+from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fit.model import agreement, diagnose, examine, order_share, slopes
+from policyfactory.fit.regression import Fit, infer
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
 from policyfactory.policy.expression import parse
 from policyfactory.trials.table import ScoreTable
 

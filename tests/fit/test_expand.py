@@ -7,9 +7,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from policyfactory.fit.expand import _Expansion, are_free, expand, monomial_name, nonlinear_names, parse_form
-from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import Binary, Coefficient, Expression, Negative, Variable, number, substitute
+from policyfactory.fit.sample import _Expansion, are_free, expand, monomial_name, nonlinear_names, parse_form
+from policyfactory.policy.expression import (
+    Binary,
+    Coefficient,
+    Expression,
+    Negative,
+    Variable,
+    number,
+    parse,
+    substitute,
+)
 
 LEAVES = st.sampled_from(
     [Coefficient("a"), Coefficient("b"), Coefficient("c"), Variable("p"), Variable("q"), number(2.0)]

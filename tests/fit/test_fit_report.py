@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.picture import save_picture
-from policyfactory.fit import picture
+from policyfactory.fit import report as picture
 from policyfactory.fit.report import report_tables, sentences, to_markdown
 from policyfactory.fit.run import FitOptions, FitResults, fit_table
 from policyfactory.trials.table import ScoreTable

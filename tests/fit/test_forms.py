@@ -11,8 +11,8 @@ from naive.fit import FUNCTIONS
 from naive.fit import fit_forms as naive_fit_forms
 from policyfactory.fit.forms import distinct_forms, fit_all_forms
 from policyfactory.fit.model import sort_key
+from policyfactory.fit.regression import solve
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.wls import solve
 from policyfactory.trials.table import ScoreTable
 
 # Rank, form, ratio of the coefficients, mean absolute error: the exact solution of F1 to F4 (SC 2017, table 3).

@@ -8,11 +8,9 @@ import inspect
 import numpy as np
 import pytest
 
-from policyfactory.fit.forms import fit_all_forms
-from policyfactory.fit.inference import infer, inflation
-from policyfactory.fit.polynomials import fit_all_polynomials
+from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fit.regression import infer, inflation
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
 
 
 def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:

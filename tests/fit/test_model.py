@@ -13,14 +13,12 @@ import pytest
 
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fit import model as module
-from policyfactory.fit.forms import fit_all_forms
+from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_mixture, fit_user_form
 from policyfactory.fit.model import build_model, examine, shown_term, sort_key
-from policyfactory.fit.polynomials import fit_all_polynomials, fit_mixture
 from policyfactory.fit.report import sentences
 from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
-from policyfactory.policy.simplify import Shorter
+from policyfactory.policy.algebra import Shorter
 from policyfactory.policy.store import load_model, model_to_json, save_model
 from policyfactory.trials.table import ScoreTable
 

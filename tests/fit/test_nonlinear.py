@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError
-from policyfactory.fit import nonlinear as module
-from policyfactory.fit.nonlinear import fit_nonlinear
+from policyfactory.fit import forms as module
+from policyfactory.fit.forms import fit_nonlinear, fit_user_form
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form
 from policyfactory.policy.expression import parse
 
 

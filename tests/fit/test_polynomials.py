@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.fit.inference import inflation
-from policyfactory.fit.polynomials import POLYNOMIALS, fit_all_polynomials, fit_mixture, monomials
+from policyfactory.fit.forms import POLYNOMIALS, fit_all_polynomials, fit_mixture, monomials
+from policyfactory.fit.regression import inflation
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
 
@@ -22,8 +22,8 @@ def test_the_monomials_are_those_of_table_1_and_two_degrees_more() -> None:
 
 
 def test_the_polynomials_of_the_catalogue_have_the_same_terms() -> None:
-    from policyfactory.policy.catalogue import CATALOGUE
     from policyfactory.policy.expression import parse
+    from policyfactory.policy.store import CATALOGUE
 
     jobs = {name: np.array([3.0, 50.0]) for name in "pqr"}
     for name, degree in list(POLYNOMIALS.items())[:4]:
@@ -96,7 +96,7 @@ def test_the_mixture_has_the_area_as_a_term(sc17: Sample) -> None:
 
 def test_polynomials_that_cannot_be_distinguished_are_named_and_refused(made) -> None:  # type: ignore[no-untyped-def]
     from policyfactory.core.errors import FitError
-    from policyfactory.fit.polynomials import fit_determined_polynomials
+    from policyfactory.fit.forms import fit_determined_polynomials
 
     table = made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-4, tuples=4)
     two_sizes = ScoreTable(

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from policyfactory.fit.result import Fit, Term, exact_fit, sum_of_terms
+from policyfactory.fit.regression import Fit, Term, exact_fit, sum_of_terms
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.policy.expression import parse
 

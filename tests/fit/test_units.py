@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyfactory.fit.units import coefficient_unit
+from policyfactory.fit.sample import coefficient_unit
 from policyfactory.policy.expression import parse
 
 

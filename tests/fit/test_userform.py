@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError, FormulaError, UsageError
-from policyfactory.fit import userform
-from policyfactory.fit.forms import fit_all_forms
+from policyfactory.fit import forms as userform
+from policyfactory.fit.forms import fit_all_forms, fit_user_form, split_name
 from policyfactory.fit.sample import Sample, prepare
-from policyfactory.fit.userform import fit_user_form, split_name
 
 POWER = "a*p**b*q + c*log10(r)"
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from naive.fit import solve as naive_solve
 from policyfactory.core.errors import FitError
-from policyfactory.fit import wls
-from policyfactory.fit.wls import _refine, solve
+from policyfactory.fit import regression as wls
+from policyfactory.fit.regression import _refine, solve
 
 NIST = Path(__file__).parent / "nist"
 

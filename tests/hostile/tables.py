@@ -14,9 +14,8 @@ from pathlib import Path
 
 from job_tables import OWN
 from policyfactory.workload.swf.files import format_swf, parse_swf
-from policyfactory.workload.tables.importing import import_tables
-from policyfactory.workload.tables.mapping_file import parse_mapping, read_mapping
-from policyfactory.workload.tables.stock import STOCK
+from policyfactory.workload.tables.mapping import STOCK, parse_mapping, read_mapping
+from policyfactory.workload.tables.reader import import_tables
 
 __all__ = ["ARCHIVES", "MAPPINGS", "TABLES", "mapping", "table"]
 

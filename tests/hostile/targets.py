@@ -25,42 +25,38 @@ import numpy as np
 from hostile import clusters, seeds, tables
 from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFormatError
 from policyfactory.core.journal import Journal
+from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import dump_toml
-from policyfactory.core.units import parse_duration
-from policyfactory.evaluate.codec import decode, encode
-from policyfactory.evaluate.predictions import read_predictions
+from policyfactory.evaluate.logs import read_predictions
 from policyfactory.evaluate.protocol import read_content, read_protocol
-from policyfactory.evaluate.work import SimulationResult
-from policyfactory.export.content import Site
+from policyfactory.evaluate.work import SimulationResult, decode, encode
+from policyfactory.export.content import ExportSite
 from policyfactory.export.expressible import linear_coefficients
-from policyfactory.export.queue_file import read_queue
+from policyfactory.export.queue import read_queue
 from policyfactory.export.targets import TARGETS as EXPORTS
-from policyfactory.fit.expand import nonlinear_names
-from policyfactory.fit.sample import prepare
-from policyfactory.fit.userform import fit_user_form
-from policyfactory.parallel.dask_connection import scheduler_address
+from policyfactory.fit.forms import fit_user_form
+from policyfactory.fit.sample import nonlinear_names, prepare
+from policyfactory.parallel.dask import scheduler_address
+from policyfactory.policy.algebra import simplify_order
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.explain import explain, parse_job
-from policyfactory.policy.expression import parse
-from policyfactory.policy.latex import to_latex
+from policyfactory.policy.expression import parse, to_latex
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.simplify import simplify_order
 from policyfactory.policy.store import Model, load_model, model_from_json, model_to_json
 from policyfactory.predict.history import History, HistoryLimits
-from policyfactory.predict.history_file import hash_with, read_history, write_history
-from policyfactory.predict.history_update import read_jobs, update
+from policyfactory.predict.history_file import hash_with, read_history, read_jobs, update, write_history
 from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
-from policyfactory.review.orders import compare_orders
+from policyfactory.review.shadow import compare_orders
 from policyfactory.review.shadow_log import read_shadow
 from policyfactory.search.front import pick
-from policyfactory.search.ledger import count
-from policyfactory.search.submitted import lines_of, submitted
+from policyfactory.search.learner import count
+from policyfactory.search.replicated import lines_of, submitted
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.simulate.schedule import Overuse
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.limits import parse_limit, parse_limits
+from policyfactory.workload.accounting.rules import parse_limit, parse_limits
 from policyfactory.workload.accounting.times import duration, find_zone, parse_date
 from policyfactory.workload.clean import clean, clean_log
 from policyfactory.workload.describe import describe, description_rows
@@ -208,7 +204,7 @@ def _model(path: Path) -> str:
     said = [str(len(explained.terms)), _shorten(model.policy.formula) if model.policy.has_formula else "network"]
     for name in ("c", "lua", "python", "latex", "pbs", "gridengine", "oar"):
         with contextlib.suppress(PolicyfactoryError):
-            said.append(f"{name} {len(EXPORTS[name].make(model, Site()).files)}")
+            said.append(f"{name} {len(EXPORTS[name].make(model, ExportSite()).files)}")
     return " ".join(said)
 
 

@@ -22,10 +22,10 @@ from commands import Run
 from naive.exports import compiler
 from naive.hostile import PIECES, hostile_model
 from naive.oar import write_stand_in
-from policyfactory.core.artefact import command_line, dump_json
+from policyfactory.core.files import command_line, dump_json
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
-from policyfactory.export.content import Site, ascii_text, identifier
+from policyfactory.export.content import ExportSite, ascii_text, identifier
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
@@ -127,7 +127,7 @@ def test_many_strings_in_one_unit_of_c(tmp_path: Path) -> None:
     policy = Policy("x", "p*q")
     parts = []
     for number, text in enumerate(shuffled(12)):
-        code = TARGETS["c"].make(hostile_model(policy, text), Site()).text
+        code = TARGETS["c"].make(hostile_model(policy, text), ExportSite()).text
         name = identifier(text)
         parts.append(code.replace(f"policyfactory_{name}", f"policyfactory_{number}"))
     (tmp_path / "all.c").write_text("\n".join(parts) + "\nint main(void) { return 0; }\n")
@@ -146,7 +146,7 @@ def test_scripts_of_strangers_models_break_out_of_nothing(tmp_path: Path) -> Non
     shells: list[str] = []
     for text in shuffled(3):
         for target in ("gridengine", "oar", "pbs"):
-            for file in TARGETS[target].make(hostile_model(policy, text), Site()).files:
+            for file in TARGETS[target].make(hostile_model(policy, text), ExportSite()).files:
                 if file.text.startswith("#!/bin/sh") or file.name.endswith(".sh"):
                     assert "touch broken_out" not in [line.strip() for line in file.text.split("\n")]
                     shells.append(file.text)

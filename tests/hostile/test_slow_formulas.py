@@ -12,12 +12,11 @@ import pytest
 from commands import Run
 from policyfactory.core.errors import FormulaError
 from policyfactory.export.expressible import linear_coefficients, slope
-from policyfactory.export.gridengine.urgency import urgencies
-from policyfactory.fit.expand import expand, nonlinear_names
+from policyfactory.export.gridengine import urgencies
+from policyfactory.fit.sample import expand, nonlinear_names
+from policyfactory.policy.algebra import LARGEST, multiply_out, simplify_order
 from policyfactory.policy.expression import parse
-from policyfactory.policy.multiplied import multiply_out
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.simplify import LARGEST, simplify_order
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import pytest
 from daily_log import daily, recorded
 
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
-from policyfactory.core.units import HOUR
+from policyfactory.core.text import HOUR
 from policyfactory.export.export import export
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.progress import Progress, Step
+from policyfactory.learn.ranking import Progress, Step
 from policyfactory.learn.run import learn
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import load_model

@@ -14,11 +14,11 @@ import pytest
 from daily_log import daily
 
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
-from policyfactory.core.units import format_duration
+from policyfactory.core.text import format_duration
 from policyfactory.learn.choice import Choice
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.progress import Progress
+from policyfactory.learn.ranking import Progress
 from policyfactory.learn.run import learn
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
@@ -27,8 +27,7 @@ from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.environment.guards import limits_of
+from policyfactory.learn.choice import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.predicted import FORMULAS, SOFTENED, why_not
 from policyfactory.learn.ranking import rank
 from policyfactory.learn.run import learn
 from policyfactory.policy.policy import Policy
+from policyfactory.search.environment.goals import limits_of
 from policyfactory.workload.jobs import Workload
 
 AIMS = ("mean_bsld", "p99_wait", "utilisation")

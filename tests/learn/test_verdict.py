@@ -12,15 +12,14 @@ import pytest
 from daily_log import daily, recorded
 
 import policyfactory as pf
-from policyfactory.core.units import DAY, HOUR
-from policyfactory.evaluate.basis import basis_in_words, windows_too_short
+from policyfactory.core.text import DAY, HOUR
+from policyfactory.evaluate.words import basis_in_words, windows_too_short
 from policyfactory.learn.verdict import Evidence, judge
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.workload.cleaning_report import CleaningReport, CleaningStep
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import weeks_to_import
+from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
+from policyfactory.workload.resample import weeks_to_import
 from policyfactory.workload.windows import parse_windows
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from naive.formula import random_jobs
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 
 JOBS = random_jobs(1000, seed=11)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from policyfactory.policy.nodes import MAX_REPEATED, Binary, Call, Expression, Negative, Number, Variable, number
+from policyfactory.policy.expression import MAX_REPEATED, Binary, Call, Expression, Negative, Number, Variable, number
 
 
 def evaluate(node: Expression, job: dict[str, float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import Jobs, Order
 
 __all__ = ["queue_of", "smallest_behind"]

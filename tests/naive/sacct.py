@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
-from policyfactory.workload.accounting.sacct_columns import Columns
-from policyfactory.workload.accounting.slurm import (
+from policyfactory.workload.accounting.columns import Columns
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
+from policyfactory.workload.accounting.sacct import (
     HET_ID,
     array_tasks,
     gres_gpus,
@@ -132,7 +132,7 @@ class _Log:
                 times, None if ran is None or ran < 0 else ran + (rested_of(values) or 0)
             )
         eligible = time("eligible")
-        limit, kind = None, Limit.missing
+        limit, kind = None, LimitKind.missing
         for name in ("limit_raw", "limit"):
             if not values[name]:
                 continue

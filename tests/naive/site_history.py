@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.engine.forest import Forest
+from policyfactory.core.options import FloatArray
+from policyfactory.engine.past import Forest
 from policyfactory.predict.history import History, Means, UserPast
-from policyfactory.predict.predictor import Forests
+from policyfactory.predict.training import Forests
 
 __all__ = ["described", "foreseen"]
 

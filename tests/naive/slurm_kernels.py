@@ -18,11 +18,12 @@ from naive.slurm_backfill import Row, Table
 from naive.slurm_jobs import Demand
 from naive.slurm_nodes import Nodes, Use, place
 from naive.slurm_priority import Priorities, Share
-from policyfactory.core.arrays import Int32Array, Int64Array, UInt8Array, UInt64Array
-from policyfactory.engine.slurm_blocks import BLOCKS, LISTED, WORDS, Blocks
-from policyfactory.engine.slurm_demand import (
+from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
+from policyfactory.engine.slurm.nodes import (
     ALONE,
+    BLOCKS,
     CORE_MEMORY,
+    LISTED,
     MOST_NODES,
     NODE_CORES,
     NODE_GPUS,
@@ -30,10 +31,12 @@ from policyfactory.engine.slurm_demand import (
     NODES,
     TOTAL_CORES,
     WHOLE,
+    WORDS,
+    Blocks,
+    NodeChoice,
 )
-from policyfactory.engine.slurm_nodes import Choice
-from policyfactory.engine.slurm_plan import Plan
-from policyfactory.engine.slurm_priority import Shares
+from policyfactory.engine.slurm.plan import BackfillPlan
+from policyfactory.engine.slurm.priority import FairShares
 from policyfactory.site.model import Site
 
 __all__ = [
@@ -80,7 +83,7 @@ def divide(
     blocks.size[BLOCKS], blocks.size[WORDS], blocks.size[LISTED] = len(begins), math.ceil(len(begins) / 64), 0
 
 
-def parts(choice: Choice) -> list[tuple[int, int]]:
+def parts(choice: NodeChoice) -> list[tuple[int, int]]:
     """Return the nodes of a choice in the order in which they were taken, and the cores of each."""
     columns = (choice.node, choice.many, choice.cores)
     taken = zip(*(column[: choice.parts[0]].tolist() for column in columns), strict=True)
@@ -88,7 +91,7 @@ def parts(choice: Choice) -> list[tuple[int, int]]:
 
 
 def choose(
-    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: Choice
+    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: NodeChoice
 ) -> int:
     """Choose nodes for a job; see `slurm_nodes.place`."""
     size = blocks.size[BLOCKS]
@@ -123,7 +126,9 @@ def choose(
     return len(found or {})
 
 
-def choose_by_cores(request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: Choice) -> int:
+def choose_by_cores(
+    request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: NodeChoice
+) -> int:
     """Choose nodes for a job that asks for cores alone; see `choose`."""
     size = blocks.size[BLOCKS]
     has = np.zeros((blocks.nodes[:size].sum(), 4), dtype=np.int64)
@@ -139,7 +144,7 @@ def choose_by_cores(request: Int64Array, blocks: Blocks, free: Int32Array, allow
 # The plan of the backfilling pass.
 
 
-def _table(plan: Plan, resolution: int = 1) -> Table:
+def _table(plan: BackfillPlan, resolution: int = 1) -> Table:
     table = object.__new__(Table)
     table.resolution, table.most_rows, table.made, table.rows = resolution, 2**30, int(plan.size[0]), []
     at = 0
@@ -151,12 +156,12 @@ def _table(plan: Plan, resolution: int = 1) -> Table:
             return table
 
 
-def rows(plan: Plan) -> list[tuple[int, int, list[int]]]:
+def rows(plan: BackfillPlan) -> list[tuple[int, int, list[int]]]:
     """Return the records of a plan in their order: begin, end and the nodes that are free."""
     return [(row.begin, row.end, sorted(row.free)) for row in _table(plan).rows]
 
 
-def _write(table: Table, plan: Plan) -> None:
+def _write(table: Table, plan: BackfillPlan) -> None:
     for at, row in enumerate(table.rows):
         plan.record[at] = row.begin, row.end, at + 1
         _fill_in(plan.free[at], row.free)
@@ -174,25 +179,25 @@ def _fill_in(words: UInt64Array, nodes: set[int]) -> None:
         words[node // 64] |= np.uint64(1 << (node % 64))
 
 
-def begin_plan(plan: Plan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:
+def begin_plan(plan: BackfillPlan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:
     """Begin a plan without reservations."""
     plan.size[1] = words
     _write(Table(now, window, resolution, _nodes(up), 2**30), plan)
 
 
-def usable_nodes(plan: Plan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
+def usable_nodes(plan: BackfillPlan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
     """Fill in which of the allowed nodes are free of reservations; return when to try again."""
     left, later = _table(plan).free_between(start, end, _nodes(allowed))
     _fill_in(nodes, left)
     return later
 
 
-def is_reserved(plan: Plan, taken: UInt64Array, start: int, end: int) -> bool:
+def is_reserved(plan: BackfillPlan, taken: UInt64Array, start: int, end: int) -> bool:
     """Tell whether one of some nodes is reserved."""
     return _table(plan).conflict(start, end, _nodes(taken))
 
 
-def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: int) -> None:
+def reserve(plan: BackfillPlan, taken: UInt64Array, start: int, end: int, resolution: int) -> None:
     """Reserve nodes. Records that were joined are no longer there, but still count."""
     table = _table(plan, resolution)
     table.reserve(start, end, _nodes(taken))
@@ -202,7 +207,7 @@ def reserve(plan: Plan, taken: UInt64Array, start: int, end: int, resolution: in
 # Fair share.
 
 
-def _priorities(shares: Shares) -> tuple[Priorities, list[Share]]:
+def _priorities(shares: FairShares) -> tuple[Priorities, list[Share]]:
     """Return the tree of the plain Slurm; an association's share of its siblings stands for its number of shares."""
     tree = [
         Share((str(at), "user" if shares.is_user[at] else ""), float(share), at, usage=float(shares.usage[at]))
@@ -222,19 +227,19 @@ def _priorities(shares: Shares) -> tuple[Priorities, list[Share]]:
     return priorities, tree
 
 
-def _fill(shares: Shares, tree: list[Share]) -> None:
+def _fill(shares: FairShares, tree: list[Share]) -> None:
     for at, one in enumerate(tree):
         shares.factor[at] = one.factor
 
 
-def fair_tree(shares: Shares) -> None:
+def fair_tree(shares: FairShares) -> None:
     """Fill in the factors of users by Fair Tree."""
     priorities, tree = _priorities(shares)
     priorities._rank_all()
     _fill(shares, tree)
 
 
-def no_fair_tree(shares: Shares) -> None:
+def no_fair_tree(shares: FairShares) -> None:
     """Fill in the factors of users by the rule before Fair Tree."""
     priorities, tree = _priorities(shares)
     priorities._classic(priorities.root)

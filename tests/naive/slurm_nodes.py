@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from naive.slurm_jobs import YEAR, Allocation, Demand, Entry
-from policyfactory.site.layout import lay_out, node_numbers
+from policyfactory.site.fits import lay_out, node_numbers
 from policyfactory.site.model import Site
 
 __all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "will_run"]

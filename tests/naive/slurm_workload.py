@@ -8,11 +8,10 @@ import numpy as np
 
 from naive.slurm import Job, Placed
 from naive.slurm_jobs import limit_of
-from policyfactory.core.arrays import Int64Array
+from policyfactory.core.options import Int64Array
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.model import Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = ["run_fast", "workload_of"]
 

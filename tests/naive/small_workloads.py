@@ -25,9 +25,9 @@ from naive.online_cases import (
     random_rules,
     score_of,
 )
-from policyfactory.engine.allocation import allocate
+from policyfactory.engine.metrics import allocate
 from policyfactory.engine.trials import front_values, occupy, order_values, pose
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation

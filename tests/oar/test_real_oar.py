@@ -18,9 +18,8 @@ import pytest
 from policyfactory.export.content import Export
 from policyfactory.export.oar import make
 from policyfactory.export.queue import Queue, start_order
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import CATALOGUE, Model
 from schedulers.oar import Server
 from schedulers.processes import short_directory, wait_for
 from slurm.orders import MODELS, NAMES, Shape, mixed_shapes, model_of, usual_site

@@ -26,8 +26,7 @@ from dask_cluster import Cluster
 from policyfactory import __version__
 from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
 from policyfactory.parallel import dask
-from policyfactory.parallel.dask import DaskExecutor, token_of
-from policyfactory.parallel.dask_connection import scheduler_address
+from policyfactory.parallel.dask import DaskExecutor, scheduler_address, token_of
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Workers
 from support import ROOT

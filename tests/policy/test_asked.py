@@ -14,16 +14,14 @@ from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.engine.waiting import score_waiting
 from policyfactory.export.export import export
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.algebra import simplify_order
 from policyfactory.policy.explain import explain, parse_job
-from policyfactory.policy.expression import parse
-from policyfactory.policy.latex import to_latex
+from policyfactory.policy.expression import parse, to_latex
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.simplify import simplify_order
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import simulate
-from policyfactory.workload.assume import assume, parse_assumptions
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
+from policyfactory.workload.machine import assume, parse_assumptions
 
 assert score_waiting  # compiled with the requests behind the predictions
 

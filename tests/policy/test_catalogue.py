@@ -10,8 +10,7 @@ import pytest
 
 from naive.formula import random_jobs
 from policyfactory.core.errors import InputError, ModelFileError, UsageError
-from policyfactory.policy.catalogue import ALIASES, CATALOGUE, published_model, resolve, resolve_model
-from policyfactory.policy.store import save_model
+from policyfactory.policy.store import ALIASES, CATALOGUE, published_model, resolve, resolve_model, save_model
 
 JOBS = random_jobs(500, seed=3)
 

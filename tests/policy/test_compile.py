@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from naive.formula import evaluate as plain
 from naive.formula import expressions, random_jobs, same_bits
 from policyfactory.core.errors import FormulaError
-from policyfactory.engine import formula as machine
+from policyfactory.engine import waiting as machine
 from policyfactory.policy.compile import compile_expression
-from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import MAX_REPEATED, OF_A_JOB, VARIABLES, Expression, number, whole_exponent
+from policyfactory.policy.expression import MAX_REPEATED, OF_A_JOB, VARIABLES, Expression, number, parse, whole_exponent
 
 JOBS = random_jobs(40, seed=1)
 

@@ -12,9 +12,17 @@ from naive.network import random_network
 from naive.network import score as plain_score
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
-from policyfactory.policy.effects import JobSample, NetworkEffects, input_values, network_effects, outputs, wide_jobs
-from policyfactory.policy.effects_picture import draw_effects
-from policyfactory.policy.explain import explain, parse_job
+from policyfactory.policy.explain import (
+    JobSample,
+    NetworkEffects,
+    draw_effects,
+    explain,
+    input_values,
+    network_effects,
+    outputs,
+    parse_job,
+    wide_jobs,
+)
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
 

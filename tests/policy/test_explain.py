@@ -11,10 +11,10 @@ from hypothesis import given, settings
 
 from naive.formula import evaluate, expressions, random_jobs
 from policyfactory.core.errors import UsageError
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.explain import Job, additive_terms, explain, parse_job, rank_jobs
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 
 
 def test_a_job_is_read_with_durations() -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from naive.formula import evaluate, expressions, same_bits
 from policyfactory.core.errors import FormulaError
-from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.expression import MAX_DEPTH, MAX_LENGTH, MAX_NESTING, parse
-from policyfactory.policy.nodes import (
+from policyfactory.policy.expression import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_NESTING,
     VARIABLES,
     Binary,
     Coefficient,
@@ -24,8 +25,10 @@ from policyfactory.policy.nodes import (
     Number,
     Variable,
     number,
+    parse,
     substitute,
 )
+from policyfactory.policy.store import CATALOGUE
 
 P, Q, R = Variable("p"), Variable("q"), Variable("r")
 JOB = {"p": 3600.0, "q": 64.0, "r": 86400.0, "w": 120.0, "m": 256.0, "f": 96.0}

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from naive.formula import expressions
-from policyfactory.policy.expression import parse
-from policyfactory.policy.latex import to_latex
-from policyfactory.policy.nodes import VARIABLES
+from policyfactory.policy.expression import VARIABLES, parse, to_latex
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from naive.formula import expressions, random_jobs, same_bits
 from naive.network import random_network, score
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.expression import parse
-from policyfactory.policy.layer import Layer
-from policyfactory.policy.network import STANDARD_INPUTS, Network, paper_inputs
+from policyfactory.policy.network import STANDARD_INPUTS, Layer, Network, paper_inputs
 from policyfactory.policy.policy import Policy
 
 

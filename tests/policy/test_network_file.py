@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from naive.network import random_network
 from policyfactory.core.errors import InputError, ModelFileError, UsageError
-from policyfactory.policy.catalogue import resolve, resolve_model
 from policyfactory.policy.network import (
     LARGEST_FILE,
     NETWORK_SCHEMA,
@@ -26,7 +25,7 @@ from policyfactory.policy.network import (
     network_to_json,
     save_network,
 )
-from policyfactory.policy.store import Model, load_model, save_model
+from policyfactory.policy.store import Model, load_model, resolve, resolve_model, save_model
 
 NETWORK = dataclasses.replace(
     random_network(4),

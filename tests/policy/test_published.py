@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import Site
+from policyfactory.export.content import ExportSite
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import CATALOGUE, published_model, resolve
-from policyfactory.policy.store import load_model
+from policyfactory.policy.store import CATALOGUE, load_model, published_model, resolve
 
 
 def test_one_file_a_policy(root: Path) -> None:
@@ -20,7 +19,7 @@ def test_one_file_a_policy(root: Path) -> None:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_file_is_what_the_command_writes(root: Path, name: str) -> None:
     path = root / "models" / "published" / f"{name}.json"
-    written = TARGETS["json"].make(published_model(CATALOGUE[name]), Site()).text
+    written = TARGETS["json"].make(published_model(CATALOGUE[name]), ExportSite()).text
     assert load_model(path) == published_model(CATALOGUE[name])
     assert resolve(str(path)) == CATALOGUE[name]
     result, wanted = json.loads(path.read_text(encoding="utf-8")), json.loads(written)

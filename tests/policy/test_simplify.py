@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import FormulaError
-from policyfactory.policy.catalogue import CATALOGUE
-from policyfactory.policy.expression import parse
-from policyfactory.policy.nodes import PREDICTIONS, Binary, Call, Expression, Negative, Number, Variable
-from policyfactory.policy.policy import Policy
-from policyfactory.policy.same_order import same_order
-from policyfactory.policy.simplify import (
+from policyfactory.policy.algebra import (
     from_sympy,
     round_coefficients,
+    same_order,
     shorter_formula,
     simplify_order,
     to_sympy,
 )
+from policyfactory.policy.expression import PREDICTIONS, Binary, Call, Expression, Negative, Number, Variable, parse
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 
 # Constants far from the ends of the doubles, so that 400 digits hold every sum.
 MODEST = st.one_of(st.integers(0, 10**7).map(float), st.floats(1e-12, 1e12), st.sampled_from([0.5, 1.0, 870.0, 2.56e4]))

@@ -13,7 +13,7 @@ from policyfactory.policy.explain import Explanation, parse_job
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.explained import Submitter, explain_submission
 from policyfactory.predict.history_file import hash_with, key_of, key_path, open_history
-from policyfactory.predict.predictor import Forests
+from policyfactory.predict.training import Forests
 from site_history import BEGIN, FIRST_USER, POLICY, make_site_past
 
 AT = 200_000  # s of the log

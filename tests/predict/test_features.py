@@ -9,8 +9,7 @@ import pytest
 
 from naive.predicted import usual_requests
 from policyfactory.predict.features import NAMES, _dense, known_of, missing, requests_of
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 
 
 def workload(requests: list[int], **columns: object) -> Workload:

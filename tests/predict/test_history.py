@@ -12,8 +12,18 @@ import pytest
 
 from policyfactory.core.errors import InputError, OutputError, TraceFormatError, UsageError
 from policyfactory.predict.history import MOST_JOBS, Asleep, Ended, History, HistoryLimits, Means, UserPast
-from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history, write_history
-from policyfactory.predict.history_update import SiteJob, read_jobs, update
+from policyfactory.predict.history_file import (
+    HEADER,
+    LINE,
+    SiteJob,
+    hash_with,
+    key_of,
+    key_path,
+    read_history,
+    read_jobs,
+    update,
+    write_history,
+)
 from policyfactory.workload.accounting.record import State
 
 HASHED = hash_with(bytes(32))

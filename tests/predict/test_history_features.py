@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from naive.site_history import described, foreseen
-from policyfactory.predict.history import History, UserPast
-from policyfactory.predict.history_features import Asked, features_from, predictions_from
+from policyfactory.predict.history import Asked, History, UserPast, features_from, predictions_from
 from policyfactory.predict.history_file import hash_with, key_of, read_history
-from policyfactory.predict.predictor import Forests
+from policyfactory.predict.training import Forests
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, make_site_past, name_of, small_forests
 
 QUEUE = 3

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import InputError, ModelFileError, UsageError
 from policyfactory.core.jit import kernel
-from policyfactory.engine.forest import Forest, forest_sum
-from policyfactory.engine.past import FEATURES
+from policyfactory.engine.past import FEATURES, Forest, forest_sum
 from policyfactory.predict.features import FEATURE_SET, NAMES
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, train_forests
 from policyfactory.predict.store import (
     LARGEST_FILE,
     MOST_NODES,
@@ -30,6 +28,7 @@ from policyfactory.predict.store import (
     load_forests,
     save_forests,
 )
+from policyfactory.predict.training import Forests, train_forests
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.predict.seen import MOST_LIKE, PastJob, UserSeen, most_like, sentences
+from policyfactory.predict.training import MOST_LIKE, PastJob, UserSeen, most_like, sentences
 
 HOUR = 3600.0
 

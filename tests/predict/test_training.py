@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from policyfactory.core.jit import kernel
-from policyfactory.engine.forest import Forest, forest_sum
+from policyfactory.engine.past import Forest, forest_sum
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.training import flattened, train
 

@@ -13,8 +13,7 @@ import pytest
 
 from policyfactory.core.errors import OutputError
 from policyfactory.core.picture import new_figure
-from policyfactory.report.drawings import Drawings
-from policyfactory.report.files import save_sections, table_csv
+from policyfactory.report.files import Drawings, save_sections, table_csv
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.intervals import Interval
 

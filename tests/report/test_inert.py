@@ -13,7 +13,7 @@ import pytest
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from policyfactory.core.artefact import dump_json
+from policyfactory.core.files import dump_json
 from policyfactory.core.text import csv_text, json_text, markdown_text
 from policyfactory.core.toml import dump_toml
 from policyfactory.report.files import table_csv

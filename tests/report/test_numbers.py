@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyfactory.report.numbers import format_for, scale_for
-from policyfactory.report.sections import Cell, Column
+from policyfactory.report.sections import Cell, Column, format_for, scale_for
 
 
 @pytest.mark.parametrize(

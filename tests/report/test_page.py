@@ -16,11 +16,9 @@ import pytest
 from policyfactory.core.picture import new_figure, svg_bytes
 from policyfactory.core.text import anchors, visible
 from policyfactory.report import page
-from policyfactory.report.drawings import Drawings
-from policyfactory.report.html_tables import MOST_ROWS
-from policyfactory.report.numbers import format_for
-from policyfactory.report.page import Board, Group, Page, render
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.report.files import Drawings
+from policyfactory.report.page import MOST_ROWS, Board, BoardGroup, Page, render
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, format_for
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.statistics.intervals import Interval
 
@@ -50,7 +48,7 @@ def table(*cells: Cell, unit: str = "1", name: str = "values") -> Table:
 
 def page_of(*tables: Table, pictures: tuple[Picture, ...] = (), **changes: Any) -> Page:
     section = Section("medians", "Medians", ("What was found.",), tables, pictures)
-    return dataclasses.replace(Page("A title", groups=(Group("KTH", (section,), "kth"),)), **changes)
+    return dataclasses.replace(Page("A title", groups=(BoardGroup("KTH", (section,), "kth"),)), **changes)
 
 
 class Elements(HTMLParser):
@@ -79,7 +77,7 @@ def test_every_string_is_escaped_wherever_it_stands() -> None:
     )  # fmt: skip
     section = Section("s", HOSTILE, (HOSTILE,), (everywhere,), (Picture("p", HOSTILE, drawn(HOSTILE), HOSTILE),))
     page = Page(
-        HOSTILE, (HOSTILE,), HOSTILE, (HOSTILE,), (Group(HOSTILE, (section,)),), HOSTILE,
+        HOSTILE, (HOSTILE,), HOSTILE, (HOSTILE,), (BoardGroup(HOSTILE, (section,)),), HOSTILE,
         {"command": HOSTILE, HOSTILE: HOSTILE},
     )  # fmt: skip
     html = render(page)
@@ -261,16 +259,16 @@ def test_groups_may_be_plain_tuples_and_tables_empty() -> None:
 def test_the_evidence_is_folded_if_there_is_something_in_front_of_it() -> None:
     sections = tuple(Section(f"s{at}", f"Section {at}", ("x",)) for at in range(30))
     board = Board("log", "cost", "cost", table(Cell(1.0)))
-    html = render(Page("T", groups=(Group("one", sections, boards=(board,)),)))
+    html = render(Page("T", groups=(BoardGroup("one", sections, boards=(board,)),)))
     assert html.count('<details class="part" id="one-s') == 30
     assert not re.search('<details class="part" id="one-s[0-9]+" open', html)
-    alone = render(Page("T", groups=(Group("one", sections),)))
+    alone = render(Page("T", groups=(BoardGroup("one", sections),)))
     assert len(re.findall('<details class="part" id="one-s[0-9]+" open', alone)) == 30
 
 
 def test_what_the_head_of_the_page_says_is_not_said_again() -> None:
     sections = (Section("in-short", "In short", ("F1 wins.",)), Section("ranks", "Ranks", ("F1 wins.", "It is first.")))
-    html = render(Page("T", answers=("Experiment one. F1 wins.",), groups=(Group("one", sections, "one"),)))
+    html = render(Page("T", answers=("Experiment one. F1 wins.",), groups=(BoardGroup("one", sections, "one"),)))
     assert html.count("F1 wins.") == 1
     assert "It is first." in html
     # A section of which nothing is left is not announced.
@@ -321,7 +319,7 @@ def test_what_the_page_has_no_room_for_is_named_by_its_file(monkeypatch: pytest.
     one = len(Drawings().inline(pictures[0], "p1-"))
     monkeypatch.setattr(page, "_PICTURES", int(2.5 * one))
     monkeypatch.setattr(page, "_CELLS", 130)
-    html = render(Page("T", groups=(Group("G", sections, "g"),)))
+    html = render(Page("T", groups=(BoardGroup("G", sections, "g"),)))
     # The first picture of each section before all others.
     assert [f'aria-label="Picture {name}" width' in html for name in "abcd"] == [True, False, True, False]
     assert "<code>g/one/b.svg</code>" in html

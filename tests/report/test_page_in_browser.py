@@ -14,7 +14,7 @@ from browsers import Watched, opening
 
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import visible
-from policyfactory.report.page import Group, Page, render
+from policyfactory.report.page import BoardGroup, Page, render
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.statistics.intervals import Interval
 
@@ -65,7 +65,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     section = Section("values", f"Values {POLICY}", (f"About {LOG} " * 9,), (values, differences, long), pictures)
     page = Page(
         f"Evaluation of {LOG}", ("What was done.",), "A. Author, A paper, 2017", (f"{LOG}: F1 is the best.",),
-        (Group(LOG, (section,), "log"),), "name = 'x'\n" + "# a long line " * 30, {"command": "policyfactory evaluate"},
+        (BoardGroup(LOG, (section,), "log"),), "name = 'x'\n" + "# a long line " * 30,
+        {"command": "policyfactory evaluate"},
     )  # fmt: skip
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render(page), encoding="utf-8")

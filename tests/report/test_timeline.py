@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.report import timeline
 from policyfactory.report.timeline import Drawn, packed
 from policyfactory.simulate.simulate import simulate

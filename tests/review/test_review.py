@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import WorkloadError
-from policyfactory.core.units import WEEK
-from policyfactory.review.accounting import Reading, read_accounting
-from policyfactory.review.compared import Review
-from policyfactory.review.review import review
-from policyfactory.review.simulated import in_words, sign
-from policyfactory.review.verdict import judge
-from policyfactory.review.weeks import Weeks, by_regression, difference_of, match_weeks, of_matched
-from policyfactory.review.words import sections_of
+from policyfactory.core.text import WEEK
+from policyfactory.review.compare import Review
+from policyfactory.review.review import judge, review, sections_of
+from policyfactory.review.times import (
+    Reading,
+    Weeks,
+    by_regression,
+    difference_of,
+    in_words,
+    match_weeks,
+    of_matched,
+    read_accounting,
+    sign,
+)
 from policyfactory.simulate.simulate import simulate
 from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.workload.jobs import Workload

@@ -14,14 +14,12 @@ import pytest
 from daily_log import daily, recorded
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
-from policyfactory.policy.catalogue import resolve
-from policyfactory.review.judging import judge_simulated
-from policyfactory.review.orders import compare_orders
-from policyfactory.review.shadow import shadow
+from policyfactory.policy.store import resolve
+from policyfactory.review.compare import judge_simulated
+from policyfactory.review.shadow import compare_orders, shadow
 from policyfactory.review.shadow_log import Logged, read_shadow
 from policyfactory.simulate.simulate import simulate
-from policyfactory.workload.cleaning_report import CleaningStep
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import CleaningStep, Workload
 from policyfactory.workload.models.lublin import default_workload
 from policyfactory.workload.swf.files import write_swf
 from policyfactory.workload.swf.log import log_of_workload
@@ -237,7 +235,7 @@ def test_arrays_that_are_logged_again_and_again_are_bounded(tmp_path: Path, monk
     accounting.write_text("\n".join([head, *tasks]) + "\n")
     log.write_text(line_of(job="9", at=BEGIN) * 5)
     assert len(shadow(log, [accounting]).matched.lines) == 250
-    monkeypatch.setattr("policyfactory.review.matching._MOST_PAIRS", 249)
+    monkeypatch.setattr("policyfactory.review.compare._MOST_PAIRS", 249)
     with pytest.raises(WorkloadError, match="more than 249 jobs, the tasks of an array counted each time"):
         shadow(log, [accounting])
 

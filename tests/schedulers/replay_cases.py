@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.export.content import Site as ExportSite
-from policyfactory.export.sample import Sample
+from policyfactory.export.content import ExportSite
+from policyfactory.export.sample import ExportSample
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.catalogue import resolve_model
 from policyfactory.policy.policy import Epoch
+from policyfactory.policy.store import resolve_model
 from policyfactory.site.model import (
     Association,
     Limits,
@@ -65,7 +65,7 @@ def policy_lua(name: str) -> str:
     draw = np.random.default_rng(1)
     count = 2_000
     limit = np.clip(np.exp(draw.normal(math.log(600), 1.2, count)), 60, 21_600)
-    sample = Sample(
+    sample = ExportSample(
         np.ceil(limit / 60) * 60.0,
         np.floor(2 ** draw.uniform(0, 4, count)),
         draw.uniform(1, 21_600, count),

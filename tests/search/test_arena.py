@@ -13,19 +13,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import policyfactory.search.ledger as ledgers
+import policyfactory.search.learner as ledgers
 from habits import users_with_habits
 from policyfactory.core.errors import InputError, OutputError, UsageError, WorkloadError
-from policyfactory.core.outputs import exclusive
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.core.files import exclusive
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.arena import Arena, judge
-from policyfactory.search.ledger import count
-from policyfactory.search.published import PUBLISHED, best_published
-from policyfactory.search.replicated import AIMS
-from policyfactory.search.submitted import MOST_CANDIDATES, lines_of, submitted
-from policyfactory.statistics.adjusted import adjusted, level_of
-from policyfactory.statistics.intervals import Interval
+from policyfactory.search.families import PUBLISHED, best_published
+from policyfactory.search.learner import count
+from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, lines_of, submitted
+from policyfactory.statistics.intervals import Interval, adjusted, level_of
 from policyfactory.workload.jobs import Workload
 
 OWN = "-0.5*ln(s) + ln(e) + 0.3*ln(q)"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from policyfactory.core.errors import ModelFileError
-from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policyfactory.search.reinforce.training import Checkpoint, load_checkpoint, save_checkpoint
 
 
 def test_any_damage_to_a_checkpoint_is_told(tmp_path: Path) -> None:

@@ -19,15 +19,15 @@ from policyfactory.core.errors import (
     UsageError,
     WorkloadError,
 )
-from policyfactory.core.outputs import exclusive
-from policyfactory.environment.goals import goal_of
+from policyfactory.core.files import exclusive
 from policyfactory.export.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
 from policyfactory.search.distill import distill, trained_with
-from policyfactory.search.distill_candidates import published_formulas
-from policyfactory.search.distill_options import DistillOptions
+from policyfactory.search.distill_fit import published_formulas
+from policyfactory.search.environment.goals import goal_of
+from policyfactory.search.families import DistillOptions
 from policyfactory.search.options import TrainOptions
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import simulate

@@ -12,9 +12,16 @@ from naive.distill import agreement, committed_decisions, decisions
 from naive.network import random_network
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.search.distill_order import fit_order, search_order
-from policyfactory.search.distill_pairs import agreement_of, draw_pairs, first_jobs
-from policyfactory.search.distill_queues import MOST_WAITING, Queues, collect_queues
+from policyfactory.search.distill_fit import (
+    MOST_WAITING,
+    Queues,
+    agreement_of,
+    collect_queues,
+    draw_pairs,
+    first_jobs,
+    fit_order,
+    search_order,
+)
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin

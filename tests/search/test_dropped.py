@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.policy.network import Network
-from policyfactory.review.accounting import read_accounting
+from policyfactory.review.times import read_accounting
 from policyfactory.search.arena import Arena
 from policyfactory.search.distill import distill
 from policyfactory.search.run import train

@@ -7,14 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from policyfactory.environment.goals import goal_of
-from policyfactory.environment.guards import Band
 from policyfactory.policy.policy import Policy
-from policyfactory.search.families import REFERENCES, family_of
-from policyfactory.search.objective import distance_of, gain, worth
+from policyfactory.search.environment.goals import Band, goal_of
+from policyfactory.search.families import REFERENCES, distance_of, family_of, gain, worth
+from policyfactory.search.learner import draw_windows, measured, played
 from policyfactory.search.options import TrainOptions, parse_bands
-from policyfactory.search.play import measured, played
-from policyfactory.search.windows import draw_windows
 from policyfactory.workload.clean import read
 from support import shared_path
 

@@ -11,15 +11,14 @@ from naive.advantages import against_others, generalised, to_go
 from naive.network import random_network
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.random import generator
-from policyfactory.environment.goals import GOALS, goal_of
 from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
-from policyfactory.search.reinforce.advantages import by_other_rollouts, by_values, costs_to_go, normalised
-from policyfactory.search.reinforce.filtering import filtered_starts
+from policyfactory.search.environment.goals import GOALS, goal_of
+from policyfactory.search.reinforce.learner import filtered_starts
 from policyfactory.search.reinforce.networks import layers_of, network_of, numbers_from
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
-from policyfactory.search.reinforce.rollouts import ByLayers, play
-from policyfactory.search.reinforce.worlds import PaperWorld, World, check_view
+from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
+from policyfactory.search.reinforce.updates import by_other_rollouts, by_values, costs_to_go, normalised
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.network import load_network
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.clean import read

@@ -15,16 +15,21 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, ModelFileError, OutputError, UsageError
-from policyfactory.core.outputs import exclusive
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.files import exclusive
+from policyfactory.core.process import WorkCounter
 from policyfactory.policy.store import load_model
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.reinforce import checkpoint
+from policyfactory.search.reinforce import training as checkpoint
 from policyfactory.search.reinforce import training as module
-from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from policyfactory.search.reinforce.learner import Reinforcement
 from policyfactory.search.reinforce.options import PpoOptions
-from policyfactory.search.reinforce.training import TrainedNumbers, Training
+from policyfactory.search.reinforce.training import (
+    AgentTraining,
+    Checkpoint,
+    TrainedNumbers,
+    load_checkpoint,
+    save_checkpoint,
+)
 from policyfactory.search.run import train
 from small_training import JOBS, all_starts, few, small_log, small_world
 from support import extra_module
@@ -32,10 +37,10 @@ from support import extra_module
 torch = extra_module("torch", "rl")
 
 
-def training(mode: str = "paper", options: PpoOptions | None = None, seed: int = 1) -> Training:
+def training(mode: str = "paper", options: PpoOptions | None = None, seed: int = 1) -> AgentTraining:
     options = options or few()
     world = small_world(mode, options.windows * options.rollouts)
-    return Training(world, all_starts(), options, seed, {"log": "small"})
+    return AgentTraining(world, all_starts(), options, seed, {"log": "small"})
 
 
 class Interrupted(WorkCounter):
@@ -254,4 +259,4 @@ def test_what_does_not_suit_is_refused() -> None:
     ):
         training("standard", few(preset="paper"))
     with pytest.raises(UsageError, match="has room for 4 episodes"):
-        Training(small_world("paper", 4), all_starts(), few(), 1, {})
+        AgentTraining(small_world("paper", 4), all_starts(), few(), 1, {})

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.policy.catalogue import CATALOGUE
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Predictor
+from policyfactory.predict.training import Predictor
 from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, replicated
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import Replicas, loads_of
+from policyfactory.workload.resample import Replicas, loads_of
 
 OPTIONS = PredictorOptions(window=500, every_days=7, first_days=3, least=60, trees=10, leaves=4)
 

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, OutputError, UsageError
-from policyfactory.environment.goals import goal_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import load_model
-from policyfactory.search.evolution import Evolution
+from policyfactory.search.environment.goals import goal_of
 from policyfactory.search.families import REFERENCES, family_of
-from policyfactory.search.formulas import FormulaSearch
+from policyfactory.search.formulas import Evolution, FormulaSearch
+from policyfactory.search.learner import MEASURED, draw_windows, measured, played
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.play import MEASURED, measured, played
 from policyfactory.search.run import train
-from policyfactory.search.windows import draw_windows
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate

@@ -11,17 +11,14 @@ import pytest
 
 from habits import users_with_habits
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
-from policyfactory.environment.goals import goal_of
-from policyfactory.environment.guards import Band, Limit
 from policyfactory.policy.store import load_model
-from policyfactory.search.families import PREDICTED, family_of
+from policyfactory.search.environment.goals import Band, EpisodeLimit, goal_of
+from policyfactory.search.families import PREDICTED, PUBLISHED, family_of
 from policyfactory.search.formulas import FormulaSearch, term_of
+from policyfactory.search.learner import draw_windows, measured
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.play import measured
-from policyfactory.search.published import PUBLISHED
 from policyfactory.search.replicated import Honest, Part, replicated
 from policyfactory.search.run import train
-from policyfactory.search.windows import draw_windows
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
@@ -111,14 +108,14 @@ def test_an_interrupted_run_goes_on_and_finds_the_same(workload: Workload, tmp_p
 
 
 def test_a_limit_is_times_the_baselines_or_a_time() -> None:
-    assert Limit.of("--max-p99", "p99_wait", "1.1x").bound(100.0) == pytest.approx(110.0)
-    assert Limit.of("--max-p99", "p99_wait", " 20H ").bound(100.0) == 72_000.0
+    assert EpisodeLimit.of("--max-p99", "p99_wait", "1.1x").bound(100.0) == pytest.approx(110.0)
+    assert EpisodeLimit.of("--max-p99", "p99_wait", " 20H ").bound(100.0) == 72_000.0
     for bad in ("1.1", "x", "-1x", "nanx", "0h", "inf", "", "1e9x"):
         with pytest.raises(UsageError, match=r"--max-p99 .*give times the baseline's, as 1.1x, or a time, as 20h"):
             TrainOptions(max_p99=bad)
     options = TrainOptions(max_p99="1.1x", max_longest="20d")
     assert [(type(one), one.guard) for one in options.guard_bands] == [
-        (Band, "utilisation"), (Band, "area_weighted_wait"), (Limit, "p99_wait"), (Limit, "max_wait"),
+        (Band, "utilisation"), (Band, "area_weighted_wait"), (EpisodeLimit, "p99_wait"), (EpisodeLimit, "max_wait"),
     ]  # fmt: skip
 
 

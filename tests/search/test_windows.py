@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.search.learner import draw_windows
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.windows import draw_windows
 from policyfactory.workload.models.lublin import generate_lublin
 
 

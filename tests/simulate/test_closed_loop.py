@@ -11,7 +11,7 @@ from habits import users_with_habits
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Predictor
+from policyfactory.predict.training import Predictor
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules

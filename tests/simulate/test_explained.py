@@ -12,11 +12,10 @@ import pytest
 
 from habits import users_with_habits
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.policy.nodes import PREDICTIONS
+from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Predictor
-from policyfactory.predict.seen import PastJob, UserSeen, sentences
+from policyfactory.predict.training import PastJob, Predictor, UserSeen, sentences
 from policyfactory.simulate.explained import explain_job
 from policyfactory.simulate.predicted import Foreseen, run_predicted, run_to_submission
 from policyfactory.simulate.prepare import prepare

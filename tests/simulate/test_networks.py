@@ -10,9 +10,9 @@ import pytest
 from naive.network import random_network
 from naive.online_cases import NETWORKS, Shape, random_workload
 from policyfactory.core.errors import UsageError
-from policyfactory.policy.catalogue import CATALOGUE, resolve
 from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE, resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation
 from policyfactory.simulate.tuning.tuner import Tuner

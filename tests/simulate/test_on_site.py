@@ -15,23 +15,21 @@ from naive import slurm_kernels as plain
 from naive.slurm_random import BEGIN, draw
 from naive.slurm_workload import workload_of
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.export.content import Site as Target
-from policyfactory.export.sample import Sample
-from policyfactory.export.scale import learn_scale
-from policyfactory.policy.catalogue import CATALOGUE
+from policyfactory.export.content import ExportSite as Target
+from policyfactory.export.sample import ExportSample, learn_scale
+from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import LARGEST, Scale
+from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.on_site import SiteFactors, simulate_timetable
 from policyfactory.simulate.prepare import prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.simulate.switching import SwitchingSimulation
-from policyfactory.site.default import site_of
 from policyfactory.site.file import write_site
+from policyfactory.site.fits import site_of
 from policyfactory.site.model import NodeGroup, Partition, Priority, Scheduling, Site
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 POOL = Site("pool", (NodeGroup("n[1-4]"),), (Partition("batch", default=True),))
 SAF = CATALOGUE["SAF"]
@@ -70,7 +68,7 @@ def test_drawn_sites_are_scheduled_as_by_the_plain_slurm(seed: int) -> None:
     limits = -(-log.requested_time // 60) * 60
     area = (limits * log.processors).astype(np.float64)
     low, high = np.quantile(area, [0.001, 0.999])
-    factor = dict(zip(log.job_id.tolist(), Scale(low, high).integers(area).tolist(), strict=True))
+    factor = dict(zip(log.job_id.tolist(), PriorityScale(low, high).integers(area).tolist(), strict=True))
     own = [dataclasses.replace(job, site_factor=factor[job.id]) for job in jobs if job.id in factor]
     expected = plain.slurm(site, own, zero + int(log.submit[0]), 0)
     for row, id_ in enumerate(log.job_id.tolist()):
@@ -84,7 +82,7 @@ def test_each_job_gets_the_number_of_the_export() -> None:
     log = work([(0, int(p), int(q)) for p, q in rng.integers([1, 1], [10**5, 5], (500, 2))])
     limits = (-(-log.requested_time // 60) * 60).astype(np.float64)
     zeros = np.zeros(len(log))
-    sample = Sample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
+    sample = ExportSample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
     scale = learn_scale(SAF, sample, largest=Target.of(sample).weight)
     expected = scale.integers(limits * log.processors)
     assert SiteFactors(log, SAF, Rules(backfill="slurm"), POOL).first.tolist() == expected.tolist()

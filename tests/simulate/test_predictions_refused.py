@@ -9,14 +9,14 @@ import pytest
 
 from environment_logs import busy_log
 from policyfactory.core.errors import UsageError
-from policyfactory.environment.episodes import EpisodeOptions, Episodes
-from policyfactory.environment.paper import PaperEpisodes
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.search.distill import distill
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
+from policyfactory.search.environment.paper import PaperEpisodes
 from policyfactory.search.families import family_of
-from policyfactory.search.play import played
+from policyfactory.search.learner import played
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods

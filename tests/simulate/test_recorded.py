@@ -15,18 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from policyfactory.analyses.replay import Replay, wait_distance
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
+from policyfactory.evaluate.analyses.replay import Replay, wait_distance
+from policyfactory.evaluate.board import finding, setting
 from policyfactory.evaluate.cases import cases_of, from_plan
-from policyfactory.evaluate.described import finding, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.options import LogTable, TsafrirTable
-from policyfactory.evaluate.plan import Plan
-from policyfactory.evaluate.protocol import protocol_of, read_protocol
+from policyfactory.evaluate.protocol import Plan, protocol_of, read_protocol
 from policyfactory.evaluate.run import join, run_cases
 from policyfactory.evaluate.study import run_experiment
-from policyfactory.policy.catalogue import resolve
+from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.cases import case_of
 from policyfactory.simulate.metrics import METRICS, measure

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.policy.catalogue import CATALOGUE, resolve
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import CATALOGUE, resolve
 from policyfactory.simulate.compat import TICKS, simulate_sc17
 from policyfactory.simulate.metrics import METRICS, measure
 from policyfactory.simulate.simulate import Rules, simulate

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.predict.predictor import Predictor
+from policyfactory.policy.store import resolve
+from policyfactory.predict.training import Predictor
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import simulate_periods
 from policyfactory.workload.jobs import Workload

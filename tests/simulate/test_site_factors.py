@@ -21,22 +21,20 @@ from naive.slurm_predicted import Seen, slurm_numbered
 from naive.slurm_random import draw
 from naive.slurm_workload import BY, workload_of
 from policyfactory.engine.past import FEATURES
-from policyfactory.export.content import Site as Target
-from policyfactory.export.sample import Sample
-from policyfactory.export.scale import learn_scale
+from policyfactory.export.content import ExportSite as Target
+from policyfactory.export.sample import ExportSample, learn_scale
+from policyfactory.policy.compile import HIGHEST, LARGEST, PriorityScale
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import HIGHEST, LARGEST, Scale
 from policyfactory.predict.features import known_of
 from policyfactory.predict.history_file import hash_with, key_of, read_history
 from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.predictor import Forests, Predictor
+from policyfactory.predict.training import Forests, Predictor
 from policyfactory.simulate.on_site import SiteFactors
 from policyfactory.simulate.predicted import Foreseen
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.slurm.run import SlurmRun, run_slurm
 from policyfactory.site.model import NodeGroup, Partition, Priority, Site
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import Attributes, Workload
 from site_history import FIRST_GROUP, FIRST_USER, POLICY, make_site_past, name_of
 from site_history import Site as Recorded
 
@@ -63,12 +61,14 @@ def drawn(seed: int) -> tuple[Site, Workload, list[Job]]:
     return site, dataclasses.replace(log, attributes=Attributes(**columns)), jobs
 
 
-def scale_of_export(log: Workload, policy: Policy) -> Scale:
+def scale_of_export(log: Workload, policy: Policy) -> PriorityScale:
     """Return the range that an export learns from the same jobs; of one with w from some waits, all alike."""
     limits = (-(-log.requested_time // 60) * 60).astype(np.float64)
     waits = (0,) if policy.is_static else (0, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400)
     p, q = np.tile(limits, len(waits)), np.tile(log.processors.astype(np.float64), len(waits))
-    sample = Sample(p, q, np.zeros(len(p)), np.repeat(np.array(waits, dtype=np.float64), len(log)), "the same jobs")
+    sample = ExportSample(
+        p, q, np.zeros(len(p)), np.repeat(np.array(waits, dtype=np.float64), len(log)), "the same jobs"
+    )
     return learn_scale(policy, sample, largest=Target.of(sample).weight)
 
 

@@ -9,7 +9,7 @@ import pytest
 from naive.slurm import Job
 from naive.slurm_cases import IMPLEMENTATIONS
 from naive.slurm_random import BEGIN, draw
-from policyfactory.site.layout import node_numbers, partition_nodes
+from policyfactory.site.fits import node_numbers, partition_nodes
 from policyfactory.site.model import Site
 
 pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)

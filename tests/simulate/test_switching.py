@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload

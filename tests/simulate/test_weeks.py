@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.policy.catalogue import resolve
+from policyfactory.core.text import DAY, HOUR, WEEK
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.metrics import (
     METRICS,
     correlation_time,

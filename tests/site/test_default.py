@@ -11,12 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.site.consistent import check_site
-from policyfactory.site.default import as_assumed, site_of
-from policyfactory.site.fits import fit_jobs
-from policyfactory.site.layout import lay_out
+from policyfactory.site.fits import as_assumed, fit_jobs, lay_out, site_of
 from policyfactory.workload.clean import read
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 from support import shared_path
 
 

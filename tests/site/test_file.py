@@ -10,7 +10,7 @@ import pytest
 
 from policyfactory.core.errors import InputError, SiteError
 from policyfactory.site.file import dump_site, read_site, write_site
-from policyfactory.site.layout import lay_out, node_numbers
+from policyfactory.site.fits import lay_out, node_numbers
 from policyfactory.site.model import (
     Association,
     Limits,

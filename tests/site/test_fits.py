@@ -8,10 +8,8 @@ import numpy as np
 
 from policyfactory.simulate.slurm.jobs import fit_to
 from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
-from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
-from policyfactory.site.settings import Scheduling
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Scheduling, Site
+from policyfactory.workload.jobs import Requests, Workload
 
 SITE = Site(
     "here",

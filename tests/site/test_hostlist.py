@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.core.errors import UsageError
-from policyfactory.site.hostlist import compress, expand
+from policyfactory.site.values import compress, expand
 
 
 # scontrol show hostnames of Slurm 22.05.8 prints these, but for n[08-10]-ib, which it refuses.

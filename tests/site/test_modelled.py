@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import SiteError
+from policyfactory.site.consistent import known_settings
 from policyfactory.site.file import read_site
-from policyfactory.site.known import known_settings
-from policyfactory.site.model import Reservation, Site
-from policyfactory.site.settings import Priority, Scheduling
+from policyfactory.site.model import Priority, Reservation, Scheduling, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 from support import ROOT

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import InputError, SiteError
+from policyfactory.site.consistent import UNKNOWN
 from policyfactory.site.file import dump_site, read_site, write_site
-from policyfactory.site.known import UNKNOWN
-from policyfactory.site.layout import lay_out
+from policyfactory.site.fits import lay_out
 from policyfactory.site.model import (
     Association,
     Limits,
@@ -21,11 +21,12 @@ from policyfactory.site.model import (
     NotModelled,
     Outage,
     Partition,
+    Priority,
     Qos,
     Reservation,
+    Scheduling,
     Site,
 )
-from policyfactory.site.settings import Priority, Scheduling
 from policyfactory.site.slurm.conf import read_conf
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock

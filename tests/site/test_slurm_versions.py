@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.site.known import UNKNOWN
+from policyfactory.site.consistent import UNKNOWN
 from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock

@@ -7,14 +7,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from policyfactory.fidelity.compare import fidelity
-from policyfactory.fidelity.words import verdict_of
+from policyfactory.evaluate.fidelity.compare import fidelity
+from policyfactory.evaluate.fidelity.words import verdict_of
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.fits import fit_jobs
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Priority, Qos, Site
 from policyfactory.site.users import with_alike_users
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 TREE = (Association("root"), Association("lab"), Association("lab", "ann"), Association("lab", "bob"))
 

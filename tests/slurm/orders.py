@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.export.content import Site
+from policyfactory.export.content import ExportSite
 from policyfactory.export.queue import Queue
-from policyfactory.export.sample import Sample
-from policyfactory.policy.catalogue import resolve_model
+from policyfactory.export.sample import ExportSample
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.store import Model
+from policyfactory.policy.store import Model, resolve_model
 from schedulers.processes import wait_for
 from schedulers.slurm import Cluster
 from support import ROOT
@@ -59,12 +58,12 @@ def recent_epoch() -> int:
     return int(time.time()) - 60
 
 
-def usual_site(processors: int = 64) -> Site:
+def usual_site(processors: int = 64) -> ExportSite:
     """Return a site whose jobs are those of `mixed_shapes` and like them, submitted within a day after the epoch."""
     draw = np.random.default_rng(1)
     count = 5_000
-    return Site.of(
-        Sample(
+    return ExportSite.of(
+        ExportSample(
             np.ceil(np.exp(draw.uniform(0, math.log(600), count))) * 60.0,
             np.floor(2 ** draw.uniform(0, math.log2(processors), count)),
             draw.uniform(1, 86_400, count),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import Export, Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.slurm.site_factor_c import make
 from policyfactory.policy.store import Model
 from schedulers.processes import require
@@ -34,7 +34,7 @@ def plugin_lines(folder: Path) -> tuple[str, ...]:
     return (f"PluginDir={folder}:{own}", *LINES)
 
 
-def build(folder: Path, model: Model, site: Site) -> Export:
+def build(folder: Path, model: Model, site: ExportSite) -> Export:
     """Build the plugin in ``folder``, warnings being errors, and return the export."""
     source = slurm_source()
     export = make(model, site)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import Export, Site
-from policyfactory.export.queue_file import QUEUE_COMMAND, read_queue
+from policyfactory.export.content import Export, ExportSite
+from policyfactory.export.queue import QUEUE_COMMAND, read_queue
 from policyfactory.export.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -150,7 +150,7 @@ def by_squeue(cluster: Cluster, requests: Sequence[Request], jobs: Sequence[int]
     assert {job: found[job] for job in expected} == expected
 
 
-def log_only() -> Site:
+def log_only() -> ExportSite:
     return dataclasses.replace(usual_site(), log_only=True)
 
 

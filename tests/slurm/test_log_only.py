@@ -14,10 +14,10 @@ import pytest
 
 from policyfactory.export.export import export
 from policyfactory.policy.policy import Policy
-from policyfactory.review.accounting import Reading
 from policyfactory.review.shadow import shadow
 from policyfactory.review.shadow_log import read_shadow
-from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
+from policyfactory.review.times import Reading
+from policyfactory.workload.accounting.columns import RECOMMENDED
 from schedulers.processes import short_directory, wait_for
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export, Site
+from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.queue import Queue
 from policyfactory.export.slurm.weights import FILE_NAME, make
 from policyfactory.policy.policy import Epoch, Policy
@@ -39,7 +39,7 @@ PARTITIONS = (
 )
 
 
-def site() -> Site:
+def site() -> ExportSite:
     return dataclasses.replace(usual_site(), nodes=4)
 
 

@@ -15,20 +15,23 @@ from scipy import stats
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.report.caveats import intervals_in_words
-from policyfactory.statistics import means
-from policyfactory.statistics.compare import compare, compare_values
+from policyfactory.statistics import intervals as means
+from policyfactory.statistics.compare import compare, compare_values, half_widths
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.half_widths import half_widths
-from policyfactory.statistics.intervals import MIN_CASES, STATISTICS, Interval, Statistic, check_statistic
-from policyfactory.statistics.means import (
+from policyfactory.statistics.intervals import (
+    MIN_CASES,
+    STATISTICS,
+    Interval,
+    Statistic,
+    check_statistic,
     difference_unit,
     estimate_difference,
     estimate_mean,
+    estimate_median,
     estimate_ratio,
     estimate_value,
+    holm,
 )
-from policyfactory.statistics.medians import estimate_median
-from policyfactory.statistics.together import holm
 
 LOSSES = np.array([5.0, 4.0, 6.0, 3.0, 7.0, 2.0])
 Make = Callable[..., Evaluation]

@@ -10,9 +10,16 @@ import pytest
 from scipy import stats
 
 from policyfactory.statistics.compare import compare_replicas
-from policyfactory.statistics.drawn import estimate_drawn, estimate_halves, estimate_level, freedom_of, logarithms
-from policyfactory.statistics.intervals import Estimate, Interval
-from policyfactory.statistics.means import estimate_mean
+from policyfactory.statistics.intervals import (
+    Estimate,
+    Interval,
+    estimate_drawn,
+    estimate_halves,
+    estimate_level,
+    estimate_mean,
+    freedom_of,
+    logarithms,
+)
 from support import ROOT
 
 STUDY: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "null_logs.py"))

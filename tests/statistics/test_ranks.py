@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
-from policyfactory.core.arrays import FloatArray
-from policyfactory.statistics.ranks import ranks
+from policyfactory.core.options import FloatArray
+from policyfactory.statistics.compare import ranks
 
 
 @given(

@@ -9,16 +9,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from policyfactory.core.text import percent_change
-from policyfactory.core.units import DAY, HOUR
+from policyfactory.core.text import DAY, HOUR, percent_change
 from policyfactory.evaluate.words import closing_words, rules_in_words
-from policyfactory.report.numbers import scale_for, shown_units
+from policyfactory.report.sections import scale_for, shown_units
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.rules import Rules
-from policyfactory.statistics.compare import compare
+from policyfactory.statistics.compare import compare, ranks
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.statistics.intervals import Estimate, Interval
-from policyfactory.statistics.ranks import ranks
 from policyfactory.statistics.summary import summarise, worst_off
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from policyfactory.core.units import DAY, WEEK
-from policyfactory.statistics.intervals import Interval
-from policyfactory.statistics.means import LEAST_SPREAD
-from policyfactory.statistics.weeks import _draws, block_weeks, estimate_weekly, estimate_weekly_ratio
+from policyfactory.core.text import DAY, WEEK
+from policyfactory.statistics.evaluation import _draws, block_weeks, estimate_weekly, estimate_weekly_ratio
+from policyfactory.statistics.intervals import LEAST_SPREAD, Interval
 
 
 def drawn_weeks(seed: int, weeks: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,15 +9,15 @@ import pytest
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError
-from policyfactory.trials.convergence import (
+from policyfactory.trials.run import (
     EstimatorPrecision,
+    GenerateOptions,
+    Scores,
     convergence_csv,
     draw_convergence,
     measure_convergence,
     trial_counts,
 )
-from policyfactory.trials.estimators import Scores
-from policyfactory.trials.run import GenerateOptions
 
 OPTIONS = GenerateOptions(tuples=2, trials=8_000, state_size=4, queue_size=8)
 
@@ -87,8 +87,8 @@ def test_spread_claim_and_speed_by_hand(monkeypatch):
         off = (0.01 if len(drawn) % 2 else -0.01) * (2 if estimator == "paper" else 1)
         return Scores(np.full(8, 1 / 8 + off), np.full(8, 0.02 if (len(drawn) - 1) // 4 % 2 == 0 else 0.04), trials)
 
-    monkeypatch.setattr("policyfactory.trials.convergence.estimate", fake)
-    monkeypatch.setattr("policyfactory.trials.convergence.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("policyfactory.trials.run.estimate", fake)
+    monkeypatch.setattr("policyfactory.trials.run.time.perf_counter", lambda: next(clock))
     options = GenerateOptions(2, 1_000, 4, 8)
     result = measure_convergence(workload_of(), options, repeats=4, report=lambda *now: reported.append(now))
     # Four values +-d around their mean: variance 4 d^2 / 3. The mean score is 1/8.
@@ -118,7 +118,7 @@ def test_the_numbers_as_csv():
 
 def test_how_many_repetitions_can_be_meant(monkeypatch):
     known = np.array([[0.4, 0.6], [0.6, 0.4]])
-    monkeypatch.setattr("policyfactory.trials.convergence._repeat", lambda *_: (known, known))
+    monkeypatch.setattr("policyfactory.trials.run._repeat", lambda *_: (known, known))
     options = GenerateOptions(1, 16, 0, 2)
     assert len(measure_convergence(workload_of(), options, repeats=2)) == 2
     assert len(measure_convergence(workload_of(), options, repeats=10_000)) == 2

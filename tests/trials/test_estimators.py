@@ -13,7 +13,7 @@ from naive import trials as naive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import order_values, pose
-from policyfactory.trials.estimators import ESTIMATORS, _with_error, check_trials, estimate, trials_run
+from policyfactory.trials.run import ESTIMATORS, _with_error, check_trials, estimate, trials_run
 
 
 def words(*path: int) -> np.ndarray:
@@ -163,7 +163,7 @@ def test_trials_are_whole_blocks():
 def test_the_result_does_not_depend_on_how_the_work_is_cut(monkeypatch):
     problem = tuple_of(2, 8)
     whole = {name: estimate(problem, name, 5_000, words(8)) for name in ESTIMATORS}
-    monkeypatch.setattr("policyfactory.trials.estimators._TRIALS_A_CALL", 333)
+    monkeypatch.setattr("policyfactory.trials.run._TRIALS_A_CALL", 333)
     for name, expected in whole.items():
         result = estimate(problem, name, 5_000, words(8))
         assert_array_equal(result.score, expected.score)
@@ -171,7 +171,7 @@ def test_the_result_does_not_depend_on_how_the_work_is_cut(monkeypatch):
 
 
 def test_the_caller_can_stop_the_work(monkeypatch):
-    monkeypatch.setattr("policyfactory.trials.estimators._TRIALS_A_CALL", 100)
+    monkeypatch.setattr("policyfactory.trials.run._TRIALS_A_CALL", 100)
     calls = iter([None, None, KeyboardInterrupt()])
 
     def go_on() -> None:
@@ -198,7 +198,7 @@ def test_too_few_or_too_many_trials_are_refused(trials, queue):
     ("estimator", "trials", "calls"), [("paper", 300, 3), ("paper", 301, 4), ("stratified", 288, 3)]
 )
 def test_the_caller_is_asked_before_each_part(monkeypatch, estimator, trials, calls):
-    monkeypatch.setattr("policyfactory.trials.estimators._TRIALS_A_CALL", 100)
+    monkeypatch.setattr("policyfactory.trials.run._TRIALS_A_CALL", 100)
     asked = []
     # Blocks of 24 trials: four of them are the whole blocks of a hundred trials.
     estimate(tuple_of(3, 6), estimator, trials, words(9), go_on=lambda: asked.append(1))

@@ -11,12 +11,11 @@ from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
+from policyfactory.core.files import exclusive
 from policyfactory.core.journal import Journal, partial_path
-from policyfactory.core.outputs import exclusive
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
-from policyfactory.trials.files import write_scores
-from policyfactory.trials.generate import generate
+from policyfactory.trials.files import generate, write_scores
 from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
 

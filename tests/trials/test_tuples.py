@@ -8,8 +8,7 @@ from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.trials.run import GenerateOptions
-from policyfactory.trials.tuples import count_places, cut_tuple, draw_places
+from policyfactory.trials.run import GenerateOptions, count_places, cut_tuple, draw_places
 
 
 def test_a_tuple_is_consecutive_jobs_with_times_from_the_first():
@@ -70,9 +69,12 @@ def test_the_bounded_slowdown_divides_by_ten_seconds_at_least():
 
 
 def test_no_two_purposes_of_scores_and_fits_share_random_numbers():
-    from policyfactory.fit import bootstrap, certainty, nonlinear
-    from policyfactory.trials import convergence, run, tuples
+    from policyfactory.fit import bootstrap
+    from policyfactory.fit import forms as nonlinear
+    from policyfactory.trials import run
+    from policyfactory.trials import run as convergence
+    from policyfactory.trials import run as tuples
 
     streams = [tuples._PLACES, run._ORDERS, convergence._REPEATS]
-    streams += [nonlinear._STREAM, bootstrap._STREAM, certainty._STREAM]
+    streams += [nonlinear._STREAM, bootstrap._STREAM, bootstrap._CERTAINTY_STREAM]
     assert len(set(streams)) == 6

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from naive import online
 from policyfactory.core.errors import UsageError
-from policyfactory.policy.catalogue import resolve
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.simulate.on_site import simulate_timetable
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.simulate.tuning import tuner as tuners
 from policyfactory.simulate.tuning.tuner import FEEDBACKS, MAX_PERIODS, TunedSchedule, Tuner, period_costs, period_edges
-from policyfactory.site.default import site_of
+from policyfactory.site.fits import site_of
 from policyfactory.workload.jobs import Workload
 
 HOUR = 3600

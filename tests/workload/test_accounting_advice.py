@@ -10,10 +10,10 @@ import pytest
 
 from accounting_logs import T0, UTC, Cells, column, imported, job, sacct_text, waiting
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import parse_duration
+from policyfactory.core.text import parse_duration
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
-from policyfactory.workload.accounting.limits import ImportRules
-from policyfactory.workload.accounting.report import PartitionLimits
+from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.table import PartitionLimits
 from policyfactory.workload.accounting.times import Clock, parse_date
 
 

@@ -16,14 +16,13 @@ from naive import sacct as naive
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, RecordBlock, Remark
-from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.accounting.source import Source
-from policyfactory.workload.accounting.table import TableBuilder
+from policyfactory.workload.accounting.table import StepCounter, TableBuilder
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.swf import files as swf
 from policyfactory.workload.swf.files import format_swf
-from policyfactory.workload.swf.print_rows import printed
+from policyfactory.workload.swf.scan import printed
 
 ALL = [*COLUMNS, "AllocTRES", "Timelimit", "Elapsed", "SubmitLine", "Cluster", "ReqMem", "ReqGRES", "AllocGRES"]
 MORE = {

@@ -9,8 +9,8 @@ import pytest
 from accounting_logs import COLUMNS, UTC, column, counts, imported, job, read_lines, sacct_text
 from policyfactory.core.errors import InputError, TraceFormatError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported, import_logs
-from policyfactory.workload.tables.importing import import_tables
-from policyfactory.workload.tables.mapping_file import read_mapping
+from policyfactory.workload.tables.mapping import read_mapping
+from policyfactory.workload.tables.reader import import_tables
 from support import shared_path
 
 

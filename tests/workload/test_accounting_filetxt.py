@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.filetxt import read
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
 from policyfactory.workload.accounting.times import Clock
 
 SAMPLE = "oracles/slurm/jobcomp_filetxt_sample.txt"
@@ -64,7 +64,7 @@ PLAIN = Record(
     end=T + 1230,
     elapsed=1200,
     limit=5400,
-    limit_kind=Limit.given,
+    limit_kind=LimitKind.given,
     requested=20,
     allocated=32,
     requested_nodes=2,
@@ -115,7 +115,7 @@ def test_the_genuine_sample(shared) -> None:
     (exclusive,) = jobs["21"]
     assert (exclusive.requested, exclusive.allocated) == (1, 16)
     (unlimited,) = jobs["20"]
-    assert (unlimited.limit, unlimited.limit_kind) == (None, Limit.unlimited)
+    assert (unlimited.limit, unlimited.limit_kind) == (None, LimitKind.unlimited)
     (piped,) = jobs["22"]
     assert (piped.partition, piped.elapsed, piped.limit) == ("batch", 1, 3600)
 
@@ -126,8 +126,8 @@ def test_the_genuine_sample(shared) -> None:
         ({"JobState": "CANCELLED", "ProcCnt": "0", "NodeCnt": "0"}, {"state": State.cancelled, "start": None}),
         ({"JobState": "PENDING"}, {"state": State.requeued, "elapsed": 1200}),
         ({"JobState": "SOMETHING_NEW"}, {"state": State.unknown}),
-        ({"TimeLimit": "UNLIMITED"}, {"limit": None, "limit_kind": Limit.unlimited}),
-        ({"TimeLimit": "Partition_Limit"}, {"limit": None, "limit_kind": Limit.partition}),
+        ({"TimeLimit": "UNLIMITED"}, {"limit": None, "limit_kind": LimitKind.unlimited}),
+        ({"TimeLimit": "Partition_Limit"}, {"limit": None, "limit_kind": LimitKind.partition}),
         ({"EligibleTime": "Unknown"}, {"eligible": None}),
         ({"UserId": "DOM\\ada b(1)"}, {"user": "DOM\\ada b"}),
         ({"UserId": "1000"}, {"user": "1000"}),

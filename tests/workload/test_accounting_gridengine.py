@@ -10,7 +10,7 @@ from accounting_logs import UTC, column, counts
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.gridengine import read
 from policyfactory.workload.accounting.importing import Imported, import_logs
-from policyfactory.workload.accounting.record import Limit, Record, State
+from policyfactory.workload.accounting.record import LimitKind, Record, State
 from policyfactory.workload.accounting.times import Clock
 from support import shared_path
 
@@ -49,7 +49,8 @@ def test_a_line_becomes_a_record() -> None:
         7, "-l h_rt=10:00:00,h_vmem=2G,gpu=1,exclusive=true -pe mpi 16", granted_pe="mpi", slots=16, project="physics"
     )
     assert parallel == Record(
-        1, "7", T, None, T + 60, T + 660, 600, None, 36_000, Limit.asked, 16, 16, None, None, State.completed, "ada",
+        1, "7", T, None, T + 60, T + 660, 600, None, 36_000, LimitKind.asked, 16, 16, None, None, State.completed,
+        "ada",
         "users", "physics", "all.q", "", "relax", memory=32_768, gpus=1, exclusive=1,
     )  # fmt: skip
     single = record(task_number=3, department="bio")
@@ -77,8 +78,8 @@ def test_how_a_run_ended(changes: dict[str, object], state: State) -> None:
 
 def test_limits_and_names_of_every_form() -> None:
     assert record(7, "-l s_rt=90 -q x").limit == 90
-    assert record(7, "-l h_rt=INFINITY").limit_kind is Limit.unlimited
-    assert record(7, "NONE").limit_kind is Limit.missing
+    assert record(7, "-l h_rt=INFINITY").limit_kind is LimitKind.unlimited
+    assert record(7, "NONE").limit_kind is LimitKind.missing
     named = record(job_name="a:b::c")
     assert (named.name, named.submit, named.user) == ("a:b::c", T, "ada")
 

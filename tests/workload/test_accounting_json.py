@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting import sacct_json
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
 from policyfactory.workload.accounting.sacct_json import read
 from policyfactory.workload.accounting.times import Clock
 
@@ -56,7 +56,7 @@ def record_of(**changes: Any) -> Record:
 
 def test_a_job_becomes_a_record() -> None:
     assert record_of() == Record(
-        1, "11", 1_700_000_000, 1_700_000_000, 1_700_000_020, 1_700_000_027, 7, 0, 300, Limit.given, 4, 8, 1, 2,
+        1, "11", 1_700_000_000, 1_700_000_000, 1_700_000_020, 1_700_000_027, 7, 0, 300, LimitKind.given, 4, 8, 1, 2,
         State.completed, "anna", "users", "physics", "batch", "normal", "a|b", gpus=0, allocated_gpus=0,
     )  # fmt: skip
 
@@ -71,9 +71,9 @@ def test_numbers_that_later_versions_wrap_are_the_same() -> None:
         het={"job_id": 0, "job_offset": nothing}, time__elapsed=7,
     )  # fmt: skip
     assert later == record_of()
-    assert record_of(time__limit={"set": True, "infinite": True, "number": 0}).limit_kind is Limit.unlimited
-    assert record_of(time__limit=nothing).limit_kind is Limit.missing
-    assert record_of(time__limit=None).limit_kind is Limit.unlimited
+    assert record_of(time__limit={"set": True, "infinite": True, "number": 0}).limit_kind is LimitKind.unlimited
+    assert record_of(time__limit=nothing).limit_kind is LimitKind.missing
+    assert record_of(time__limit=None).limit_kind is LimitKind.unlimited
 
 
 def test_ids_are_those_that_the_site_writes() -> None:
@@ -127,7 +127,7 @@ def test_an_entry_that_a_job_can_do_without_costs_no_job() -> None:
         ("sacct-json.odd_cell", "tres.requested", '[{"type": "mem", "count": -2}]'),
     ]
     (record,) = [item for item in odd if isinstance(item, Record)]
-    assert (record.limit_kind, record.memory) == (Limit.missing, None)
+    assert (record.limit_kind, record.memory) == (LimitKind.missing, None)
 
 
 def test_a_resource_is_that_of_the_allocation_where_the_request_has_none() -> None:
@@ -138,8 +138,8 @@ def test_a_resource_is_that_of_the_allocation_where_the_request_has_none() -> No
 
 
 def test_a_submit_line_shows_what_was_asked_for() -> None:
-    assert record_of(submit_line="sbatch -t 5 x").limit_kind is Limit.asked
-    assert record_of(submit_line="sbatch x").limit_kind is Limit.given
+    assert record_of(submit_line="sbatch -t 5 x").limit_kind is LimitKind.asked
+    assert record_of(submit_line="sbatch x").limit_kind is LimitKind.given
 
 
 @settings(max_examples=60)
@@ -190,7 +190,7 @@ def test_the_genuine_output_is_read(shared: Callable[[str], Path]) -> None:
     by_job = {item.job: item for item in items if isinstance(item, Record)}
     assert by_job["21"].requested == 1
     assert by_job["21"].allocated == 16
-    assert by_job["20"].limit_kind is Limit.unlimited
+    assert by_job["20"].limit_kind is LimitKind.unlimited
     assert by_job["52"].state is State.running
     assert by_job["22"].limit == 3600
 

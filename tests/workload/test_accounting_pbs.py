@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.pbs import read
-from policyfactory.workload.accounting.pbs_fields import (
+from policyfactory.workload.accounting.pbs import (
     count_slots,
     fields_of,
     hosts_of,
     parse_walltime,
+    read,
     requested_processors,
     vnode_processors,
 )
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State, array_size
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State, array_size
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.swf.files import read_swf
 
@@ -128,7 +128,7 @@ def test_an_end_record_of_openpbs() -> None:
         end=T + 630,
         elapsed=600,
         limit=3600,
-        limit_kind=Limit.given,
+        limit_kind=LimitKind.given,
         requested=16,
         allocated=16,
         requested_nodes=2,
@@ -242,10 +242,10 @@ def test_walltimes(text: str, seconds: int | None) -> None:
 
 def test_a_job_without_walltime_has_no_requested_time() -> None:
     record = one(openpbs(**{"Resource_List.walltime": None}))
-    assert (record.limit, record.limit_kind, record.elapsed) == (None, Limit.missing, 600)
-    assert one(openpbs(**{"Resource_List.walltime": "00:00:00"})).limit_kind is Limit.missing
+    assert (record.limit, record.limit_kind, record.elapsed) == (None, LimitKind.missing, 600)
+    assert one(openpbs(**{"Resource_List.walltime": "00:00:00"})).limit_kind is LimitKind.missing
     lines = [line(T, "E", "7.srv", openpbs(**{"Resource_List.walltime": "soon"}))]
-    assert records(lines)[0].limit_kind is Limit.missing
+    assert records(lines)[0].limit_kind is LimitKind.missing
     assert [(remark.action, remark.what) for remark in remarks(lines)] == [
         ("changed", "jobs whose walltime cannot be read")
     ]

@@ -15,11 +15,9 @@ from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, j
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload import accounting
 from policyfactory.workload.accounting.importing import import_logs
-from policyfactory.workload.accounting.limits import ImportRules, parse_limits
-from policyfactory.workload.accounting.record import Limit, Record, State
-from policyfactory.workload.accounting.report import StepCounter
-from policyfactory.workload.accounting.rules import jobs_of
-from policyfactory.workload.accounting.table import TableBuilder
+from policyfactory.workload.accounting.record import LimitKind, Record, State
+from policyfactory.workload.accounting.rules import ImportRules, jobs_of, parse_limits
+from policyfactory.workload.accounting.table import StepCounter, TableBuilder
 from policyfactory.workload.header import counts_nodes, parse_header
 
 
@@ -214,7 +212,7 @@ def test_a_default_limit_is_recognised_where_it_was_given(tmp_path: Path) -> Non
 def test_a_limit_that_was_asked_for_is_no_default() -> None:
     counter = StepCounter()
     gathering = TableBuilder(counter)
-    kinds = [Limit.given, Limit.asked]
+    kinds = [LimitKind.given, LimitKind.asked]
     records = [
         Record(n, str(n), T0, None, T0, T0 + 5, 5, 0, 60, kind, 1, 1, state=State.completed, partition="batch")
         for n, kind in enumerate(kinds, 1)

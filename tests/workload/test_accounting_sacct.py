@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from accounting_logs import COLUMNS, T0, job, read_lines, sacct_text, waiting
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
-from policyfactory.workload.accounting.sacct import read
-from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, RECOMMENDED_LINES, Columns
-from policyfactory.workload.accounting.slurm import array_tasks, asked, read_limit, state_of, tres
+from policyfactory.workload.accounting.columns import RECOMMENDED, RECOMMENDED_LINES, Columns
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
+from policyfactory.workload.accounting.sacct import array_tasks, asked, read, read_limit, state_of, tres
 from policyfactory.workload.accounting.times import Clock
 
 
@@ -24,7 +23,7 @@ def test_a_line_becomes_a_record() -> None:
     (record,), remarks = read_lines(sacct_text(job("11_3", 5, start=25, run=7, JobIDRaw=33, AllocCPUS=16)))
     assert remarks == []
     assert record == Record(
-        2, "11_3", T0 + 5, T0 + 5, T0 + 25, T0 + 32, 7, 0, 3600, Limit.given, 4, 16, 1, 1, State.completed,
+        2, "11_3", T0 + 5, T0 + 5, T0 + 25, T0 + 32, 7, 0, 3600, LimitKind.given, 4, 16, 1, 1, State.completed,
         "1000", "100", "physics", "batch", "normal", memory=1000, gpus=0, user_name="ada",
     )  # fmt: skip
 
@@ -114,7 +113,7 @@ def test_with_several_free_texts_the_one_reading_that_makes_sense_is_taken() -> 
     records, remarks = read_lines(sacct_text(cells, columns=columns))
     assert (records[0].user, records[0].allocated, records[0].end) == ("1000", 4, T0 + 100)
     # The submit line may have lost a part: whether the limit was asked for is left open.
-    assert records[0].limit_kind is Limit.given
+    assert records[0].limit_kind is LimitKind.given
     assert remarks[0].action == "changed"
 
 
@@ -219,11 +218,12 @@ def test_the_tasks_of_an_array_are_counted(job_id: str, tasks: int) -> None:
 
 @pytest.mark.parametrize(
     ("raw", "text", "limit"),
-    [("60", "", (3600, Limit.given)), ("", "01:00:00", (3600, Limit.given)), ("UNLIMITED", "", (None, Limit.unlimited)),
-     ("", "UNLIMITED", (None, Limit.unlimited)), ("Partition_Limit", "", (None, Limit.partition)),
-     ("", "", (None, Limit.missing)), ("0", "", (None, Limit.unlimited))],
+    [("60", "", (3600, LimitKind.given)), ("", "01:00:00", (3600, LimitKind.given)),
+     ("UNLIMITED", "", (None, LimitKind.unlimited)),
+     ("", "UNLIMITED", (None, LimitKind.unlimited)), ("Partition_Limit", "", (None, LimitKind.partition)),
+     ("", "", (None, LimitKind.missing)), ("0", "", (None, LimitKind.unlimited))],
 )  # fmt: skip
-def test_a_limit_is_a_number_or_says_why_not(raw: str, text: str, limit: tuple[int | None, Limit]) -> None:
+def test_a_limit_is_a_number_or_says_why_not(raw: str, text: str, limit: tuple[int | None, LimitKind]) -> None:
     assert read_limit(raw, text) == limit
 
 
@@ -234,7 +234,7 @@ def test_a_limit_that_the_submit_line_shows_was_asked_for() -> None:
     columns = [*COLUMNS, "SubmitLine"]
     lines = ["sbatch -t 60 x.sh", "sbatch x.sh", "sbatch x.sh -t 5"]
     records, _ = read_lines(sacct_text(*[job(n, SubmitLine=line) for n, line in enumerate(lines, 1)], columns=columns))
-    assert [record.limit_kind for record in records] == [Limit.asked, Limit.given, Limit.given]
+    assert [record.limit_kind for record in records] == [LimitKind.asked, LimitKind.given, LimitKind.given]
 
 
 def test_states_and_resources_are_known_by_their_first_word_and_name() -> None:

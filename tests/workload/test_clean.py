@@ -13,7 +13,7 @@ import pytest
 from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.workload.clean import clean, clean_log, read
-from policyfactory.workload.cleaning_report import CleaningReport
+from policyfactory.workload.jobs import CleaningReport
 from policyfactory.workload.machine import known_machine, machine_of
 from policyfactory.workload.presets import PRESETS
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf

@@ -15,8 +15,7 @@ import pytest
 from naive.logs import log_of
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.clean import clean_log
-from policyfactory.workload.describe import Description, describe, description_rows, occupancy
-from policyfactory.workload.quirks import find_quirks
+from policyfactory.workload.describe import Description, describe, description_rows, find_quirks, occupancy
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 from support import shared_path

@@ -16,10 +16,9 @@ import pytest
 
 from naive.serving import Server, serving
 from policyfactory.core.errors import InputError, OutputError, UsageError
+from policyfactory.core.files import exclusive
 from policyfactory.core.journal import partial_path
-from policyfactory.core.outputs import exclusive
-from policyfactory.workload.swf.archive import ARCHIVE_URL, KNOWN_LOGS, find_log
-from policyfactory.workload.swf.download import Download, Patience, download
+from policyfactory.workload.swf.download import ARCHIVE_URL, KNOWN_LOGS, Download, Patience, download, find_log
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

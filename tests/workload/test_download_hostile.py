@@ -162,7 +162,7 @@ def test_what_a_slow_server_sent_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_redirect_from_https_to_http_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from policyfactory.workload.swf import web
+    from policyfactory.workload.swf import download as web
 
     with pytest.raises(InputError, match="redirects from https to http://b/x, which is not encrypted; refused"):
         web._redirected("https://a/y", "http://b/x")

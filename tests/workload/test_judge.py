@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from naive.logs import HEADER, log_of
-from policyfactory.core.units import DAY, HOUR, WEEK
-from policyfactory.workload.describe import describe
-from policyfactory.workload.judge import Judgement, judge_log
-from policyfactory.workload.quirks import find_quirks
+from policyfactory.core.text import DAY, HOUR, WEEK
+from policyfactory.workload.describe import describe, find_quirks, room_share, wait_tables
+from policyfactory.workload.judge import LogJudgement, judge_log
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
-from policyfactory.workload.waits import room_share, wait_tables
 from support import shared_path
 
 Jobs = list[dict[str, object]]
@@ -42,15 +40,15 @@ def queued(jobs: int = 3000, weeks: int = 16, processors: int = 10, load: float 
     return made
 
 
-def judged(log: SwfLog, machine: int | None = None) -> Judgement:
+def judged(log: SwfLog, machine: int | None = None) -> LogJudgement:
     return judge_log(log, describe(log, machine))
 
 
-def grades(judgement: Judgement) -> dict[str, str]:
+def grades(judgement: LogJudgement) -> dict[str, str]:
     return {use.name: use.grade for use in judgement.uses}
 
 
-def reasons(judgement: Judgement, name: str) -> str:
+def reasons(judgement: LogJudgement, name: str) -> str:
     return next(use.why for use in judgement.uses if use.name == name)
 
 

@@ -15,10 +15,19 @@ from hypothesis import strategies as st
 import naive.lublin_streams as naive
 from naive.lublin_measures import CONFIGS, flatten, measure, model_of
 from policyfactory.workload.models.drand48 import seed48
-from policyfactory.workload.models.lublin import Draw, LublinModel, draw_jobs, generate_lublin
+from policyfactory.workload.models.lublin import (
+    BATCH,
+    INTERACTIVE,
+    TYPELESS,
+    Draw,
+    LublinModel,
+    archive_jobs,
+    clock_time,
+    daily_weights,
+    draw_jobs,
+    generate_lublin,
+)
 from policyfactory.workload.models.lublin_log import format_log, log_of_draw
-from policyfactory.workload.models.lublin_model import BATCH, INTERACTIVE, TYPELESS, daily_weights
-from policyfactory.workload.models.lublin_streams import archive_jobs, clock_time
 from policyfactory.workload.swf.files import read_swf
 
 Shared = Callable[[str], Path]

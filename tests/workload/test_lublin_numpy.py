@@ -21,15 +21,17 @@ from naive.lublin_measures import CONFIGS, flatten, measure, model_of
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.jobs import offered_load
 from policyfactory.workload.models.lublin import (
+    MAX_LN_GAP,
+    TYPELESS,
     Draw,
     LublinModel,
+    clock_time,
+    daily_weights,
     default_workload,
     draw_jobs,
     generate_lublin,
     scale_to_load,
 )
-from policyfactory.workload.models.lublin_model import MAX_LN_GAP, TYPELESS, daily_weights
-from policyfactory.workload.models.lublin_streams import clock_time
 
 FALSE_ALARM = 1e-4
 JOBS = 200_000

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.units import WEEK
-from policyfactory.workload.attributes import Attributes
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import Replicas, loads_of
+from policyfactory.core.text import WEEK
+from policyfactory.workload.jobs import Attributes, Workload
+from policyfactory.workload.resample import Replicas, loads_of
 
 WEEKS = 10
 

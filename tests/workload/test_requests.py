@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import InputError, WorkloadError
-from policyfactory.evaluate.codec import decode, encode
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.replicas import Replicas
-from policyfactory.workload.requests import COLUMNS, Requests
-from policyfactory.workload.resample import History
+from policyfactory.evaluate.work import decode, encode
+from policyfactory.workload.jobs import COLUMNS, Requests, Workload
+from policyfactory.workload.resample import Replicas, UserWeeks
 from policyfactory.workload.sensitivity import scale_load
 
 WEEK = 604_800
@@ -107,7 +105,7 @@ def test_they_go_along_with_the_jobs_and_their_clock() -> None:
 def test_jobs_that_are_repeated_keep_their_delay_and_wait_for_nobody() -> None:
     jobs = workload(400, every=WEEK // 100)
     replica = Replicas(jobs, lead_in=30).sample(1, 1.1)
-    resampled = History(jobs).sample(3, seed=1)
+    resampled = UserWeeks(jobs).sample(3, seed=1)
     for made in (replica, resampled):
         assert made.requests is not None
         assert (made.requests.eligible - made.submit == 7).all()

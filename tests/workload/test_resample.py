@@ -15,11 +15,11 @@ from scipy import stats
 from naive import resample as naive
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
-from policyfactory.core.units import WEEK
+from policyfactory.core.text import WEEK
 from policyfactory.workload import resample as module
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.resample import MAX_JOBS, MAX_WEEKS, History, Resampling, parse_length, resample
+from policyfactory.workload.resample import MAX_JOBS, MAX_WEEKS, Resampling, UserWeeks, parse_length, resample
 
 COLUMNS = ("submit", "run_time", "requested_time", "processors", "user")
 
@@ -64,8 +64,8 @@ def kth(shared: Callable[[str], Path]) -> Workload:
 
 
 @pytest.fixture(scope="module")
-def history(kth: Workload) -> History:
-    return History(kth)
+def history(kth: Workload) -> UserWeeks:
+    return UserWeeks(kth)
 
 
 @given(
@@ -83,7 +83,7 @@ def test_a_resample_is_that_of_its_plain_twin(
         # However many weeks are drawn at once, and whether there is memory for a table of all users and weeks.
         patch.setattr(module, "_AT_ONCE", bounds[0])
         patch.setattr(module, "_SMALL_TABLE", bounds[1])
-        history = History(log)
+        history = UserWeeks(log)
         made = history.sample(weeks, seed, 3, draw)
     uniform = generator(seed, module._PURPOSE, 3).random((weeks, history.users))
     assert rows(made) == naive.resample(rows(log), uniform.tolist(), draw, log.ticks)
@@ -102,7 +102,7 @@ def test_the_first_weeks_of_a_longer_resample_are_those_of_a_shorter_one(
     assert rows(first) == rows(short)
 
 
-def test_a_user_s_week_stays_whole_and_at_its_time_of_the_week(kth: Workload, history: History) -> None:
+def test_a_user_s_week_stays_whole_and_at_its_time_of_the_week(kth: Workload, history: UserWeeks) -> None:
     made = history.sample(30, seed=2)
     blocks: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for row in rows(kth.select(slice(0, history.jobs))):
@@ -129,19 +129,19 @@ def test_week_0_begins_where_the_log_does_also_where_its_clock_began_earlier() -
 
 def test_the_job_that_ends_the_last_week_is_not_in_it() -> None:
     exactly = make(np.array([0, 5, 2 * WEEK]), np.array([1, 1, 1]))
-    history = History(exactly)
+    history = UserWeeks(exactly)
     assert (history.weeks, history.jobs, history.left_out) == (2, 2, 1)
     with pytest.raises(WorkloadError, match="no whole week"):
-        History(make(np.array([0, 5, WEEK - 1]), np.array([1, 1, 1])))
+        UserWeeks(make(np.array([0, 5, WEEK - 1]), np.array([1, 1, 1])))
     with pytest.raises(WorkloadError, match="no whole week"):
-        History(exactly.select(slice(0, 0)))
+        UserWeeks(exactly.select(slice(0, 0)))
 
 
 @pytest.mark.parametrize("last", [WEEK, 2 * WEEK - 1])
 def test_one_whole_week_is_nothing_to_draw_from_for_every_draw_would_be_the_same(last: int) -> None:
     log = make(np.array([0, 5, last]), np.array([1, 2, 1]))
     with pytest.raises(WorkloadError, match="only one whole week, so that every week drawn from it would be the same"):
-        History(log)
+        UserWeeks(log)
     with pytest.raises(WorkloadError, match="give a log of at least two whole weeks"):
         resample(log, weeks=2, seed=1)
 
@@ -155,7 +155,7 @@ def test_active_weeks_are_not_drawn_where_nobody_has_two() -> None:
 
 def test_unknown_users_are_one_user() -> None:
     log = make(np.array([0, 10, 20, WEEK, WEEK + 1, WEEK + 2, 2 * WEEK]), np.full(7, -1))
-    assert History(log).users == 1
+    assert UserWeeks(log).users == 1
     assert len(resample(log, weeks=50, seed=1)) == 150
 
 
@@ -174,7 +174,7 @@ def test_expected_jobs_and_work_by_hand() -> None:
         run_time=np.array([10, 20, 30, 40, 50]),
         processors=np.array([1, 2, 3, 4, 5]),
     )
-    history = History(log)
+    history = UserWeeks(log)
     assert history.expected_jobs("log") == 2.0
     assert history.expected_jobs("active") == 3.0
     assert history.expected_work("log") == (10 + 40 + 90 + 160) / 2
@@ -182,7 +182,7 @@ def test_expected_jobs_and_work_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("draw", "weeks"), [("log", 5_000), ("active", 1_000)])
-def test_jobs_and_work_of_a_week_are_as_expected_on_average(history: History, draw: Any, weeks: int) -> None:
+def test_jobs_and_work_of_a_week_are_as_expected_on_average(history: UserWeeks, draw: Any, weeks: int) -> None:
     # New weeks are independent; a correct program fails each z test with a chance of 1e-6. Drawing among 48 weeks in
     # place of the 47 there are would be 5.5 standard errors off.
     made = history.sample(weeks, seed=11, draw=draw)
@@ -213,7 +213,7 @@ def test_users_and_weeks_are_drawn_independently() -> None:
     assert stats.chisquare(np.bincount(first[:-1] * 3 + first[1:], minlength=9)).pvalue > 1e-6
 
 
-def test_a_seed_and_a_number_decide_everything(kth: Workload, history: History) -> None:
+def test_a_seed_and_a_number_decide_everything(kth: Workload, history: UserWeeks) -> None:
     made = history.sample(20, seed=7, number=2)
     assert made.sha256() == resample(kth, weeks=20, seed=7, number=2).sha256()
     assert made.sha256() == "c0ff1447b256e1e195c740941a6f2d277674eb658caffc5eca915690dd0cf158"
@@ -237,7 +237,7 @@ def test_a_text_that_is_no_length_is_refused(text: str) -> None:
         parse_length(text)
 
 
-def test_what_is_out_of_range_is_refused(kth: Workload, history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_out_of_range_is_refused(kth: Workload, history: UserWeeks, monkeypatch: pytest.MonkeyPatch) -> None:
     for weeks in (0, -3, MAX_WEEKS + 1):
         with pytest.raises(UsageError, match="1 to 5,200"):
             history.sample(weeks)
@@ -254,7 +254,7 @@ def test_what_is_out_of_range_is_refused(kth: Workload, history: History, monkey
 
 
 def test_a_log_of_absurd_length_is_no_length_of_a_resample() -> None:
-    history = History(make(np.array([0, WEEK // 2, 10**15]), np.array([1, 2, 1])))
+    history = UserWeeks(make(np.array([0, WEEK // 2, 10**15]), np.array([1, 2, 1])))
     assert history.weeks > 10**9
     with pytest.raises(UsageError, match="1 to 5,200"):
         history.sample()
@@ -267,7 +267,7 @@ def test_a_resample_may_be_empty_and_is_then_a_workload_without_jobs() -> None:
     assert {len(one) for one in made} == {0, 1}
 
 
-def test_a_resample_can_be_resampled(history: History) -> None:
+def test_a_resample_can_be_resampled(history: UserWeeks) -> None:
     once = history.sample(10, seed=1)
     twice = resample(once, weeks=5, seed=1)
     assert (twice.machine, twice.time_zone) == (once.machine, once.time_zone)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyfactory.workload.models.drand48 import largest_first
 from policyfactory.workload.models.lublin import generate_lublin
-from policyfactory.workload.models.std_sort import largest_first
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
 
 

@@ -11,14 +11,12 @@ import pytest
 
 from naive.logs import line
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.assume import assume_of_log
-from policyfactory.workload.attributes import Attributes
 from policyfactory.workload.clean import clean, clean_log, read
-from policyfactory.workload.cutting import cut_between, in_order
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import COLUMNS, Requests
+from policyfactory.workload.jobs import COLUMNS, Attributes, Requests, Workload
+from policyfactory.workload.machine import assume_of_log
 from policyfactory.workload.swf.files import format_swf, parse_swf
 from policyfactory.workload.swf.log import SwfLog
+from policyfactory.workload.windows import cut_between, in_order
 
 HEADER = """; Version: 2.2
 ; MaxProcs: 64

@@ -16,7 +16,7 @@ from hostile.mutations import changed
 from job_tables import OWN, T0, own, write_lines, write_parquet
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, UsageError, WorkloadError
 from policyfactory.workload.accounting.importing import Imported
-from policyfactory.workload.tables.importing import import_tables
+from policyfactory.workload.tables.reader import import_tables
 from support import extra_module
 
 NAMES = "id,submitted,began,ended,limit,cores"

@@ -11,18 +11,21 @@ import pytest
 from accounting_logs import counts
 from job_tables import OWN, T0, moment, own, write_csv, write_lines, write_parquet
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
-from policyfactory.workload.accounting.importing import Imported
-from policyfactory.workload.accounting.limits import ImportRules
-from policyfactory.workload.accounting.to_swf import Labels
+from policyfactory.workload.accounting.importing import Imported, Labels
+from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.clean import clean
-from policyfactory.workload.describe import describe
-from policyfactory.workload.quirks import find_quirks
+from policyfactory.workload.describe import describe, find_quirks
 from policyfactory.workload.swf.files import format_swf, parse_swf
-from policyfactory.workload.tables.cells import TextCells
-from policyfactory.workload.tables.importing import import_tables
-from policyfactory.workload.tables.mapping import Column
-from policyfactory.workload.tables.mapping_file import read_mapping
-from policyfactory.workload.tables.values import UNLIMITED, read_counts, read_durations, read_memory, read_names
+from policyfactory.workload.tables.cells import (
+    UNLIMITED,
+    TextCells,
+    read_counts,
+    read_durations,
+    read_memory,
+    read_names,
+)
+from policyfactory.workload.tables.mapping import MappedColumn, read_mapping
+from policyfactory.workload.tables.reader import import_tables
 from support import extra_module
 
 NAMES = "id,submitted,began,ended,limit,cores"
@@ -219,35 +222,35 @@ def test_what_a_duration_can_be() -> None:
         "x",
         "-1",
     ]
-    column = Column("limit", "min", none=("7",), unlimited=("4294967295",))
+    column = MappedColumn("limit", "min", none=("7",), unlimited=("4294967295",))
     assert read_durations(TextCells(texts), column).tolist() == [
         3600, 3600, -1, -1, 43200, 86400, 86401, UNLIMITED, UNLIMITED, -1, -2, -1,
     ]  # fmt: skip
-    assert read_durations(TextCells(["86400000"]), Column("limit", "ms")).tolist() == [86400]
+    assert read_durations(TextCells(["86400000"]), MappedColumn("limit", "ms")).tolist() == [86400]
 
 
 def test_what_counts_and_memory_can_be() -> None:
     import numpy as np
 
-    assert read_counts(TextCells(["4", "4.0", "", "-1", "1.5", "x", "1e3"]), Column("n", times=4)).tolist() == [
+    assert read_counts(TextCells(["4", "4.0", "", "-1", "1.5", "x", "1e3"]), MappedColumn("n", times=4)).tolist() == [
         16, 16, -1, -1, -2, -2, 4000,
     ]  # fmt: skip
-    where = Column("where", after=":", before="x")
+    where = MappedColumn("where", after=":", before="x")
     assert read_counts(TextCells(["a:b:2500x112", "none", ""]), where).tolist() == [2500, -1, -1]
-    gpus = Column("tres", tres=("gres/gpu", "1002"))
+    gpus = MappedColumn("tres", tres=("gres/gpu", "1002"))
     cells = ["cpu=4,gres/gpu=2", '"1=40,1002=1"', "cpu=4", "", "junk"]
     assert read_counts(TextCells(cells), gpus, absent=0).tolist() == [2, 1, 0, -1, -2]
     nodes, cores = np.array([2, 2, 2, -1, 2, 2]), np.array([8, 8, 8, 8, 8, 8])
-    slurm = Column("mem", "slurm")
+    slurm = MappedColumn("mem", "slurm")
     texts = ["4Gn", "1Gc", "512M", "4Gn", "0", "2T"]
     assert read_memory(TextCells(texts), slurm, nodes, cores).tolist() == [8192, 8192, 512, -1, -1, 2 << 20]
-    assert read_memory(TextCells(["1.5", "x"]), Column("mem", "GB"), nodes[:2], cores[:2]).tolist() == [1536, -2]
-    tres = Column("tres", "MB", tres=("mem",))
+    assert read_memory(TextCells(["1.5", "x"]), MappedColumn("mem", "GB"), nodes[:2], cores[:2]).tolist() == [1536, -2]
+    tres = MappedColumn("tres", "MB", tres=("mem",))
     assert read_memory(TextCells(["cpu=1,mem=8G", "mem=100"]), tres, nodes[:2], cores[:2]).tolist() == [8192, 100]
 
 
 def test_long_names_are_cut_and_counted() -> None:
-    codes, names, cut = read_names(TextCells(["a" * 1000, "b", "b"]), Column("user"))
+    codes, names, cut = read_names(TextCells(["a" * 1000, "b", "b"]), MappedColumn("user"))
     assert (codes.tolist(), [len(name) for name in names], cut) == ([0, 1, 1], [256, 1], 1)
 
 

@@ -15,7 +15,7 @@ from accounting_logs import counts
 from job_tables import T0, imported, moment, write_csv, write_lines, write_parquet
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.clean import clean
-from policyfactory.workload.tables.stock import STOCK, find_mapping, stock_mapping
+from policyfactory.workload.tables.mapping import STOCK, find_mapping, stock_mapping
 from support import extra_module
 
 GPUS = '"1=40,2=340000,4=1,5=40,1002=2"'

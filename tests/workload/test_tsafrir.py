@@ -14,18 +14,21 @@ from hypothesis import strategies as st
 import naive.tsafrir as naive
 from naive.tsafrir_measures import SAMPLES, measure
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.models import tsafrir, tsafrir_bins
+from policyfactory.workload.models import tsafrir
+from policyfactory.workload.models import tsafrir as tsafrir_bins
 from policyfactory.workload.models.drand48 import GlibcRand
 from policyfactory.workload.models.lublin import LublinModel, draw_jobs, generate_lublin
-from policyfactory.workload.models.tsafrir import assign, draw_estimates, tsafrir_estimates
-from policyfactory.workload.models.tsafrir_bins import (
+from policyfactory.workload.models.tsafrir import (
+    assign,
     chance,
     distinct_estimates,
+    draw_estimates,
     head_sizes,
     head_times,
     make_histogram,
     rank_head,
     tail_times,
+    tsafrir_estimates,
 )
 
 HOUR = 3600

@@ -20,17 +20,19 @@ from scipy import stats
 import naive.tsafrir as naive
 from naive.tsafrir_measures import SAMPLES, measure
 from policyfactory.workload.models.lublin import LublinModel, draw_jobs
-from policyfactory.workload.models.tsafrir import assign, draw_estimates
-from policyfactory.workload.models.tsafrir_bins import (
+from policyfactory.workload.models.tsafrir import (
     _RANKS_SEEN,
     JOINT,
+    assign,
     chance,
+    draw_estimates,
     head_sizes,
     head_times,
     make_histogram,
+    merge_sizes,
+    merge_times,
     rank_head,
 )
-from policyfactory.workload.models.tsafrir_user import merge_sizes, merge_times
 
 HOUR = 3600
 

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from naive.logs import HEADER, log_of
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.clean import clean, read
-from policyfactory.workload.cutting import cut_between, cut_windows, in_order
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import (
     WindowSpec,
     cut,
+    cut_between,
+    cut_windows,
+    in_order,
     parse_windows,
     slices_by_jobs,
     slices_by_time,

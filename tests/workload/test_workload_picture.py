@@ -13,13 +13,11 @@ import pytest
 from naive.logs import HEADER, log_of
 from policyfactory.core.errors import WorkloadError
 from policyfactory.workload.clean import clean_log
-from policyfactory.workload.clock import arrivals
-from policyfactory.workload.describe import describe
-from policyfactory.workload.moments import site_clock
-from policyfactory.workload.picture import draw_log
-from policyfactory.workload.quirks import find_quirks
+from policyfactory.workload.describe import describe, draw_log, find_quirks
+from policyfactory.workload.jobs import site_clock
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
+from policyfactory.workload.windows import arrivals
 
 PICTURES = ["accuracy", "arrivals", "run-times", "sizes"]
 

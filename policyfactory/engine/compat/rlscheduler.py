@@ -18,13 +18,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Float32Array, Int64Array
 from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
+from policyfactory.engine.waiting import evaluate
 
 __all__ = [
-    "ASKED", "FEATURES", "FIRST", "FREE", "NEXT", "NOW", "QUEUED", "RUNNING", "SHOWN", "VIEW", "Committed", "Episode",
-    "begin", "commit", "new_episodes", "one_of",
-]  # fmt: skip
+    "ASKED",
+    "FEATURES",
+    "FIRST",
+    "FREE",
+    "LONGEST_WAIT",
+    "NEARLY_ONE",
+    "NEXT",
+    "NOW",
+    "QUEUED",
+    "RUNNING",
+    "SHOWN",
+    "VIEW",
+    "Committed",
+    "RLSchedulerEpisode",
+    "begin",
+    "choose_shown",
+    "commit",
+    "new_episodes",
+    "one_of",
+    "play",
+    "reset_all",
+    "show",
+    "step_all",
+]
 
 # Jobs that are shown, numbers that are shown of each.
 VIEW, FEATURES = 128, 8
@@ -57,7 +79,7 @@ class Committed(NamedTuple):
     by_size: Int64Array
 
 
-class Episode(NamedTuple):
+class RLSchedulerEpisode(NamedTuple):
     """Windows of n jobs being played, or one of them (without the first axis); jobs are numbered within the window.
 
     Parameters
@@ -89,18 +111,18 @@ class Episode(NamedTuple):
     work: Int64Array
 
 
-def new_episodes(episodes: int, jobs: int) -> Episode:
+def new_episodes(episodes: int, jobs: int) -> RLSchedulerEpisode:
     """Return space for ``episodes`` windows of ``jobs`` jobs each."""
     queue, running, by_request, by_size, start, work = np.zeros((6, episodes, jobs), dtype=np.int64)
     state, shown = np.zeros((episodes, 8), dtype=np.int64), np.zeros((episodes, VIEW), dtype=np.int64)
     backfilled = np.zeros((episodes, jobs), dtype=np.bool_)
-    return Episode(state, queue, running, shown, by_request, by_size, start, backfilled, work)
+    return RLSchedulerEpisode(state, queue, running, shown, by_request, by_size, start, backfilled, work)
 
 
 @kernel
-def one_of(episodes: Episode, at: int) -> Episode:
+def one_of(episodes: RLSchedulerEpisode, at: int) -> RLSchedulerEpisode:
     """Return the episode number ``at`` of several."""
-    return Episode(
+    return RLSchedulerEpisode(
         episodes.state[at],
         episodes.queue[at],
         episodes.running[at],
@@ -114,7 +136,7 @@ def one_of(episodes: Episode, at: int) -> Episode:
 
 
 @kernel
-def begin(jobs: Committed, episode: Episode, first: int, nodes: int) -> None:
+def begin(jobs: Committed, episode: RLSchedulerEpisode, first: int, nodes: int) -> None:
     """Let the window that begins with job ``first`` of the log start over on an empty machine of ``nodes`` nodes."""
     state, n = episode.state, len(episode.start)
     state[NOW], state[FREE], state[NEXT] = jobs.submit[first], nodes, 1
@@ -127,7 +149,7 @@ def begin(jobs: Committed, episode: Episode, first: int, nodes: int) -> None:
 
 
 @inlined
-def commit(jobs: Committed, episode: Episode, place: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
+def commit(jobs: Committed, episode: RLSchedulerEpisode, place: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
     """Start the job at ``place`` of the queue as soon as it fits; say whether the episode is over.
 
     Parameters
@@ -161,7 +183,7 @@ def commit(jobs: Committed, episode: Episode, place: int, backfill: bool) -> boo
 
 
 @inlined
-def _next_event(jobs: Committed, episode: Episode) -> None:
+def _next_event(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     """Let one job arrive, or one complete."""
     state, first, running = episode.state, episode.state[FIRST], episode.running
     end = 0
@@ -182,7 +204,7 @@ def _next_event(jobs: Committed, episode: Episode) -> None:
 
 
 @inlined
-def _start(jobs: Committed, episode: Episode, job: int) -> None:
+def _start(jobs: Committed, episode: RLSchedulerEpisode, job: int) -> None:
     state, first, running = episode.state, episode.state[FIRST], episode.running
     episode.start[job] = state[NOW]
     state[FREE] -= jobs.nodes[first + job]
@@ -197,7 +219,7 @@ def _start(jobs: Committed, episode: Episode, job: int) -> None:
 
 
 @inlined
-def _leave(episode: Episode, job: int) -> None:
+def _leave(episode: RLSchedulerEpisode, job: int) -> None:
     """Take a job out of the queue."""
     queue, at = episode.queue, 0
     while queue[at] != job:
@@ -208,7 +230,7 @@ def _leave(episode: Episode, job: int) -> None:
 
 
 @inlined
-def _shadow_time(jobs: Committed, episode: Episode, needed: int) -> int:
+def _shadow_time(jobs: Committed, episode: RLSchedulerEpisode, needed: int) -> int:
     """Return when, by the requests, enough running jobs have ended; it may lie in the past."""
     state, first, running = episode.state, episode.state[FIRST], episode.running
     by_request = episode.work
@@ -244,14 +266,14 @@ def _shadow_time(jobs: Committed, episode: Episode, needed: int) -> int:
 
 
 @inlined
-def _ends(jobs: Committed, episode: Episode, job: int) -> tuple[int, int]:
+def _ends(jobs: Committed, episode: RLSchedulerEpisode, job: int) -> tuple[int, int]:
     """Return when a running job ends, and when by its request."""
     start, at = episode.start[job], episode.state[FIRST] + job
     return int(start + jobs.run_time[at]), int(start + jobs.request[at])
 
 
 @inlined
-def _start_before(jobs: Committed, episode: Episode, shadow: int) -> None:
+def _start_before(jobs: Committed, episode: RLSchedulerEpisode, shadow: int) -> None:
     """Start all jobs, in submit order, that fit now and by their request end before the shadow time."""
     state, first, queue = episode.state, episode.state[FIRST], episode.queue
     sort_by_submit(jobs, episode)
@@ -268,7 +290,7 @@ def _start_before(jobs: Committed, episode: Episode, shadow: int) -> None:
 
 
 @inlined
-def sort_by_submit(jobs: Committed, episode: Episode) -> None:
+def sort_by_submit(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     """Sort the queue by submit time; equal ones stay as they are."""
     first, queue = episode.state[FIRST], episode.queue
     for count in range(1, episode.state[QUEUED]):
@@ -278,3 +300,293 @@ def sort_by_submit(jobs: Committed, episode: Episode) -> None:
             queue[at] = queue[at - 1]
             at -= 1
         queue[at] = job
+
+
+# What RLScheduler shows of the queue ----------------------------------------------------------------------------------
+
+# What RLScheduler shows of the queue: 128 jobs at most, eight numbers each; and a step of many episodes at once.
+#
+# Up to 128 waiting jobs are shown in submit order. Of more, the jobs of the least request and of the fewest processors
+# are shown in turn until there are 128, and the queue stays in the order of processors, which later ties of submit time
+# show. A place without a job is 0, six times 1, and 0.
+
+
+# Waits are shown as shares of twelve hours, and no share is more than this.
+LONGEST_WAIT, NEARLY_ONE = 43200.0, 1.0 - 1e-5
+
+
+@kernel
+def reset_all(
+    jobs: Committed,
+    episodes: RLSchedulerEpisode,
+    which: NDArray[np.bool_],
+    first: Int64Array,
+    nodes: int,
+    observation: Float32Array,
+) -> None:
+    """Let episodes begin, and show their queues.
+
+    Parameters
+    ----------
+    jobs : Committed
+        The log.
+    episodes : Episode
+        Where k windows are played.
+    which : bool array (k,)
+        Which of them begin.
+    first : int64 array (k,)
+        The first job of each window.
+    nodes : int
+        Nodes of the machine.
+    observation : float32 array (k, 128, 8)
+        What is shown.
+    """
+    for at in range(len(first)):
+        if which[at]:
+            episode = one_of(episodes, at)
+            begin(jobs, episode, first[at], nodes)
+            show(jobs, episode, observation[at])
+
+
+@kernel
+def step_all(
+    jobs: Committed,
+    episodes: RLSchedulerEpisode,
+    action: Int64Array,
+    backfill: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    observation: Float32Array,
+    over: NDArray[np.bool_],
+) -> None:
+    """Make one decision in each episode that is not over, and show the queue after it.
+
+    Parameters
+    ----------
+    jobs : Committed
+        The log.
+    episodes : Episode
+        Where k windows are played.
+    action : int64 array (k,)
+        The place of the chosen job among those shown.
+    backfill : bool
+        Whether jobs may start while the chosen one is waited for.
+    observation : float32 array (k, 128, 8)
+        What is shown afterwards; all 0 in an episode that is over.
+    over : bool array (k,)
+        Which episodes are over.
+    """
+    for at in range(len(action)):
+        if over[at]:
+            continue
+        episode = one_of(episodes, at)
+        job, place = episode.shown[action[at]], 0
+        while episode.queue[place] != job:
+            place += 1
+        over[at] = commit(jobs, episode, place, backfill)
+        if over[at]:
+            episode.state[SHOWN] = 0
+            observation[at] = 0.0
+        else:
+            show(jobs, episode, observation[at])
+
+
+@kernel
+def show(jobs: Committed, episode: RLSchedulerEpisode, observation: Float32Array) -> None:
+    """Fill in the jobs that are shown, and what is shown of them: float32 array (128, 8)."""
+    choose_shown(jobs, episode)
+    state, first = episode.state, episode.state[FIRST]
+    for place in range(state[SHOWN]):
+        job = first + episode.shown[place]
+        row = observation[place]
+        row[0] = min((state[NOW] - jobs.submit[job]) / LONGEST_WAIT, NEARLY_ONE)
+        for at in range(FEATURES - 2):
+            row[1 + at] = jobs.features[job, at]
+        row[FEATURES - 1] = NEARLY_ONE if jobs.nodes[job] <= state[FREE] else 1e-5
+    for place in range(state[SHOWN], VIEW):
+        row = observation[place]
+        row[0] = row[FEATURES - 1] = 0.0
+        for at in range(1, FEATURES - 1):
+            row[at] = 1.0
+
+
+@inlined
+def choose_shown(jobs: Committed, episode: RLSchedulerEpisode) -> None:
+    """Fill in the jobs that are shown."""
+    state, queue, shown = episode.state, episode.queue, episode.shown
+    if state[QUEUED] <= VIEW:
+        sort_by_submit(jobs, episode)
+        state[SHOWN] = state[QUEUED]
+        for at in range(state[SHOWN]):
+            shown[at] = queue[at]
+        return
+    waiting = 0
+    for job in episode.by_size:
+        if job < state[NEXT] and episode.start[job] < 0:
+            queue[waiting] = job
+            waiting += 1
+    taken = episode.work
+    taken[:] = 0
+    count, short, small = 0, -1, 0
+    while count < VIEW:
+        short = _next_waiting(episode, short)
+        count = _take(episode.by_request[short], taken, shown, count)
+        count = _take(queue[small], taken, shown, count)
+        small += 1
+    state[SHOWN] = VIEW
+
+
+@inlined
+def _next_waiting(episode: RLSchedulerEpisode, at: int) -> int:
+    """Return the next place behind ``at`` in the order of requests whose job waits."""
+    at += 1
+    job = episode.by_request[at]
+    while job >= episode.state[NEXT] or episode.start[job] >= 0:
+        at += 1
+        job = episode.by_request[at]
+    return at
+
+
+@inlined
+def _take(job: int, taken: Int64Array, shown: Int64Array, count: int) -> int:
+    """Show a job that is not shown yet, while there is room; return how many are shown."""
+    if taken[job] == 1 or count == VIEW:
+        return count
+    taken[job] = 1
+    shown[count] = job
+    return count + 1
+
+
+# A formula in the place of RLScheduler's agent ------------------------------------------------------------------------
+
+# A formula in the place of RLScheduler's agent: the job of the least value is chosen, of the queue or of those shown.
+#
+# Equal values go by submit time, then job id. Jobs that are submitted at one instant are gone through for backfilling
+# in the order of the values that they had at the decision, as in the program, which sorts its one queue by the values.
+# Where only the jobs that are shown are seen, as its network sees them, the first shown of equal values is chosen, and
+# the queue stays as it is.
+
+
+@kernel
+def play(
+    jobs: Committed,
+    episodes: RLSchedulerEpisode,
+    first: Int64Array,
+    machine: tuple[int, int],
+    rules: tuple[bool, bool],
+    codes: Int64Array,
+    operands: FloatArray,
+    keys: FloatArray,
+    columns: FloatArray,
+    work: FloatArray,
+) -> None:
+    """Play windows by a formula.
+
+    Parameters
+    ----------
+    jobs : Committed
+        The log.
+    episodes : Episode
+        Space for k windows; `Episode.start` has the starts afterwards.
+    first : int64 array (k,)
+        The first job of each window.
+    machine : (int, int)
+        Nodes and processors of the machine.
+    rules : (bool, bool)
+        Whether jobs may start while the chosen one is waited for; whether only the jobs shown are seen.
+    codes, operands : arrays
+        The program of `policyfactory.engine.waiting`; not read where there are keys.
+    keys : float64 array (n,)
+        The value of each job of the log, if it does not change while the job waits; else empty.
+    columns : float64 array (3, n)
+        p, q and r of each job of the log.
+    work : float64 array (6 + depth, at least the jobs of a window)
+        Work space.
+    """
+    backfill, as_shown = rules
+    for at in range(len(first)):
+        episode = one_of(episodes, at)
+        begin(jobs, episode, first[at], machine[0])
+        over = False
+        while not over:
+            if as_shown:
+                choose_shown(jobs, episode)
+                seen, count = episode.shown, episode.state[SHOWN]
+            else:
+                _sort(jobs, episode)
+                seen, count = episode.queue, episode.state[QUEUED]
+            scores = work[0]
+            if len(keys):
+                for place in range(count):
+                    scores[place] = keys[first[at] + seen[place]]
+            else:
+                _score(jobs, episode, seen[:count], machine, codes, operands, columns, work)
+            if backfill and not as_shown:
+                _group(jobs, episode, scores)
+            job = seen[_least(scores, count)]
+            place = 0
+            while episode.queue[place] != job:
+                place += 1
+            over = commit(jobs, episode, place, backfill)
+
+
+@inlined
+def _sort(jobs: Committed, episode: RLSchedulerEpisode) -> None:
+    """Sort the queue by submit time, then by number."""
+    first, queue = episode.state[FIRST], episode.queue
+    for count in range(1, episode.state[QUEUED]):
+        job, at = queue[count], count
+        submit = jobs.submit[first + job]
+        while at > 0:
+            before = jobs.submit[first + queue[at - 1]]
+            if before < submit or (before == submit and queue[at - 1] < job):
+                break
+            queue[at] = queue[at - 1]
+            at -= 1
+        queue[at] = job
+
+
+@kernel
+def _score(
+    jobs: Committed,
+    episode: RLSchedulerEpisode,
+    seen: Int64Array,
+    machine: tuple[int, int],
+    codes: Int64Array,
+    operands: FloatArray,
+    columns: FloatArray,
+    work: FloatArray,
+) -> None:
+    """Fill in the value of each job that is seen; NaN becomes inf (runs last)."""
+    state, count = episode.state, len(seen)
+    for place in range(count):
+        job = state[FIRST] + seen[place]
+        for column in range(3):
+            work[1 + column, place] = columns[column, job]
+        work[4, place] = state[NOW] - jobs.submit[job]
+    nodes, processors = machine
+    free = float(state[FREE] * processors // nodes)
+    evaluate(codes, operands, work[1:5], count, float(processors), free, work[5:])
+    for place in range(count):
+        work[0, place] = np.inf if np.isnan(work[5, place]) else work[5, place]
+
+
+@inlined
+def _group(jobs: Committed, episode: RLSchedulerEpisode, scores: FloatArray) -> None:
+    """Sort the jobs that were submitted at one instant by value."""
+    first, queue = episode.state[FIRST], episode.queue
+    for count in range(1, episode.state[QUEUED]):
+        job, score, at = queue[count], scores[count], count
+        submit = jobs.submit[first + job]
+        while at > 0 and scores[at - 1] > score and jobs.submit[first + queue[at - 1]] == submit:
+            queue[at], scores[at] = queue[at - 1], scores[at - 1]
+            at -= 1
+        queue[at], scores[at] = job, score
+
+
+@inlined
+def _least(scores: FloatArray, count: int) -> int:
+    """Return the place of the least value, the first of equal ones."""
+    best = 0
+    for place in range(1, count):
+        if scores[place] < scores[best]:
+            best = place
+    return best

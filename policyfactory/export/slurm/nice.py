@@ -19,10 +19,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.units import DAY
-from policyfactory.export.content import Export, File, Site, comment, header, instructions
+from policyfactory.core.text import DAY
+from policyfactory.export.content import Export, ExportSite, File, comment, header, instructions
 from policyfactory.export.expressible import check_size, fixed_epoch, slope
-from policyfactory.export.languages.code import awk_functions
+from policyfactory.export.languages import awk_functions
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.scripts import filled, sentences
 from policyfactory.export.slurm.uninstall import uninstall_script
@@ -37,7 +37,7 @@ MOST_NICE = 2_147_483_645
 _UNKNOWN = 1e9  # priority of every job where the queue does not tell it
 
 
-def make(model: Model, site: Site) -> Export:
+def make(model: Model, site: ExportSite) -> Export:
     """Return the script.
 
     Raises
@@ -66,7 +66,7 @@ def make(model: Model, site: Site) -> Export:
 
 
 def queue_script(
-    name: str, head: list[str], policy: Policy, epoch: int | None, site: Site, *, everybody: bool = False
+    name: str, head: list[str], policy: Policy, epoch: int | None, site: ExportSite, *, everybody: bool = False
 ) -> File:
     """Return the script, which lists waiting jobs and ranks them by a policy.
 

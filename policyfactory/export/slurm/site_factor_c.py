@@ -21,17 +21,17 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.units import DAY, format_duration
-from policyfactory.export.content import Export, File, Site, comment, header, identifier
+from policyfactory.core.text import DAY, format_duration
+from policyfactory.export.content import Export, ExportSite, File, comment, header, identifier
 from policyfactory.export.expressible import fixed_epoch
-from policyfactory.export.languages.code import C, helpers_of, write_expression
+from policyfactory.export.languages import C, helpers_of, write_expression
 from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
-from policyfactory.export.scale import learn_scale
+from policyfactory.export.sample import learn_scale
 from policyfactory.export.scripts import filled, sentences, whole
 from policyfactory.export.slurm.uninstall import uninstall_script
-from policyfactory.policy.nodes import ASKED
+from policyfactory.policy.compile import HIGHEST, PriorityScale
+from policyfactory.policy.expression import ASKED
 from policyfactory.policy.policy import Policy
-from policyfactory.policy.scale import HIGHEST, Scale
 from policyfactory.policy.store import Model
 
 __all__ = ["make", "policy_header"]
@@ -42,7 +42,7 @@ _SOURCE = "site_factor_policyfactory.c"
 _MAKEFILE = "Makefile"
 
 
-def make(model: Model, site: Site) -> Export:
+def make(model: Model, site: ExportSite) -> Export:
     """Return the plugin's source, its Makefile and README.
 
     Raises
@@ -92,7 +92,7 @@ def _changes(policy: Policy) -> bool:
     return not policy.is_static or math.isfinite(policy.threshold)
 
 
-def _priorities(policy: Policy, scale: Scale) -> Callable[[Queue], NDArray[np.float64]]:
+def _priorities(policy: Policy, scale: PriorityScale) -> Callable[[Queue], NDArray[np.float64]]:
     """Return the Python twin of ``policy_priority`` of policy.h, right after a calculation at the queue's ``now``."""
 
     def priorities(queue: Queue) -> NDArray[np.float64]:
@@ -103,7 +103,7 @@ def _priorities(policy: Policy, scale: Scale) -> Callable[[Queue], NDArray[np.fl
     return priorities
 
 
-def policy_header(model: Model, site: Site, scale: Scale) -> str:
+def policy_header(model: Model, site: ExportSite, scale: PriorityScale) -> str:
     """Return the text of policy.h: the formula, and the map from its value to a whole number; C99, needs no Slurm.
 
     Parameters
@@ -162,7 +162,7 @@ def _settings(policy: Policy, *, log_only: bool) -> tuple[str, ...]:
     )
 
 
-def _limits(policy: Policy, scale: Scale, *, log_only: bool) -> tuple[str, ...]:
+def _limits(policy: Policy, scale: PriorityScale, *, log_only: bool) -> tuple[str, ...]:
     oldest = "r" in policy.variables and policy.epoch.rule == "oldest-waiting"
     applies = {
         "plugin_changes": _changes(policy),

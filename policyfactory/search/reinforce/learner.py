@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.artefact import command_line, package_versions
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.environment.goals import GOALS
+from policyfactory.core.files import command_line, package_versions
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
+from policyfactory.core.random import generator
 from policyfactory.policy.policy import Policy
-from policyfactory.search.learner import Candidate, Learned, Task
-from policyfactory.search.reinforce.filtering import filtered_starts
+from policyfactory.policy.store import resolve
+from policyfactory.search.environment.goals import GOALS
+from policyfactory.search.learner import Candidate, Proposals, Task
 from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_module
-from policyfactory.search.reinforce.options import PpoOptions, Preset, ppo_options
-from policyfactory.search.reinforce.training import BESIDE, TrainedNumbers, Training
-from policyfactory.search.reinforce.worlds import PaperWorld, StandardWorld, World
+from policyfactory.search.reinforce.options import Filtering, PpoOptions, Preset, ppo_options
+from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World, play
+from policyfactory.search.reinforce.training import BESIDE, AgentTraining, TrainedNumbers, chooser_of
 from policyfactory.simulate.compat import CommittedLog
 
-__all__ = ["Reinforcement"]
+__all__ = ["Reinforcement", "best_candidate", "drawn_costs", "filtered_starts", "first_costs"]
 
 # Raised whenever the same options would find other networks: a checkpoint of older code is not continued.
 _METHOD = 1
@@ -68,7 +69,7 @@ class Reinforcement:
         """Return what determines what it finds."""
         return {**dataclasses.asdict(self.options), "method": _METHOD, "torch": str(torch_module().__version__)}
 
-    def learn(self, task: Task) -> Learned:
+    def learn(self, task: Task) -> Proposals:
         """Train the network."""
         starts, jobs = windows_to_learn_from(task)
         world = self._world(task, jobs)
@@ -77,7 +78,7 @@ class Reinforcement:
             "train": dataclasses.asdict(task.options),
             "method": _METHOD,
         }
-        training = Training(world, starts, self.options, task.options.seed, _json(run))
+        training = AgentTraining(world, starts, self.options, task.options.seed, _json(run))
         if task.journal is not None and task.overwrite and not _goes_on(training, task):
             task.journal.unlink(missing_ok=True)
         phase_one = None
@@ -103,7 +104,7 @@ class Reinforcement:
             return PaperWorld(log, jobs, episodes, backfill=task.options.backfill == "easy", goal=goal)
         return StandardWorld(task.workload, jobs, episodes, rules=task.options.rules, goal=goal)
 
-    def _learned(self, task: Task, world: World, made: TrainedNumbers) -> Learned:
+    def _learned(self, task: Task, world: World, made: TrainedNumbers) -> Proposals:
         candidates = []
         provenance = {
             "command": command_line(),
@@ -133,7 +134,7 @@ class Reinforcement:
             name: [(row["decisions"], sign * row[key]) for row in made.history]
             for name, key in (("network", "cost"), *((beside, beside) for beside in BESIDE))
         }
-        return Learned(
+        return Proposals(
             tuple(candidates),
             made.history,
             curves,
@@ -167,10 +168,10 @@ def windows_to_learn_from(task: Task) -> tuple[Int64Array, int]:
     return starts, size
 
 
-def _goes_on(training: Training, task: Task) -> bool:
+def _goes_on(training: AgentTraining, task: Task) -> bool:
     """Say whether the checkpoint that lies there is of this run."""
     from policyfactory.core.errors import PolicyfactoryError
-    from policyfactory.search.reinforce.checkpoint import load_checkpoint
+    from policyfactory.search.reinforce.training import load_checkpoint
 
     if task.journal is None or not task.journal.exists():
         return True
@@ -184,3 +185,89 @@ def _json(value: Any) -> Any:
     import json
 
     return json.loads(json.dumps(value))
+
+
+# Which of a run's candidates is taken ---------------------------------------------------------------------------------
+
+# Which of a run's candidates is taken, by windows that it did not learn from; and what a network is worth on windows.
+#
+# A candidate that looks best on the windows of its own round was lucky there: from one round to the next the mean of
+# ten windows moves by several per cent.
+
+
+_PURPOSE = 77  # of the random stream; see core.random
+
+
+def first_costs(world: World, starts: Int64Array, numbers: Float32Array, name: str = KERNEL) -> FloatArray:
+    """Return the goal of each window where the most probable job is always taken.
+
+    Parameters
+    ----------
+    world : World
+        With room for all windows.
+    starts : int64 array (k,)
+        Their first jobs.
+    numbers : float32 array
+        Of the network.
+    name : str
+        Which network it is.
+    """
+    return play(world, starts, chooser_of(numbers, name, world)).costs
+
+
+def drawn_costs(
+    world: World, starts: Int64Array, numbers: Float32Array, seed: int, name: str = KERNEL
+) -> FloatArray:  # fmt: skip
+    """Return the goal of each window where jobs are drawn by their probabilities, as the paper's program tests."""
+    return play(world, starts, chooser_of(numbers, name, world), generator(seed, _PURPOSE)).costs
+
+
+def best_candidate(world: World, starts: Int64Array, trained: TrainedNumbers, name: str = KERNEL) -> int:
+    """Return the place of the candidate of the least mean cost over windows for choosing; of equal ones the first."""
+    means = [float(first_costs(world, starts, numbers, name).mean()) for numbers in trained.numbers]
+    return int(np.argmin(means))
+
+
+# Trajectory filtering -------------------------------------------------------------------------------------------------
+
+# Trajectory filtering: the first rounds learn from windows that are neither trivial nor hopeless under SJF.
+#
+# The SC'20 paper takes the windows whose value under SJF lies between the median and twice the mean of all; its program
+# has 10 and 150 instead. Phase 2 learns from all windows.
+
+
+_OF_THE_CODE = (10.0, 150.0)
+_AT_A_TIME = 512
+
+
+def filtered_starts(world: World, starts: Int64Array, rule: Filtering) -> Int64Array:
+    """Return the starts of phase 1.
+
+    Parameters
+    ----------
+    world : World
+        What plays SJF; its goal is to be small.
+    starts : int64 array
+        All of them.
+    rule : {"none", "paper", "code"}
+        As in `policyfactory.search.reinforce.options.PpoOptions`.
+
+    Raises
+    ------
+    EvaluationError
+        If no window is inside.
+    """
+    if rule == "none":
+        return starts
+    sjf = resolve("SJF")
+    parts = [world.costs_of(sjf, starts[at : at + _AT_A_TIME]) for at in range(0, len(starts), _AT_A_TIME)]
+    values = np.concatenate(parts)
+    low, high = (float(np.median(values)), 2 * float(values.mean())) if rule == "paper" else _OF_THE_CODE
+    # Both ends are outside, as in the program.
+    inside = starts[(values > low) & (values < high)]
+    if not len(inside):
+        raise EvaluationError(
+            f"filtering {rule}: none of {len(starts):,} windows has a value under SJF between {low:g} and {high:g}; "
+            "choose another rule, or none"
+        )
+    return np.asarray(inside, dtype=np.int64)

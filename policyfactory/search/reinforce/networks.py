@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Float32Array
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import Float32Array
 from policyfactory.core.random import generator
 from policyfactory.engine.rollouts import Layers
 from policyfactory.policy.network import Network

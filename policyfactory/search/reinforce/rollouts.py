@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Float32Array, FloatArray, Int64Array
-from policyfactory.engine.rollouts import Choices, Layers, choose_all, new_choices
-from policyfactory.search.reinforce.worlds import World
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
+from policyfactory.engine.compat.rlscheduler import NEXT, QUEUED, VIEW
+from policyfactory.engine.episodes import TOTAL
+from policyfactory.engine.rollouts import Accrual, Layers, RolloutChoices, accrue_all, choose_all, new_choices
+from policyfactory.policy.network import Mode, paper_inputs
+from policyfactory.policy.policy import Policy
+from policyfactory.search.environment.episodes import INPUTS, EpisodeOptions, Episodes
+from policyfactory.search.environment.goals import GOALS
+from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
 
-__all__ = ["ByLayers", "Chooser", "Rollouts", "Rows", "play"]
+__all__ = [
+    "ByLayers",
+    "Chooser",
+    "PaperWorld",
+    "RolloutRows",
+    "Rollouts",
+    "StandardWorld",
+    "World",
+    "check_view",
+    "play",
+]
 
 _ARGMAX = -1.0
 
 
-class Rows:
+class RolloutRows:
     """Rows that are kept; room is doubled as needed.
 
     Parameters
@@ -48,7 +68,7 @@ class Chooser(Protocol):
     """Chooses a job in each episode."""
 
     def choose(
-        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: Rows, choices: Choices
+        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: RolloutRows, choices: RolloutChoices
     ) -> None:  # fmt: skip
         """Fill in the choices (`policyfactory.engine.rollouts.choose_all`)."""
 
@@ -66,7 +86,7 @@ class ByLayers:
     layers: Layers
 
     def choose(
-        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: Rows, choices: Choices
+        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: RolloutRows, choices: RolloutChoices
     ) -> None:  # fmt: skip
         """Fill in the choices."""
         room = rows.room_for(int(world.mask[keep].sum()))
@@ -139,7 +159,7 @@ def play(
     """
     world.begin(first)
     b = len(world)
-    rows, choices = Rows(world.jobs.shape[2]), new_choices(b)
+    rows, choices = RolloutRows(world.jobs.shape[2]), new_choices(b)
     parts: list[tuple[NDArray[np.int64], ...]] = []
     log_probability: list[FloatArray] = []
     accrued = [world.accrued() if world.accrues else np.zeros(b)]
@@ -178,3 +198,299 @@ def play(
         decisions[:count],
         costs,
     )
+
+
+# What a network learns in ---------------------------------------------------------------------------------------------
+
+# What a network learns in: windows of a log, played side by side, decision by decision, and what they have cost.
+#
+# `PaperWorld` is the program of the SC'20 paper, `StandardWorld` this package's simulator (EASY, or strict order). Both
+# show the jobs that can be chosen as rows of the network's inputs, and what has accrued of the goal: its differences
+# between decisions add up to the goal.
+
+
+_TAU = 10.0
+# Goals that are a mean of something that grows while jobs wait.
+_MEANS = ("mean_bsld", "mean_wait", "mean_turnaround", "mean_slowdown")
+_UTILISATION = ("utilisation", "utilisation_to_last_start")
+
+
+class World(Protocol):
+    """Windows of a log, played side by side."""
+
+    mode: Mode
+    inputs: tuple[str, ...]
+    accrues: bool
+    """Whether the goal grows bit by bit; else all of it is known at the end only."""
+
+    def __len__(self) -> int: ...
+
+    def begin(self, first: Int64Array) -> None:
+        """Begin a window at each of these rows of the log; fewer than there is room for leave the others over."""
+
+    @property
+    def jobs(self) -> Float32Array:
+        """What is seen of the job in each slot: float32 array (episodes, slots, inputs)."""
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which can be chosen: bool array (episodes, slots)."""
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which episodes are over."""
+
+    @property
+    def started(self) -> Int64Array:
+        """How many jobs are started in each."""
+
+    def step(self, slots: Int64Array) -> None:
+        """Choose the job in one slot in each."""
+
+    def accrued(self) -> FloatArray:
+        """Return what has accrued of the goal in each, if it accrues."""
+
+    def costs(self) -> FloatArray:
+        """Return the goal of each window, all of which are over; less is better."""
+
+    def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
+        """Return the goal of windows under a policy; less is better."""
+
+
+class PaperWorld:
+    """The program of the SC'20 paper.
+
+    Parameters
+    ----------
+    log : CommittedLog
+        The log.
+    jobs : int
+        Jobs of a window.
+    episodes : int
+        How many are played side by side.
+    backfill : bool
+        Whether jobs may start while a chosen one is waited for.
+    goal : str
+        Its name (`policyfactory.search.environment.goals`).
+
+    Raises
+    ------
+    EvaluationError
+        If a window is longer than the log, or the goal is about users and the log names none.
+    """
+
+    mode: Mode = "paper"
+
+    def __init__(
+        self, log: CommittedLog, jobs: int, episodes: int, *, backfill: bool = False, goal: str = "mean_bsld"
+    ) -> None:
+        if GOALS[goal].of_users and not (log.user >= 0).any():
+            raise EvaluationError(f"{log.name}: the log does not say whose its jobs are; choose another goal")
+        self.log, self.size, self.backfill, self.goal = log, jobs, backfill, goal
+        self.inputs = paper_inputs(log.longest_run)
+        self.accrues = goal != "user_max_bsld"
+        self._play = CommittedEpisodes(log, episodes, jobs, backfill=backfill)
+        self._first, self._count = np.zeros(episodes, dtype=np.int64), episodes
+        self._accrual = _accrual(log, goal, np.zeros((episodes, jobs)))
+        self._total = np.zeros(episodes)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def begin(self, first: Int64Array) -> None:
+        """Begin windows."""
+        self._count = count = len(first)
+        self._first[:count] = first
+        which = np.arange(len(self)) < count
+        self._play.over[:] = True
+        self._play.reset(self._first, which)
+        self._accrual.weight[:count] = self._weights(first)
+
+    def _weights(self, first: Int64Array) -> FloatArray:
+        """Return the weight of each job of windows, so that the weighted sum is the goal: float64 array (k, jobs)."""
+        if self.goal in _UTILISATION:
+            return np.zeros((len(first), self.size))
+        if not GOALS[self.goal].of_users:
+            return np.full((len(first), self.size), 1.0 / self.size)
+        weights = np.zeros((len(first), self.size))
+        for row, one in zip(weights, first.tolist(), strict=True):
+            user = self.log.user[one : one + self.size]
+            known, number, count = np.unique(user, return_inverse=True, return_counts=True)
+            each = np.where(known >= 0, 1.0 / count / max(int((known >= 0).sum()), 1), 0.0)
+            row[:] = each[number]
+        return weights
+
+    @property
+    def jobs(self) -> Float32Array:
+        """What is seen: float32 array (episodes, 128, 8)."""
+        return self._play.observation
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which slots have a job: bool array (episodes, 128)."""
+        return np.arange(VIEW) < self._play.shown[:, None]
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which episodes are over."""
+        return self._play.over
+
+    @property
+    def started(self) -> Int64Array:
+        """How many jobs are started in each."""
+        state = self._play.episodes.state
+        return np.asarray(state[:, NEXT] - state[:, QUEUED], dtype=np.int64)
+
+    def step(self, slots: Int64Array) -> None:
+        """Choose the job in one slot in each."""
+        self._play.step(slots)
+
+    def accrued(self) -> FloatArray:
+        """Return what has accrued."""
+        accrue_all(self.log.jobs, self._play.episodes, self._accrual, self._total)
+        return self._total.copy()
+
+    def costs(self) -> FloatArray:
+        """Return the goal of each window."""
+        return self._costs(self._first[: self._count], self._play.start[: self._count])
+
+    def _costs(self, first: Int64Array, start: Int64Array) -> FloatArray:
+        rows = first[:, None] + np.arange(self.size)
+        jobs = self.log.jobs
+        waited, ran = start - jobs.submit[rows], jobs.run_time[rows]
+        if self.goal in _UTILISATION:
+            until = start if self.goal == "utilisation_to_last_start" else start + ran
+            elapsed = np.maximum(until.max(axis=1) - jobs.submit[first], 1)
+            work = (ran * self.log.processors[rows]).sum(axis=1)
+            return np.asarray(-100.0 * work / (elapsed * self.log.machine))
+        each = np.maximum(
+            (waited + self._accrual.base[rows]) / self._accrual.divisor[rows], self._accrual.least
+        )  # fmt: skip
+        if self.goal == "user_max_bsld":
+            user = self.log.user[rows]
+            worst = [
+                max(one[whose == who].mean() for who in np.unique(whose[whose >= 0]))
+                for one, whose in zip(each, user, strict=True)
+                if (whose >= 0).any()
+            ]
+            if len(worst) < len(each):
+                raise EvaluationError(f"{self.log.name}: a window has no job of a known user; choose another goal")
+            return np.array(worst)
+        return np.asarray((each * self._weights(first)).sum(axis=1))
+
+    def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
+        """Return the goal of windows under a formula, which sees the whole queue."""
+        r = self.log.jobs.submit.astype(np.float64)
+        start, _ = starts_by_formula(self.log, policy, first, self.size, backfill=self.backfill, r=r)
+        return self._costs(first, start)
+
+
+def _accrual(log: CommittedLog, goal: str, weight: FloatArray) -> Accrual:
+    ran = log.jobs.run_time.astype(np.float64)
+    if goal == "mean_wait":
+        return Accrual(np.zeros_like(ran), np.ones_like(ran), weight, 0.0, 0.0)
+    if goal == "mean_turnaround":
+        return Accrual(ran, np.ones_like(ran), weight, 0.0, 0.0)
+    if goal == "mean_slowdown":
+        return Accrual(ran, np.maximum(ran, 1.0), weight, 1.0, 0.0)
+    # The utilisation of a window depends on nothing but its length: the clock, in percent of a day.
+    elapsed = 100.0 / 86400.0 if goal in _UTILISATION else 0.0
+    return Accrual(ran, np.maximum(ran, _TAU), weight, 1.0, elapsed)
+
+
+class StandardWorld:
+    """The simulator of this package, which decides at every event.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    jobs : int
+        Jobs of a window.
+    episodes : int
+        How many are played side by side.
+    rules : Rules
+        Backfilling "easy" or "none".
+    goal : str
+        Its name.
+
+    Raises
+    ------
+    EvaluationError, UsageError
+        As `policyfactory.search.environment.episodes.Episodes`.
+    """
+
+    mode: Mode = "standard"
+    inputs: tuple[str, ...] = INPUTS
+
+    def __init__(
+        self, workload: Workload, jobs: int, episodes: int, *, rules: Rules | None = None, goal: str = "mean_bsld"
+    ) -> None:
+        self.accrues = goal in _MEANS
+        self.workload, self.size, self.rules = workload, jobs, rules or Rules()
+        settings: dict[str, Any] = {"reward": "interval" if self.accrues else "end", "running": 0}
+        self._play = Episodes(workload, EpisodeOptions(jobs, goal, rules=self.rules, **settings), episodes)
+        self._count = episodes
+
+    def __len__(self) -> int:
+        return len(self._play)
+
+    def begin(self, first: Int64Array) -> None:
+        """Begin windows."""
+        self._count = len(first)
+        self._play.view.done[:] = True
+        self._play.view.mask[:] = False
+        for at, one in enumerate(first.tolist()):
+            self._play.begin(at, one)
+
+    @property
+    def jobs(self) -> Float32Array:
+        """What is seen: float32 array (episodes, jobs, 6)."""
+        return self._play.view.jobs
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which slots can be chosen."""
+        return self._play.view.mask
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which episodes are over."""
+        return self._play.view.done
+
+    @property
+    def started(self) -> Int64Array:
+        """How many jobs are started in each."""
+        return self._play.started
+
+    def step(self, slots: Int64Array) -> None:
+        """Choose the job in one slot in each."""
+        self._play.step(slots)
+
+    def accrued(self) -> FloatArray:
+        """Return what has accrued."""
+        return np.asarray(self._play.view.cost[:, TOTAL] / self.size)
+
+    def costs(self) -> FloatArray:
+        """Return the goal of each window."""
+        return np.array([self._play.goal.cost(self._play.schedule(at)) for at in range(self._count)])
+
+    def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
+        """Return the goal of windows under a policy."""
+        values = []
+        for one in first.tolist():
+            window = self.workload.select(slice(one, one + self.size), name=f"{self.workload.name}[{one}]", rebase=True)
+            values.append(self._play.goal.cost(simulate(window, policy, self.rules)))
+        return np.array(values)
+
+
+def check_view(world: World, what: str, other: str) -> None:
+    """Refuse what looks at RLScheduler's view in another world; ``other`` is what to use there.
+
+    Raises
+    ------
+    UsageError
+        If there is no such view.
+    """
+    if world.mode != "paper":
+        raise UsageError(f"{what} looks at the 128 slots of mode paper at once; use --mode paper, or {other}")

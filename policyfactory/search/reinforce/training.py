@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
+import json
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Float32Array, FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
-from policyfactory.core.progress import WorkCounter
+from policyfactory.core.files import atomic_write
+from policyfactory.core.inputs import read_bytes
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
+from policyfactory.core.process import WorkCounter
 from policyfactory.core.random import generator
-from policyfactory.engine.rollouts import Choices
-from policyfactory.policy.catalogue import resolve
-from policyfactory.search.reinforce.advantages import by_other_rollouts, by_values, normalised
-from policyfactory.search.reinforce.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from policyfactory.core.version import __version__
+from policyfactory.engine.rollouts import RolloutChoices
+from policyfactory.policy.store import resolve
 from policyfactory.search.reinforce.networks import (
     KERNEL,
     device_of,
@@ -34,11 +38,31 @@ from policyfactory.search.reinforce.networks import (
     torch_module,
 )
 from policyfactory.search.reinforce.options import PpoOptions
-from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, Rollouts, Rows, play
-from policyfactory.search.reinforce.updates import Decisions, NotFiniteError, Update, fit_values, improve, values_of
-from policyfactory.search.reinforce.worlds import World, check_view
+from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, RolloutRows, Rollouts, World, check_view, play
+from policyfactory.search.reinforce.updates import (
+    Decisions,
+    NetworkUpdate,
+    NotFiniteError,
+    by_other_rollouts,
+    by_values,
+    fit_values,
+    improve,
+    normalised,
+    values_of,
+)
 
-__all__ = ["BESIDE", "ByModule", "TrainedNumbers", "Training", "chooser_of"]
+__all__ = [
+    "BESIDE",
+    "CHECKPOINT_KIND",
+    "CHECKPOINT_SCHEMA",
+    "AgentTraining",
+    "ByModule",
+    "Checkpoint",
+    "TrainedNumbers",
+    "chooser_of",
+    "load_checkpoint",
+    "save_checkpoint",
+]
 
 # The paper's figures 8 and 10 have these beside the network.
 BESIDE = ("SJF", "F1")
@@ -75,7 +99,7 @@ class ByModule:
     device: Any
 
     def choose(
-        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: Rows, choices: Choices
+        self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: RolloutRows, choices: RolloutChoices
     ) -> None:  # fmt: skip
         """Fill in the choices."""
         torch = torch_module()
@@ -107,7 +131,7 @@ def chooser_of(numbers: Float32Array, name: str, world: World, device: str = "cp
     return ByModule(module.to(device), device_of(device))
 
 
-class Training:
+class AgentTraining:
     """A run.
 
     Parameters
@@ -178,7 +202,7 @@ class Training:
         say : callable, optional
             Is told what is no result.
         filtered : int64 array, optional
-            Starts of phase 1 (`policyfactory.search.reinforce.filtering`).
+            Starts of phase 1 (`policyfactory.search.reinforce.learner`).
 
         Raises
         ------
@@ -265,7 +289,7 @@ class Training:
 
     def _learn(
         self, played: Rollouts, random: np.random.Generator, iteration: int
-    ) -> tuple[Update, float | None]:  # fmt: skip
+    ) -> tuple[NetworkUpdate, float | None]:  # fmt: skip
         options, value_loss = self.options, None
         decisions = Decisions(played, self._device)
         done = iteration / max(options.iterations - 1, 1)
@@ -398,3 +422,122 @@ def _alone(torch: Any) -> Iterator[None]:
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic)
+
+
+# The state of a training run on disk ----------------------------------------------------------------------------------
+
+# The state of a training run on disk: a plain npz file, from which the same command goes on to the same result.
+#
+# It may come from a stranger or be damaged: nothing in it is run, its size is bounded, and every array is checked. The
+# random numbers of a round are those of its seed and number, so there is no state of them to keep.
+
+
+CHECKPOINT_KIND = "policyfactory-training"
+CHECKPOINT_SCHEMA = 1
+_LARGEST = 1 << 28  # bytes of the file
+_LARGEST_ARRAY = 1 << 30
+_HEAD = "head"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    run : mapping
+        The run (JSON values): what determines its result.
+    iteration : int
+        Rounds that are done.
+    history : tuple of mapping
+        A row of each.
+    arrays : mapping of str to array
+        Numbers of the networks, of their optimisers, and of the candidates.
+    """
+
+    run: Mapping[str, Any]
+    iteration: int
+    history: tuple[Mapping[str, Any], ...]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all; the same state gives the same bytes.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    head = {
+        "kind": CHECKPOINT_KIND,
+        "schema_version": CHECKPOINT_SCHEMA,
+        "written_by": f"policyfactory {__version__}",
+        "run": dict(checkpoint.run),
+        "iteration": checkpoint.iteration,
+        "history": [dict(row) for row in checkpoint.history],
+    }
+    text = np.frombuffer(json.dumps(head, sort_keys=True).encode(), dtype=np.uint8)
+    data = io.BytesIO()
+    # np.savez writes the time of day into its file.
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:
+        for name, array in {_HEAD: text, **checkpoint.arrays}.items():
+            part = io.BytesIO()
+            np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
+            file.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
+    atomic_write(path, data.getvalue())
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    ModelFileError
+        If it is no checkpoint, is damaged, or of a newer schema.
+    """
+    data = read_bytes(path, limit=_LARGEST, own=True)
+    try:
+        # What zipfile, zlib and numpy raise at damage has no common base: NotImplementedError, RuntimeError,
+        # SyntaxError, struct.error, MemoryError and others. Nothing of ours but one refusal is called in here.
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            if sum(part.file_size for part in file.infolist()) > _LARGEST_ARRAY:
+                raise ModelFileError(f"{path}: unpacks to more than {_LARGEST_ARRAY:,} bytes; is it a checkpoint?")
+            found = {
+                part.filename.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(file.read(part)), allow_pickle=False
+                )
+                for part in file.infolist()
+            }
+        head = json.loads(found.pop(_HEAD).tobytes())
+    except ModelFileError:
+        raise
+    except Exception:  # noqa: BLE001 (see above)
+        # A file that is cut has no table of contents, which is at its end.
+        cut = data.startswith(b"PK")
+        why = f"ends in the middle or is damaged ({len(data):,} bytes)" if cut else "is no checkpoint of a training run"
+        raise ModelFileError(f"{path}: {why}; --overwrite drops it and begins anew, or name another --output") from None
+    _check_head(path, head)
+    return Checkpoint(head["run"], head["iteration"], tuple(head["history"]), found)
+
+
+def _check_head(path: Path, head: Any) -> None:
+    if not isinstance(head, dict) or head.get("kind") != CHECKPOINT_KIND:
+        raise ModelFileError(f"{path}: is no checkpoint of a training run; remove it, or name another --output")
+    version = head.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ModelFileError(f"{path}: has no schema version; --overwrite drops it and begins anew")
+    if version > CHECKPOINT_SCHEMA:
+        written = str(head.get("written_by"))
+        by = f", written by {written[:60]}," if written.isprintable() else ""
+        raise ModelFileError(
+            f"{path}: has checkpoint schema {version}{by} but policyfactory {__version__} reads schemas up to "
+            f"{CHECKPOINT_SCHEMA}; install a newer policyfactory, or begin anew with --overwrite"
+        )
+    iteration, history, run = head.get("iteration"), head.get("history"), head.get("run")
+    rows = isinstance(history, list) and all(isinstance(row, dict) for row in history)
+    whole = isinstance(iteration, int) and not isinstance(iteration, bool) and iteration >= 0
+    if not (rows and whole and isinstance(run, dict) and len(history) == iteration):  # type: ignore[arg-type]
+        raise ModelFileError(f"{path}: its head does not say what was done; --overwrite drops it and begins anew")

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import EvaluationError
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted
-from policyfactory.engine.slurm_blocks import divide, new_blocks
-from policyfactory.engine.slurm_demand import (
+from policyfactory.engine.slurm.jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, SlurmJobs
+from policyfactory.engine.slurm.nodes import (
     CORE_MEMORY,
     CORES,
     MOST_NODES,
@@ -24,9 +24,11 @@ from policyfactory.engine.slurm_demand import (
     TOTAL_CORES,
     WEIGHT,
     WHOLE,
+    choose,
+    divide,
+    new_blocks,
+    new_choice,
 )
-from policyfactory.engine.slurm_jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, Jobs
-from policyfactory.engine.slurm_nodes import choose, new_choice
 from policyfactory.simulate.slurm.machine import (
     YEAR,
     Counters,
@@ -36,12 +38,19 @@ from policyfactory.simulate.slurm.machine import (
     node_capacity,
     shares_of,
 )
-from policyfactory.site.fits import Fit, fit_jobs, in_own_partitions, in_partitions, mostly_of_others, without_strangers
-from policyfactory.site.layout import Layout, lay_out
+from policyfactory.site.fits import (
+    Layout,
+    SiteFit,
+    fit_jobs,
+    in_own_partitions,
+    in_partitions,
+    lay_out,
+    mostly_of_others,
+    without_strangers,
+)
 from policyfactory.site.model import Association, Partition, Site
 from policyfactory.site.users import with_alike_users
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = ["Placed", "fit_to", "limits_of", "never_words", "partitions_of", "place_jobs", "without_misfits"]
 
@@ -64,7 +73,7 @@ class Placed:
         Rows of jobs that can never start, and why.
     """
 
-    jobs: Jobs
+    jobs: SlurmJobs
     order: Int64Array
     held: tuple[tuple[str, ...], ...]
     most: FloatArray
@@ -132,7 +141,7 @@ def place_jobs(
         )
     n = len(workload)
     asked = _asked_of(workload, site, layout, np.full(n, -1, dtype=np.int64) if reservation is None else reservation)
-    judge = _Judge(site, layout, asked)
+    judge = _FitJudge(site, layout, asked)
     order = np.lexsort((workload.job_id, workload.submit))
     for row in order:
         judge.look_at(int(row), associations)
@@ -143,7 +152,7 @@ def place_jobs(
     zero = workload.unix_start or 0
     fixed = _fixed_part(site, layout, asked, judge, np.zeros(n, dtype=np.int64) if factor is None else factor)
     longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[asked.partition]
-    jobs = Jobs(
+    jobs = SlurmJobs(
         ready=np.maximum(workload.submit, asked.log.eligible)[order] + zero,
         submit=workload.submit[order] + zero,
         number=ranks[order],
@@ -184,7 +193,7 @@ def _users(workload: Workload, asked: Requests) -> Int64Array:
     return np.where(asked.user_name >= 0, asked.user_name, numbered)
 
 
-class _Judge:
+class _FitJudge:
     """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all."""
 
     def __init__(self, site: Site, layout: Layout, asked: _Asked) -> None:
@@ -405,7 +414,7 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
 _BASIC = 2.0**32 - 1
 
 
-def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _Judge, factor: Int64Array) -> FloatArray:
+def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, factor: Int64Array) -> FloatArray:
     """Return the part of the priority of each job that does not change, its site_factor included."""
     partition, request, limit = asked.partition, asked.request, asked.limit
     qos, association = judge.qos_priority, judge.association_priority
@@ -471,7 +480,7 @@ def _resources(site: Site, layout: Layout, partition: Int64Array, request: Int64
 _MOST_NAMED = 5
 
 
-def fit_to(site: Site, workload: Workload) -> Fit:
+def fit_to(site: Site, workload: Workload) -> SiteFit:
     """Return which jobs of a workload could run on an empty site, by all that the simulation refuses jobs for.
 
     Parameters

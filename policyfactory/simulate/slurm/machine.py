@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray, Int64Array
 from policyfactory.core.errors import UsageError
-from policyfactory.engine.slurm_demand import CORES
-from policyfactory.engine.slurm_jobs import Machine, Settings
-from policyfactory.engine.slurm_priority import Shares, Weights
-from policyfactory.site.layout import Layout, lay_out, node_numbers
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.engine.slurm.jobs import SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.nodes import CORES
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.site.fits import Layout, lay_out, node_numbers
 from policyfactory.site.model import Association, Limits, Partition, Qos, Site
-from policyfactory.workload.requests import Requests
+from policyfactory.workload.jobs import Requests
 
 __all__ = [
     "NODE_ORDER",
@@ -64,7 +64,7 @@ def node_capacity(site: Site, layout: Layout) -> Int64Array:
     return np.stack([layout.cores, memory, layout.gpus, layout.weight], axis=1).astype(np.int64)
 
 
-def machine_of(site: Site, unix_start: int | None) -> tuple[Machine, Layout]:
+def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout]:
     """Return the machine for the engine, its nodes in Slurm's order, and the layout in that order.
 
     Parameters
@@ -103,7 +103,7 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[Machine, Layout]:
     events = _events(site, mask)
     has = node_capacity(site, layout)
     has = np.concatenate([has, np.zeros((-len(has) % _EIGHT, has.shape[1]), np.int64)])
-    return Machine(
+    return SlurmMachine(
         has=has,
         cores=has[:, CORES].astype(np.int32),
         partition=_rows(list(layout.members), len(has)),
@@ -146,7 +146,7 @@ def _up(seconds: float) -> int:
     return math.ceil(min(max(seconds, -_FAR), _FAR))
 
 
-def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = False) -> Settings:
+def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = False) -> SlurmSettings:
     """Return the settings for the engine.
 
     Parameters
@@ -162,7 +162,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
     given = site.scheduling
     overrun = given.kill_overrun // 60 * 60 if math.isfinite(given.kill_overrun) else YEAR
     recalculated = site.priority.kind == "multifactor"
-    return Settings(
+    return SlurmSettings(
         backfill=given.backfill,
         queue_depth=given.default_queue_depth,
         partition_depth=given.partition_job_depth,
@@ -193,11 +193,11 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
     )
 
 
-def weights_of(site: Site) -> Weights:
+def weights_of(site: Site) -> PriorityWeights:
     """Return what time and usage count on a site."""
     given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
     on = given.kind == "multifactor"
-    return Weights(
+    return PriorityWeights(
         age=float(given.age) if on else 0.0,
         fair_share=float(given.fair_share) if on else 0.0,
         max_age=max(given.max_age, 1.0),
@@ -382,7 +382,7 @@ class Counters:
 _ROOT = ("root", "")
 
 
-def shares_of(site: Site) -> tuple[Shares, dict[tuple[str, str], int]]:
+def shares_of(site: Site) -> tuple[FairShares, dict[tuple[str, str], int]]:
     """Return the shares of a site, and the number of each association by account and user.
 
     An account that counts as its parent does (``shares`` NaN) gives its children to that parent.
@@ -421,7 +421,7 @@ def shares_of(site: Site) -> tuple[Shares, dict[tuple[str, str], int]]:
     np.cumsum([len(below[key]) for key in ordered], out=begins[1:])
     children = np.array([number[child] for key in ordered for child in below[key]], dtype=np.int64)
     is_user = np.array([bool(key[1]) for key in ordered], dtype=np.uint8)
-    shares = Shares(
+    shares = FairShares(
         parent=parent,
         is_user=is_user,
         share=share,

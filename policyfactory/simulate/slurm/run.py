@@ -12,14 +12,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, number_text
-from policyfactory.engine.slurm import slurm
-from policyfactory.engine.slurm_demand import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
-from policyfactory.engine.slurm_jobs import CLOSED, CONFINED, LIMITED, Jobs, Machine, Settings
-from policyfactory.engine.slurm_priority import Shares, Weights
-from policyfactory.engine.slurm_state import NOW, READY, WAITING, Run, new_run
+from policyfactory.engine.slurm.jobs import CLOSED, CONFINED, LIMITED, SlurmJobs, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
+from policyfactory.engine.slurm.passes import slurm
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
 from policyfactory.simulate.slurm.jobs import Placed, place_jobs
 from policyfactory.simulate.slurm.machine import machine_of, settings_of, shares_of, weights_of
 from policyfactory.site.model import Site
@@ -29,14 +29,14 @@ __all__ = ["Held", "Numbers", "Parts", "SlurmRun", "Watch", "run_slurm"]
 
 
 class Parts(NamedTuple):
-    """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm`."""
+    """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm.passes`."""
 
-    jobs: Jobs
-    machine: Machine
-    run: Run
-    settings: Settings
-    weights: Weights
-    shares: Shares
+    jobs: SlurmJobs
+    machine: SlurmMachine
+    run: RunState
+    settings: SlurmSettings
+    weights: PriorityWeights
+    shares: FairShares
 
 
 class Numbers(Protocol):

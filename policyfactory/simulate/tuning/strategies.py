@@ -41,14 +41,14 @@ from typing import Literal
 
 import numpy as np
 
-from policyfactory.core.arrays import FloatArray
+from policyfactory.core.options import FloatArray
 
 __all__ = [
     "Beliefs",
     "EpsilonGreedy",
     "Feedback",
     "FollowTheLeader",
-    "Learner",
+    "LearningStrategy",
     "Strategy",
     "ThompsonSampling",
     "Ucb",
@@ -66,7 +66,7 @@ class Strategy(abc.ABC):
         """Return the policy of ``period``."""
 
 
-class Learner(Strategy):
+class LearningStrategy(Strategy):
     """What learns from the jobs that ended under the policy in force."""
 
     @abc.abstractmethod
@@ -122,7 +122,7 @@ class Uniform(Strategy):
         return int(self._pick.integers(self._arms))
 
 
-class EpsilonGreedy(Learner):
+class EpsilonGreedy(LearningStrategy):
     """Mostly the policy with the least mean wait per job so far, sometimes any (equations 9 and 10).
 
     Parameters
@@ -175,7 +175,7 @@ _VARIANCE = 1.0  # prior variance of a period's cost; counts as one observation
 _TEMPER = 0.5  # factor of the standard deviations that are drawn from
 
 
-class Beliefs(Learner):
+class Beliefs(LearningStrategy):
     """What was seen of each policy, and the normal distributions that follow from it.
 
     Parameters

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
-from policyfactory.core.units import MINUTE, WEEK, format_duration
+from policyfactory.core.text import MINUTE, WEEK, format_duration
 from policyfactory.engine.events import NEVER
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulate.cases import Case
@@ -28,13 +28,13 @@ from policyfactory.simulate.tuning.strategies import (
     EpsilonGreedy,
     Feedback,
     FollowTheLeader,
-    Learner,
+    LearningStrategy,
     Strategy,
     ThompsonSampling,
     Ucb,
     Uniform,
 )
-from policyfactory.site.default import site_of
+from policyfactory.site.fits import site_of
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
@@ -238,7 +238,7 @@ def _choose(strategy: Strategy, periods: int) -> NDArray[np.int64]:
 def _play(simulation: SwitchingSimulation, strategy: Strategy, edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Run all periods, the last one until every job has started; return the choices."""
     periods = len(edges) - 1
-    if not isinstance(strategy, Learner):
+    if not isinstance(strategy, LearningStrategy):
         choices = _choose(strategy, periods)
         if periods:
             simulation.run_timetable(choices, edges)

@@ -10,10 +10,8 @@ import dataclasses
 from collections.abc import Collection, Iterable
 
 from policyfactory.core.text import enumerated, shortened
-from policyfactory.site.hostlist import count_hosts
-from policyfactory.site.model import NEVER, Association, Partition, Qos, Site
-from policyfactory.site.origin import Origin
-from policyfactory.site.settings import Scheduling
+from policyfactory.site.model import NEVER, Association, Origin, Partition, Qos, Scheduling, Site
+from policyfactory.site.values import count_hosts
 
 __all__ = ["corrected"]
 

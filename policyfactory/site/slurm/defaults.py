@@ -1,7 +1,7 @@
 """Defaults that Slurm has changed from version to version, for what a slurm.conf does not say.
 
 The one table of them is here, of those whose version a source of Slurm's tells; the others are those of
-`policyfactory.site.settings`, which Slurm has had since 22.05. Older ones can have others: bf_max_job_test was 100, and
+`policyfactory.site.model`, which Slurm has had since 22.05. Older ones can have others: bf_max_job_test was 100, and
 is 500. ``scontrol show config`` prints what is in force, and needs none.
 """
 
@@ -12,9 +12,8 @@ import re
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
-from policyfactory.site.origin import Origin, Setting
-from policyfactory.site.slurm.conf import Conf
-from policyfactory.site.slurm.quantities import listed
+from policyfactory.site.model import Origin, Setting
+from policyfactory.site.slurm.conf import Conf, listed
 
 __all__ = ["NEWEST", "fill_defaults"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from policyfactory.site.origin import Setting
+from policyfactory.site.model import Setting
 
 __all__ = ["is_report", "joined_lines", "reported_pairs"]
 

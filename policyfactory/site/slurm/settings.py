@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from policyfactory.site.known import known_settings
-from policyfactory.site.model import NotModelled
-from policyfactory.site.origin import Origin, Setting
-from policyfactory.site.settings import Priority, Scheduling
-from policyfactory.site.slurm.conf import Conf
-from policyfactory.site.slurm.quantities import ENDLESS, leading, listed, refused, seconds, tres, unsigned, yes
+from policyfactory.site.consistent import known_settings
+from policyfactory.site.model import NotModelled, Origin, Priority, Scheduling, Setting
+from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
 
 __all__ = ["enforced", "read_priority", "read_scheduling"]
 

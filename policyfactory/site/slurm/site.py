@@ -9,21 +9,16 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
-from policyfactory.site.consistent import check_site
-from policyfactory.site.hostlist import expand
-from policyfactory.site.known import known_settings, with_hints
-from policyfactory.site.model import Association, Limits, NotModelled, Outage, Qos, Reservation, Site
-from policyfactory.site.origin import Origin, Setting
-from policyfactory.site.slurm.conf import Conf, read_conf
+from policyfactory.site.consistent import check_site, known_settings, with_hints
+from policyfactory.site.model import Association, Limits, NotModelled, Origin, Outage, Qos, Reservation, Setting, Site
+from policyfactory.site.slurm.accounts import qos_of, read_dump, read_qos
+from policyfactory.site.slurm.conf import Conf, listed, read_conf
 from policyfactory.site.slurm.corrections import corrected
 from policyfactory.site.slurm.defaults import fill_defaults
-from policyfactory.site.slurm.dump import read_dump
-from policyfactory.site.slurm.nodes import Nodes, read_nodes
-from policyfactory.site.slurm.partitions import read_partitions
-from policyfactory.site.slurm.qos import qos_of, read_qos
-from policyfactory.site.slurm.quantities import listed
+from policyfactory.site.slurm.nodes import Nodes, read_nodes, read_partitions
 from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
 from policyfactory.site.slurm.times import read_events, read_reservations
+from policyfactory.site.values import expand
 from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["Reports", "import_slurm"]

@@ -9,15 +9,11 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import counted, shortened
-from policyfactory.site.hostlist import Named, compress
-from policyfactory.site.known import known_settings
-from policyfactory.site.model import NotModelled, Outage, Reservation
-from policyfactory.site.origin import Origin, Setting
-from policyfactory.site.slurm.conf import read_text
-from policyfactory.site.slurm.quantities import listed, refused, whole
+from policyfactory.site.consistent import known_settings
+from policyfactory.site.model import NotModelled, Origin, Outage, Reservation, Setting
+from policyfactory.site.slurm.conf import listed, read_rows, read_text, refused, whole
 from policyfactory.site.slurm.report import joined_lines, reported_pairs
-from policyfactory.site.slurm.tables import read_rows
-from policyfactory.site.values import LATEST
+from policyfactory.site.values import LATEST, Named, compress
 from policyfactory.workload.accounting.times import Clock
 
 __all__ = ["read_events", "read_reservations"]

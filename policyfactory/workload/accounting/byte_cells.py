@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.jit import kernel
+from policyfactory.core.options import Int64Array
 
 __all__ = ["number_texts", "read_digits"]
 

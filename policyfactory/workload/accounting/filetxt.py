@@ -15,7 +15,7 @@ from typing import Any
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import NAMES, Record, Remark, State
-from policyfactory.workload.accounting.slurm import read_limit, state_of, tres, tres_gpus, tres_memory
+from policyfactory.workload.accounting.sacct import read_limit, state_of, tres, tres_gpus, tres_memory
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.header import printable
 

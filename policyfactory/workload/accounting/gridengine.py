@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import Limit, Record, Remark, State
+from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
@@ -131,7 +131,7 @@ def _record(number: int, fields: list[str], asked: dict[str, str]) -> Record:
         end=end,
         elapsed=_elapsed(fields[_WALLCLOCK], start, end),
         limit=limit,
-        limit_kind=Limit.asked if limit else Limit.unlimited if unlimited else Limit.missing,
+        limit_kind=LimitKind.asked if limit else LimitKind.unlimited if unlimited else LimitKind.missing,
         requested=cores,
         allocated=cores if start is not None else 0,
         # A job of no parallel environment is on one host; of others only the first is named.

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.workload.accounting.asked import lacking
-from policyfactory.workload.accounting.detect import detect, find_format
-from policyfactory.workload.accounting.limits import ImportRules, partition_limits, unrequested
-from policyfactory.workload.accounting.record import Limit, Record, RecordBlock, Remark
-from policyfactory.workload.accounting.report import ImportReport, StepCounter
-from policyfactory.workload.accounting.rules import ImportedJobs, jobs_of
-from policyfactory.workload.accounting.source import Source
-from policyfactory.workload.accounting.table import TableBuilder
+from policyfactory.core.random import generator
+from policyfactory.core.version import __version__
+from policyfactory.workload.accounting.record import LimitKind, Record, RecordBlock, Remark, State, coded
+from policyfactory.workload.accounting.rules import (
+    ImportedJobs,
+    ImportRules,
+    after_of,
+    extra_of,
+    jobs_of,
+    lacking,
+    partition_limits,
+    unrequested,
+)
+from policyfactory.workload.accounting.source import Source, detect, find_format
+from policyfactory.workload.accounting.table import Column, ImportReport, StepCounter, TableBuilder
 from policyfactory.workload.accounting.times import Clock, machine_zone, shown
-from policyfactory.workload.accounting.to_swf import Labels, swf_of
-from policyfactory.workload.header import printable
+from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, parse_header, printable
 from policyfactory.workload.jobs import LARGEST_MACHINE
-from policyfactory.workload.swf.log import SwfLog
+from policyfactory.workload.swf.log import EXTRA_LABEL, FIELDS, PARTITIONS_IN_QUEUE, SwfLog
 
-__all__ = ["Imported", "LogFile", "LogFormat", "Zone", "import_logs"]
+__all__ = ["Imported", "Labels", "LogFile", "LogFormat", "Zone", "import_logs", "swf_of"]
 
 # What to look at where sacct printed no job.
 _NO_RECORDS = (
@@ -205,7 +215,7 @@ def import_logs(
         steps=counter.steps(),
         partitions=partition_limits(table, jobs.rows, jobs.recorded_limit, rules.default_limit),
         unrequested=unrequested(table, jobs.rows[started], jobs.recorded_limit),
-        assumed=rules.assumed if (table.limit_kind[jobs.rows] == Limit.missing).any() else None,
+        assumed=rules.assumed if (table.limit_kind[jobs.rows] == LimitKind.missing).any() else None,
     )
     log = swf_of(jobs, report, zone.clock, labels)
     return Imported(
@@ -258,3 +268,207 @@ def _machine(
         )  # fmt: skip
     more = f"; the log has {jobs.peak:,} in use at once, first at {when}" if jobs.peak > given else ""
     return given, f"given by --processors{more}"
+
+
+# Imported jobs as a log of the Standard Workload Format ---------------------------------------------------------------
+
+# Imported jobs as a log of the Standard Workload Format: numbers for names, a header that says how it was made.
+
+
+# Field 11: 0 failed, 1 completed, 5 cancelled, -1 unknown.
+_STATUS = {
+    State.completed: 1, State.failed: 0, State.timeout: 0, State.node_fail: 0, State.requeued: 0, State.cancelled: 5,
+}  # fmt: skip
+# Below the user's seed: one stream for each column of names.
+_STREAM = 77
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Labels:
+    """What the header says that is not in the log.
+
+    Parameters
+    ----------
+    computer, installation : str
+        The machine and the site; empty: unknown.
+    nodes : int or None
+        Nodes of the machine.
+    command : str
+        The command that imports.
+    anonymous : bool
+        Leave out every name, and number them in a random order.
+    seed : int
+        Seed of that order.
+    notes : tuple of str
+        What else to say of the log.
+    users : bool
+        Write the names of users too; those of partitions, accounts and qualities of service are written anyway.
+    """
+
+    computer: str = ""
+    installation: str = ""
+    nodes: int | None = None
+    command: str = "import_logs"
+    anonymous: bool = False
+    seed: int = 1
+    notes: tuple[str, ...] = ()
+    users: bool = False
+
+
+def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:
+    """Return the jobs as a log with the recorded starts; time 0 is the first submission.
+
+    Field 4 is the time a job ran without the time it was suspended, 5 the processors it had, 8 those it asked for,
+    9 its limit, 17 the job that had to end first; 12 to 16 number users, groups (accounts where the log has no groups),
+    job names, partitions and qualities of service by first appearance. Names that differ in their digits only have one
+    number.
+
+    Parameters
+    ----------
+    jobs : ImportedJobs
+        What the rules left.
+    report : ImportReport
+        For the header.
+    zone : tzinfo
+        Zone of the dates in the header.
+    labels : Labels
+        What else the header says.
+    """
+    table, rows = jobs.table, jobs.rows
+    count = len(rows)
+    unknown = np.full(count, -1, dtype=np.int64)
+    started = jobs.allocated[rows] > 0
+    status = np.array([_STATUS.get(state, -1) for state in State])
+    queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
+    names, executables = _without_digits(table.name[rows], table.names["name"])
+    groups = table.group if (table.group[rows] > 0).any() else table.account
+    user, users = _numbered(table.user[rows], table.names["user"], labels, 1)
+    qos, qualities = _numbered(table.qos[rows], table.names["qos"], labels, 4)
+    account, accounts = _numbered(table.account[rows], table.names["account"], labels, 5)
+    extra = extra_of(jobs, report.begins, qos, account)
+    named = {"Queue": queues, "QOS": qualities, "Account": accounts}
+    if labels.users:
+        named["User"] = _user_names(jobs, user, users)
+    columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)
+    columns |= {
+        "job_id": np.arange(1, count + 1),
+        "submit": table.submit[rows] - report.begins,
+        "wait": np.where(started, table.start[rows] - table.submit[rows], -1),
+        "run_time": np.where(started, table.elapsed[rows], -1),
+        "allocated": np.where(started, jobs.allocated[rows], -1),
+        "requested": np.where(jobs.requested[rows] > 0, jobs.requested[rows], -1),
+        "requested_time": table.limit[rows],
+        "status": status[table.state[rows]],
+        "user": user,
+        "group": _numbered(groups[rows], table.names["group"], labels, 2)[0],
+        "executable": _numbered(names, executables, labels, 3)[0],
+        "queue": queue,
+        "partition": qos,
+        "preceding": after_of(jobs),
+    }
+    return SwfLog(
+        name="import",
+        path="import",
+        header=_header(report, zone, labels, named, tuple(extra)),
+        line=np.arange(1, count + 1),
+        extra=extra,
+        **columns,
+    )
+
+
+def _user_names(jobs: ImportedJobs, user: Column, users: list[str]) -> list[str]:
+    """Return the name of each number of a user, from 1: the log's, where it has both, else what it calls the user."""
+    names = list(users)
+    found = jobs.table.user_name[jobs.rows]
+    for number, code in np.unique(np.stack((user, found)), axis=1).T.tolist():
+        if number > 0 and code > 0:
+            names[number - 1] = jobs.table.names["user_name"][code]
+    return names
+
+
+def _without_digits(codes: Column, names: list[str]) -> tuple[Column, list[str]]:
+    """Return names as numbers that do not tell ``run_17`` from ``run_18``; 0 is still no name."""
+    alike, texts = coded(["", *(_DIGITS.sub("#", name) for name in names[1:])])
+    return alike[codes], texts
+
+
+def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> tuple[Column, list[str]]:
+    """Return names as numbers from 1, and the names in that order; no name is -1.
+
+    They are numbered by first appearance, or in a random order for an anonymous log.
+    """
+    present, first = np.unique(codes, return_index=True)
+    order = present[np.argsort(first)]
+    order = order[order > 0]
+    if labels.anonymous:
+        order = generator(labels.seed, _STREAM, stream).permutation(order)
+    numbers = np.full(int(present.max()) + 1 if len(present) else 1, -1, dtype=np.int64)
+    numbers[order] = np.arange(1, len(order) + 1)
+    shown = [] if labels.anonymous else [names[code] for code in order.tolist() if code < len(names)]
+    return numbers[codes], shown
+
+
+def _header(
+    report: ImportReport, zone: dt.tzinfo, labels: Labels, named: dict[str, list[str]], extra: tuple[str, ...]
+) -> Header:
+    how = "workload import --anonymize" if labels.anonymous else labels.command
+    lines = [
+        "Version: 2.2",
+        f"Computer: {printable(labels.computer or 'unknown', 200)}",
+        f"Installation: {printable(labels.installation or 'unknown', 200)}",
+        f"Conversion: policyfactory {__version__}, {printable(how, 600)}",
+        f"MaxJobs: {report.jobs}",
+        f"MaxRecords: {report.jobs}",
+        f"UnixStartTime: {report.begins}",
+        f"TimeZoneString: {printable(report.time_zone, 64)}",
+        *_dates({"StartTime": report.begins, "EndTime": report.ends}, zone),
+    ]
+    nodes = report.machine if report.unit == "nodes" else labels.nodes
+    if nodes is not None:
+        lines.append(f"MaxNodes: {nodes}")
+    lines += [f"MaxProcs: {report.machine}", f"MaxQueues: {len(report.partitions)}"]
+    if any(one.partition for one in report.partitions):
+        lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
+    for label, names in named.items():
+        lines += [f"{label}: {number} {printable(name, 100)}" for number, name in enumerate(names, start=1)]
+    if extra:
+        lines.append(f"{EXTRA_LABEL}: {' '.join(extra)}")
+    lines += [f"Note: {note}" for note in _notes(report, labels)]
+    return parse_header([f"; {line}" for line in lines])
+
+
+def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
+    yield f"MaxProcs: {report.machine_source}"
+    if report.unit == "nodes":
+        yield f"{NODES_NOTE}; a processor of this log is a whole node"
+    if report.zone_needed:
+        yield f"time zone: {report.time_zone_source}"
+    else:
+        yield "time zone: only that of the dates above; the times of the log were Unix seconds, which need none"
+    yield "fields 2 and 3 are recorded; field 4 is without suspended time; field 9 is the limit, never the run time"
+    if labels.anonymous:
+        yield (
+            "users, groups, accounts, job names, queues and partitions are numbered in a random order; times are as "
+            "they were"
+        )
+    else:
+        for number, (name, kind, digest) in enumerate(report.inputs, start=1):
+            yield f"input {number}: {printable(Path(name).name, 100)}, {kind}, SHA-256 {digest}"
+    yield "fields 14 and 16, where they are there, number job names (digits in them aside) and qualities of service"
+    if report.assumed is not None:
+        yield (
+            f"{ASSUMED_NOTE.format(report.assumed)}, where the log has none: users asked for no time, so backfilling "
+            "(EASY) on these jobs is an assumption"
+        )
+    yield from (printable(note, 400) for note in labels.notes)
+    yield f"{report.records} records were read"
+    for step in report.steps:
+        yield f"{step.action}: {step.count}: {printable(step.what, 300)}"
+
+
+def _dates(times: dict[str, int], zone: dt.tzinfo) -> Iterator[str]:
+    """Give times as the headers of the archive have them; a time beyond all calendars is left out."""
+    for label, seconds in times.items():
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            yield f"{label}: {dt.datetime.fromtimestamp(seconds, zone).strftime('%a %b %d %H:%M:%S %Z %Y')}"

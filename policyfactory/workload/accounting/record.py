@@ -14,9 +14,9 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "NUMBERS", "Limit", "Record", "RecordBlock", "Remark", "State", "array_size", "coded"]
+__all__ = ["NAMES", "NUMBERS", "LimitKind", "Record", "RecordBlock", "Remark", "State", "array_size", "coded"]
 
-# The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `Limit`.
+# The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `LimitKind`.
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
@@ -45,7 +45,7 @@ class State(enum.IntEnum):
     resized = 9  # this part ended and the job went on with another size: another record follows
 
 
-class Limit(enum.IntEnum):
+class LimitKind(enum.IntEnum):
     """What the log says about the requested run time."""
 
     given = 0  # a number: asked for by the user, or the partition's default; the log seldom says which
@@ -115,7 +115,7 @@ class Record:
     elapsed: int | None = None
     suspended: int | None = None
     limit: int | None = None
-    limit_kind: Limit = Limit.missing
+    limit_kind: LimitKind = LimitKind.missing
     requested: int | None = None
     allocated: int | None = None
     requested_nodes: int | None = None

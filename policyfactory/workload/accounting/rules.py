@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Mapping
 
 import numpy as np
 
-from policyfactory.core.errors import WorkloadError
-from policyfactory.workload.accounting.limits import ImportRules, settle_limits
-from policyfactory.workload.accounting.record import State
-from policyfactory.workload.accounting.report import StepCounter
-from policyfactory.workload.accounting.runs import merge_het, settle_runs
-from policyfactory.workload.accounting.table import Column, Mask, RecordTable, Sieve
-from policyfactory.workload.accounting.times import shown
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.text import DAY, format_duration, parse_duration
+from policyfactory.workload.accounting.record import LimitKind, State
+from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
+from policyfactory.workload.accounting.times import duration, shown
 from policyfactory.workload.header import printable
 
-__all__ = ["STILL_WAIT", "ImportedJobs", "jobs_of"]
+__all__ = [
+    "LACKING",
+    "STILL_WAIT",
+    "ImportRules",
+    "ImportedJobs",
+    "after_of",
+    "extra_of",
+    "jobs_of",
+    "lacking",
+    "merge_het",
+    "parse_limit",
+    "parse_limits",
+    "partition_limits",
+    "settle_limits",
+    "settle_runs",
+    "unrequested",
+]
 
 # How the steps end that drop what has not begun.
 STILL_WAIT = "that wait at the end of the log"
@@ -278,3 +293,504 @@ def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:
     level = np.cumsum(change[order])
     top = int(np.argmax(level))
     return int(level[top]), int(times[order][top])
+
+
+# Several records that are one job -------------------------------------------------------------------------------------
+
+# Several records that are one job: the same record twice, earlier looks at a job, runs of a requeued job, het jobs.
+
+
+# After this long an id that comes again is that of another job: a requeue follows the end of a run within minutes.
+_ID_AGAIN = 30 * DAY
+_NOT_OVER = (State.running, State.pending)
+_SAME = (
+    "submit", "start", "end", "elapsed", "limit", "requested", "allocated", "allocated_nodes", "state", "partition",
+)  # fmt: skip
+
+
+def settle_runs(sieve: Sieve, mode: str) -> None:
+    """Make one job of the records with one id.
+
+    Parameters
+    ----------
+    sieve : Sieve
+        All records; the rows that stay for requeued jobs are changed.
+    mode : str
+        What becomes of a job that ran several times: ``"last"`` (the last run counts, from the first submission),
+        ``"runs"`` (each run is a job), ``"drop"``.
+    """
+    chains: list[list[int]] = []
+    for rows in sieve.table.again():
+        chains += _chains(sieve, _resized(sieve, _looks(sieve, _distinct(sieve, rows))))
+    sieve.used = sieve.alive.copy()
+    for chain in chains:
+        if len(chain) > 1:
+            _requeued(sieve, chain, mode)
+
+
+def _distinct(sieve: Sieve, rows: list[int]) -> list[int]:
+    """Return ``rows`` without those that are the same as one before."""
+    first: dict[tuple[int, ...], int] = {}
+    for row in rows:
+        first.setdefault(tuple(int(getattr(sieve.table, column)[row]) for column in _SAME), row)
+    left = list(first.values())
+    why = "parts of a log overlap, or were given twice"
+    sieve.drop(sorted({*rows} - {*left}), "records that are in the log twice", why, expected=True)
+    return left
+
+
+def _looks(sieve: Sieve, rows: list[int]) -> list[int]:
+    """Return ``rows`` in order of time, without those that a later look at the same run makes old."""
+    table = sieve.table
+    over = [row for row in rows if table.state[row] not in _NOT_OVER]
+    left = list({(int(table.submit[row]), int(table.start[row])): row for row in over}.values())
+    why = "printed by sacct at another time; what comes last stands"
+    sieve.drop(sorted({*over} - {*left}), "records of a run that a later record contradicts", why, expected=True)
+    waiting = sorted({*rows} - {*over})
+    if waiting:
+        # A job is in one state: the look with the latest submission, started before waiting, last in the log.
+        latest = max(waiting, key=lambda row: (table.submit[row], table.start[row], row))
+        old = any(table.submit[row] >= table.submit[latest] and table.start[row] >= table.start[latest] for row in left)
+        why = "printed while the job waited or ran; another record says how it went on"
+        what = "records of a run whose end is in a later record"
+        sieve.drop([row for row in waiting if row != latest or old], what, why, expected=True)
+        left += [] if old else [latest]
+    return sorted(left, key=lambda row: (table.submit[row], table.start[row] < 0, table.start[row], row))
+
+
+def _resized(sieve: Sieve, rows: list[int]) -> list[int]:
+    """Return ``rows`` with one for the parts of a run that changed its size: from the first start to the last end.
+
+    It has the processors and nodes that it had longest.
+    """
+    table, left, longest = sieve.table, list[int](), 0
+    for row in rows:
+        if not left or table.state[left[-1]] != State.resized:
+            left.append(row)
+            longest = int(table.elapsed[row])
+            continue
+        first = left[-1]
+        if table.elapsed[row] > longest:
+            longest = int(table.elapsed[row])
+            for column in ("allocated", "allocated_nodes", "allocated_gpus"):
+                getattr(table, column)[first] = getattr(table, column)[row]
+        for column in ("elapsed", "suspended"):
+            values = getattr(table, column)
+            values[first] = values[first] + values[row] if min(values[first], values[row]) >= 0 else -1
+        for column in ("end", "state", "limit", "limit_kind"):
+            getattr(table, column)[first] = getattr(table, column)[row]
+        why = "it is one job, and field 5 is the size that it had longest"
+        sieve.count("merged", [row], "parts of jobs that changed their size while they ran, with the first part", why)
+        sieve.alive[row] = False
+    return left
+
+
+def _chains(sieve: Sieve, rows: list[int]) -> list[list[int]]:
+    """Return the rows of one id as jobs: after a wrap or a new data base an id comes again."""
+    table = sieve.table
+    chains: list[list[int]] = []
+    what = f"jobs with an id that another user's job had, or one more than {format_duration(_ID_AGAIN)} before"
+    why = "ids begin again after a wrap or with a new data base: each is a job"
+    for row in rows:
+        before = chains[-1][-1] if chains else row
+        again = table.submit[row] - max(table.end[before], table.submit[before]) > _ID_AGAIN
+        if chains and table.user[row] == table.user[before] and not again:
+            chains[-1].append(row)
+            continue
+        if chains:
+            sieve.counter.add("kept", what, why, 1, table.job[row], table.place(row))
+        chains.append([row])
+    return chains
+
+
+def _requeued(sieve: Sieve, chain: list[int], mode: str) -> None:
+    """Settle the runs of one job that went back to the queue."""
+    table = sieve.table
+    first, last = chain[0], chain[-1]
+    if mode == "runs":
+        sieve.counter.add(
+            "kept", "runs of a job that went back to the queue: each is a job", "asked for with --requeued runs",
+            len(chain), table.job[first], table.place(first),
+        )  # fmt: skip
+        return
+    if mode == "drop":
+        what = "runs of a job that went back to the queue"
+        sieve.drop(chain, what, "--requeued drop", expected=True)
+        return
+    started = [row for row in chain if table.start[row] >= 0 and table.allocated[row] != 0]
+    chosen = last
+    if table.state[last] not in _NOT_OVER and started:
+        chosen = started[-1]
+    sieve.drop(
+        [row for row in chain if row != chosen],
+        "runs of a job that went back to the queue, before its last run",
+        "the last run is what the user got, and it waited since the first submission",
+        expected=True,
+    )
+    table.submit[chosen] = table.submit[first]
+    table.eligible[chosen] = table.eligible[first]
+    if chosen != last:
+        # Cancelled while it waited to run again.
+        table.state[chosen] = table.state[last]
+
+
+def merge_het(sieve: Sieve) -> None:
+    """Make one job of the components of a het job, its first: they start together, on the sum of their processors."""
+    table = sieve.table
+    for rows in table.het.values():
+        parts: dict[tuple[int, int], list[int]] = {}
+        for row in rows:
+            if sieve.alive[row]:
+                parts.setdefault((int(table.submit[row]), int(table.start[row])), []).append(row)
+        for leader, *others in parts.values():
+            if others:
+                _merge(table, leader, [leader, *others])
+                # The first component has all processors now.
+                sieve.alive[others] = sieve.used[others] = False
+                why = "they start together and are one job"
+                sieve.count("merged", others, "components of a het job, with its first component", why)
+
+
+def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
+    """Give the row of the first component what all have together."""
+    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes", "memory", "gpus", "allocated_gpus"):
+        values = getattr(table, column)
+        values[leader] = -1 if (values[rows] < 0).any() else values[rows].sum()
+    for column in ("end", "elapsed", "suspended", "exclusive"):
+        values = getattr(table, column)
+        values[leader] = values[rows].max()
+    kinds = table.limit_kind[rows]
+    if (kinds == kinds[0]).all() or (table.limit[rows] >= 0).all():
+        longest = rows[int(np.argmax(table.limit[rows]))]
+        table.limit[leader], table.limit_kind[leader] = table.limit[longest], table.limit_kind[longest]
+    else:
+        # One component without a number: the whole has none.
+        vague = rows[int(np.argmax(table.limit[rows] < 0))]
+        table.limit[leader], table.limit_kind[leader] = -1, table.limit_kind[vague]
+    worst = [State.running, State.pending, State.node_fail, State.timeout, State.failed, State.cancelled]
+    table.state[leader] = next((state for state in worst if state in table.state[rows]), table.state[leader])
+    if table.state[leader] in _NOT_OVER:
+        table.end[leader] = -1
+
+
+# What an import is asked for ------------------------------------------------------------------------------------------
+
+# What an import is asked for, and what a limit in an accounting log says about what the user asked for.
+
+
+# More than a hundred years are no limit.
+_LONGEST = 1 << 32
+
+
+def parse_limit(text: str, option: str) -> int:
+    """Return the seconds of a limit: ``24h``, ``1d``, ``90m``, or as Slurm writes it, ``1-00:00:00``, ``24:00:00``.
+
+    Raises
+    ------
+    UsageError
+        If it is none; a number without a unit is none, since Slurm would mean minutes.
+    """
+    clean = text.strip()
+    seconds: float | None
+    if ":" in clean or "-" in clean:
+        seconds = duration(clean) if clean.count(":") == 2 or "-" in clean else None
+        if seconds is None:
+            raise UsageError(f"{option} {printable(text, 60)!r} is no limit; write 24h, 90m, 24:00:00 or 1-00:00:00")
+    else:
+        try:
+            seconds = parse_duration(clean, unit=True)
+        except UsageError as error:
+            raise UsageError(f"{option}: {error}") from None
+    if not 1 <= seconds < _LONGEST:
+        raise UsageError(f"{option} {printable(text, 60)!r}: a limit is at least 1 s and at most 100 years")
+    return int(seconds)
+
+
+def parse_limits(texts: list[str], option: str) -> dict[str, int]:
+    """Return the limits of ``PARTITION=TIME`` texts, in seconds.
+
+    Raises
+    ------
+    UsageError
+        If one is not of that form, or a partition comes twice.
+    """
+    limits: dict[str, int] = {}
+    for text in texts:
+        name, mark, value = text.rpartition("=")
+        if not mark or not name:
+            raise UsageError(f"{option} {printable(text, 60)!r}: write PARTITION=TIME, for example batch=24h")
+        if name in limits:
+            raise UsageError(f"{option}: partition {printable(name, 60)} comes twice; give its limit once")
+        limits[name] = parse_limit(value, f"{option} {printable(name, 60)}")
+    return limits
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImportRules:
+    """What was asked for.
+
+    Parameters
+    ----------
+    partitions : tuple of str
+        Partitions to keep; none at all: every partition.
+    unit : str
+        What a job is measured in: ``"cpus"`` or ``"nodes"``.
+    begin, end : int or None
+        Keep jobs submitted from ``begin`` on and before ``end``, Unix seconds.
+    requeued : str
+        ``"last"``, ``"runs"`` or ``"drop"``, see `runs.settle_runs`.
+    keep_unstarted : bool
+        Keep jobs that ended before they started.
+    unlimited : int or None
+        Requested time of a job without limit, s; None: unknown.
+    partition_limit : mapping of str to int
+        Requested time of jobs with their partition's limit, s, by partition.
+    default_limit : mapping of str to int
+        Default limit of each partition, s.
+    defaults : str
+        ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
+    assumed : int or None
+        Requested time of jobs of which the log says none at all, s; None: unknown.
+    """
+
+    partitions: tuple[str, ...] = ()
+    unit: str = "cpus"
+    begin: int | None = None
+    end: int | None = None
+    requeued: str = "last"
+    keep_unstarted: bool = False
+    unlimited: int | None = None
+    partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    defaults: str = "keep"
+    assumed: int | None = None
+
+
+def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
+    """Give a number to the limits that have none, where one was given, and take away what nobody asked for.
+
+    Parameters
+    ----------
+    sieve : Sieve
+        The column ``limit`` of its table is changed.
+    rules : ImportRules
+        What was asked for.
+
+    Raises
+    ------
+    UsageError
+        If a limit was given for a partition that the log does not have.
+    """
+    table, count, kind = sieve.table, sieve.count, sieve.table.limit_kind
+    table.check_partitions(rules.partition_limit, "--partition-limit")
+    table.check_partitions(rules.default_limit, "--default-limit")
+    unlimited = kind == LimitKind.unlimited
+    if rules.unlimited is None:
+        why = "field 9 is -1; --unlimited TIME gives them a number"
+        count("kept", unlimited, "jobs without a limit (UNLIMITED)", why)
+    else:
+        count("changed", unlimited, f"jobs without a limit (UNLIMITED): {rules.unlimited} s", "--unlimited")
+        table.limit[unlimited & sieve.alive] = rules.unlimited
+    limits = _by_partition(table, rules.partition_limit)
+    of_partition = kind == LimitKind.partition
+    known = of_partition & (limits >= 0)
+    count("changed", known, "jobs with the limit of their partition, as given", "--partition-limit")
+    table.limit[known] = limits[known]
+    why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
+    count("kept", of_partition & ~known, "jobs with the limit of their partition (Partition_Limit)", why)
+    missing = kind == LimitKind.missing
+    if rules.assumed is None:
+        count("kept", missing, "jobs without a requested time in the log", "field 9 is -1")
+    else:
+        why = "--assume-limit; backfilling (EASY) on them is an assumption, and no user asked for this"
+        count("changed", missing, f"jobs without a requested time in the log: {rules.assumed} s assumed", why)
+        table.limit[missing & sieve.alive] = rules.assumed
+    count("kept", kind == LimitKind.asked, "limits that the submit line shows to be asked for", "-t or --time")
+    perhaps = (
+        (kind == LimitKind.given) & (table.limit >= 0) & (table.limit == _by_partition(table, rules.default_limit))
+    )
+    what = "limits equal to their partition's default: asked for or not, the log does not say"
+    if rules.defaults == "unknown":
+        count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
+        table.limit[perhaps] = -1
+    else:
+        count("kept", perhaps, what, "--defaults unknown makes them -1")
+
+
+def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:
+    """Return the limit given for each row's partition, -1 where none was."""
+    names = table.names["partition"]
+    return np.array([limits.get(name, -1) for name in names], dtype=np.int64)[table.partition]
+
+
+def partition_limits(
+    table: RecordTable, rows: Column, limit: Column, defaults: Mapping[str, int]
+) -> tuple[PartitionLimits, ...]:
+    """Return what the jobs of each partition request, largest partition first.
+
+    Parameters
+    ----------
+    table : RecordTable
+        The records.
+    rows : int64 array (n,)
+        The jobs.
+    limit : int64 array (records,)
+        Limits as the log has them, before a rule took any away.
+    defaults : mapping of str to int
+        Defaults that were given.
+    """
+    partitions = []
+    for number, name in enumerate(table.names["partition"]):
+        mine = rows[table.partition[rows] == number]
+        if not len(mine):
+            continue
+        asked = table.limit_kind[mine] == LimitKind.asked
+        limited = limit[mine] >= 0
+        values, counts = np.unique(limit[mine][limited & ~asked], return_counts=True)
+        most = int(np.argmax(counts)) if len(counts) else -1
+        partitions.append(
+            PartitionLimits(
+                name,
+                len(mine),
+                int(limited.sum()),
+                int((asked & limited).sum()),
+                int(values[most]) if most >= 0 else None,
+                float(counts[most] / limited.sum()) if most >= 0 else 0.0,
+                defaults.get(name),
+            )
+        )
+    return tuple(sorted(partitions, key=lambda one: (-one.jobs, one.partition)))
+
+
+def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, int]:
+    """Return how many jobs have no requested time, by what the log says of it.
+
+    Parameters
+    ----------
+    table : RecordTable
+        The records, after the rules.
+    rows : int64 array (n,)
+        The jobs.
+    limit : int64 array (records,)
+        Limits as the log has them, before a rule took any away.
+    """
+    rows = rows[table.limit[rows] < 0]
+    known, kind = limit[rows] >= 0, table.limit_kind[rows]
+    kinds = {
+        "UNLIMITED": ~known & (kind == LimitKind.unlimited),
+        "Partition_Limit": ~known & (kind == LimitKind.partition),
+        "made unknown by --defaults unknown": known,
+    }
+    counts = {name: int(mask.sum()) for name, mask in kinds.items()}
+    counts["without one in the log"] = len(rows) - sum(counts.values())
+    return {name: count for name, count in counts.items() if count}
+
+
+# What imported jobs asked for besides processors and time -------------------------------------------------------------
+
+# What imported jobs asked for besides processors and time, as further fields of the new log, and what is lacking.
+
+
+# What it costs that no record has a column: the further field, or field 17, and the words.
+LACKING: dict[str, str] = {
+    "nodes": "nodes asked for (sacct: ReqNodes and AllocNodes; PBS: nodect): formulas that read n need --assume n=..., "
+    "and jobs that take whole nodes are simulated by their processors",
+    "memory_mb": "memory (sacct: ReqTRES; PBS: mem or select): formulas that read mem need --assume mem=..., and the "
+    "simulation shows no waits for memory",
+    "gpus": "GPUs (sacct: gres/gpu in ReqTRES, which needs AccountingStorageTRES=gres/gpu; PBS: ngpus): if the cluster "
+    "has none, --assume g=0 says so to formulas that read g",
+    "eligible": "eligible times (sacct: Eligible; PBS: etime): waits for a begin time or a dependency count as waits "
+    "for the machine",
+    "partition": "partitions (sacct: Partition; PBS: queue): a site's partitions and their limits cannot be applied",
+    "qos": "qualities of service (sacct: QOS): their priorities and limits cannot be applied",
+    "user_name": "names of users (sacct: User): shares and limits that a site gives users by name cannot be applied; "
+    "those of each user count by the user's number",
+    "account": "accounts (sacct: Account; PBS: account or project): fair share cannot be computed by account",
+}
+
+
+def extra_of(jobs: ImportedJobs, begins: int, qos: Column, account: Column) -> dict[str, Column]:
+    """Return the further fields of the new log that any job has a value for.
+
+    Parameters
+    ----------
+    jobs : ImportedJobs
+        What the rules left.
+    begins : int
+        Unix time of the new log's second 0.
+    qos, account : int64 array (n,)
+        Numbers of the quality of service and account of each job, -1 for none.
+    """
+    table, rows = jobs.table, jobs.rows
+    asked, had = table.requested_nodes[rows], table.allocated_nodes[rows]
+    # Where nobody asks for a GPU the log may not count them at all.
+    gpus = table.gpus[rows]
+    # Not before its submission, nor after its start: a requeued job has become eligible again.
+    latest = np.where(table.start[rows] >= 0, table.start[rows], np.iinfo(np.int64).max)
+    eligible = np.minimum(np.maximum(table.eligible[rows], table.submit[rows]), latest) - begins
+    columns = {
+        "nodes": np.where(asked > 0, asked, -1),
+        "memory_mb": table.memory[rows],
+        "gpus": gpus if (gpus > 0).any() else np.full(len(rows), -1, dtype=np.int64),
+        "exclusive": table.exclusive[rows],
+        "eligible": np.where(table.eligible[rows] > 0, eligible, -1),
+        "qos": qos,
+        "account": account,
+    }
+    columns["array"], columns["array_limit"] = _arrays(jobs)
+    columns["allocated_nodes"] = np.where((asked <= 0) & (had > 0), had, -1)
+    return {name: column for name, column in columns.items() if (column >= 0).any()}
+
+
+def _arrays(jobs: ImportedJobs) -> tuple[Column, Column]:
+    """Return the number of the array of each job and its limit of tasks at once, of arrays of which one is known."""
+    table, rows = jobs.table, jobs.rows
+    none = np.full(len(rows), -1, dtype=np.int64)
+    if not (table.array_limit > 0).any():
+        return none, none
+    parents = [table.job[row].partition("_") for row in range(len(table))]
+    limits: dict[str, int] = {}
+    # A limit that was changed is in the record that was written last.
+    for row in np.flatnonzero(table.array_limit > 0).tolist():
+        if parents[row][1]:
+            limits[parents[row][0]] = int(table.array_limit[row])
+    places = {parent: place for place, parent in enumerate(limits, start=1)}
+    own = [parents[row][0] if parents[row][1] else "" for row in rows.tolist()]
+    return (
+        np.array([places.get(parent, -1) for parent in own], dtype=np.int64),
+        np.array([limits.get(parent, -1) for parent in own], dtype=np.int64),
+    )
+
+
+def after_of(jobs: ImportedJobs) -> Column:
+    """Return the number in the new log of the job that had to end first, -1 if there is none in it.
+
+    Of several it is the one that ended last; of an array its task that ended last.
+    """
+    table, rows = jobs.table, jobs.rows
+    after = np.full(len(rows), -1, dtype=np.int64)
+    waiting = np.flatnonzero(table.after[rows] > 0)
+    if not len(waiting):
+        return after
+    ends = np.where(table.end[rows] >= 0, table.end[rows], table.submit[rows])
+    number: dict[str, int] = {}
+    for place, row in enumerate(rows.tolist()):
+        job = table.job[row]
+        for name in {job, job.partition("_")[0]}:
+            best = number.get(name)
+            if best is None or ends[place] >= ends[best]:
+                number[name] = place
+    for place in waiting.tolist():
+        ids = table.names["after"][table.after[rows[place]]].split(":")
+        first = [number[name] for name in ids if name in number and number[name] != place]
+        if first:
+            after[place] = max(first, key=lambda one: int(ends[one])) + 1
+    return after
+
+
+def lacking(jobs: ImportedJobs, extra: dict[str, Column], partition: Column) -> tuple[str, ...]:
+    """Return what no job of the log says, and what that costs, in words."""
+    table = jobs.table
+    named = (table.user_name[jobs.rows] > 0).any() or not all(name.isdigit() for name in table.names["user"][1:])
+    known = {*extra, *(("partition",) if (partition >= 0).any() else ()), *(("user_name",) if named else ())}
+    return tuple(f"the log has no {words}" for name, words in LACKING.items() if name not in known)

@@ -8,27 +8,57 @@ was written, and it is read without its free texts. Otherwise it is dropped and 
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.cells import Rows
-from policyfactory.workload.accounting.record import NAMES, NUMBERS, RecordBlock, Remark, State, coded
-from policyfactory.workload.accounting.sacct_cells import TIMES, Parsed, odd_term, parse
-from policyfactory.workload.accounting.sacct_columns import Columns
-from policyfactory.workload.accounting.slurm import (
-    HET_ID,
-    depends_on,
-    one_cluster,
+from policyfactory.core.options import Int64Array
+from policyfactory.workload.accounting.columns import Columns, Rows
+from policyfactory.workload.accounting.record import (
+    NAMES,
+    NUMBERS,
+    LimitKind,
+    Record,
+    RecordBlock,
+    Remark,
+    State,
+    array_size,
+    coded,
 )
-from policyfactory.workload.accounting.times import Clock
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle
+from policyfactory.workload.header import printable
 
-__all__ = ["read"]
+__all__ = [
+    "HET_ID",
+    "LARGEST",
+    "TIMES",
+    "Parsed",
+    "array_limit",
+    "array_tasks",
+    "asked",
+    "asks_for_nodes",
+    "depends_on",
+    "gres_gpus",
+    "limit_in_id",
+    "mark_asked",
+    "memory_of_each",
+    "odd_term",
+    "one_cluster",
+    "parse",
+    "read",
+    "read_limit",
+    "state_of",
+    "tres",
+    "tres_gpus",
+    "tres_memory",
+]
 
 _Mask = NDArray[np.bool_]
 # Readings of lines with too many fields that are looked at together.
@@ -62,7 +92,7 @@ def read(blocks: Iterable[list[str]], path: str, clock: Clock) -> Iterator[Recor
     TraceFormatError
         If the header lacks what is needed, or the lines are of several clusters.
     """
-    log = _Log(path, clock)
+    log = _SacctLog(path, clock)
     number = 1
     for lines in blocks:
         yield from log.block(lines, number)
@@ -81,7 +111,7 @@ def _after(rows: Rows) -> tuple[Int64Array, list[str]]:
     return again[codes], ids
 
 
-class _Log:
+class _SacctLog:
     """What is known while a file is read.
 
     Parameters
@@ -267,3 +297,404 @@ class _Log:
         for row in np.flatnonzero(sensible).tolist():
             different.setdefault(tuple(column[row] for column in contents), readings[row])
         return iter(different.values())
+
+
+# What Slurm's accounting says -----------------------------------------------------------------------------------------
+
+# What Slurm's accounting says, whatever form it is printed in: states, limits, job ids, submit lines.
+
+
+# A number above this is none that a cluster has: seconds, processors, minutes.
+LARGEST = 1 << 40
+
+# Het job 17 has the components 17+0, 17+1 (22.05.8, seen).
+HET_ID = re.compile(r"(\d+)\+\d+", re.ASCII)
+
+# JOB STATE CODES of the man page of sacct, 22.05.8, and the names that later versions print. A preempted job is
+# cancelled or goes back to the queue; if it does, another record follows.
+_WORDS = {
+    State.completed: "COMPLETED",
+    State.failed: "BOOT_FAIL FAILED LAUNCH_FAILED OUT_OF_MEMORY RECONFIG_FAIL",
+    State.timeout: "TIMEOUT",
+    State.node_fail: "NODE_FAIL",
+    State.cancelled: "CANCELLED DEADLINE PREEMPTED REVOKED",
+    State.requeued: "REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT",
+    State.running: "COMPLETING CONFIGURING POWER_UP_NODE RUNNING SIGNALING STAGE_OUT STOPPED SUSPENDED",
+    State.pending: "PENDING RESV_DEL_HOLD",
+    State.resized: "RESIZING",
+}
+_STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
+_TASKS = re.compile(r"\d{1,10}_\[([\d,\-:]{1,4000})(?:\.\.\.)?(?:%(\d{1,9}))?\]", re.ASCII)
+_ARRAY = re.compile(r"(?<!\S)(?:-a[ =]?|--array[ =])[\d,:-]{1,4000}%(\d{1,9})(?!\S)", re.ASCII)
+_ASKED = re.compile(r"(?<!\S)(?:(?:-t|--time)\s+|--time=|-t)(?=(\S+))")
+_TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
+_MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", re.ASCII)
+_GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
+_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
+_GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z_][^:]{0,80})?(?::(\d{1,9}))?", re.ASCII)
+_EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
+_DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])(after[\w:,?+]{1,2000})(?!\S)", re.ASCII)
+_DEPENDENCY = re.compile(r"after(?:ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
+
+
+def state_of(text: str) -> State:
+    """Return the state that ``text`` begins with (``CANCELLED by 1000``); a new word is unknown."""
+    return _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
+
+
+def one_cluster(name: str, before: str, place: str) -> str:
+    """Return the name of the cluster that a log is of, when ``name`` comes after ``before``; either may be empty.
+
+    Raises
+    ------
+    TraceFormatError
+        If they are two: such a log cannot become one workload.
+    """
+    if name and before and name != before:
+        raise TraceFormatError(
+            f"{place}: cluster {printable(name, 60)!r} after {printable(before, 60)!r}; a workload is of one machine: "
+            "ask sacct for one cluster (-M NAME)"
+        )
+    return name or before
+
+
+def array_tasks(job: str) -> int:
+    """Return how many tasks the pending rest of an array has (``57_[0-20%3]``: 21); 1 for any other id."""
+    match = _TASKS.fullmatch(job)
+    return (array_size(match[1]) or 1) if match else 1
+
+
+def array_limit(submit_line: str) -> int | None:
+    """Return how many tasks of an array may run at once by its submit line (``--array=0-99%10``); None: any number.
+
+    Arguments of the job script can look the same: only the tasks of an array have a limit.
+    """
+    found = _ARRAY.search(submit_line)
+    return None if found is None else int(found[1]) or None
+
+
+def limit_in_id(job: str) -> int | None:
+    """Return how many tasks of the pending rest of an array may run at once (``57_[0-20%3]``: 3); None: any number."""
+    match = _TASKS.fullmatch(job)
+    return None if match is None or match[2] is None else int(match[2]) or None
+
+
+def tres(text: str, name: str) -> int | None:
+    """Return the number of one trackable resource (``cpu``, ``node``) in ``billing=64,cpu=64,node=4``."""
+    return next((int(number) for resource, number in _TRES.findall(text) if resource == name), None)
+
+
+def tres_memory(text: str) -> int | None:
+    """Return the MB of ``billing=64,cpu=64,mem=1.50T,node=4``, rounded up; None if there is no memory in it."""
+    match = _MEMORY.search(text)
+    if match is None:
+        return None
+    number = float(f"{match[1]}.{match[2] or 0}") * _MB[match[3]]
+    return min(math.ceil(number), LARGEST + 1)
+
+
+def tres_gpus(text: str) -> int | None:
+    """Return the GPUs of ``cpu=64,gres/gpu=4,gres/gpu:a100=4``: the sum of all types; 0 where none is named."""
+    if not text:
+        return None
+    counts = _GPUS.findall(text)
+    # The count without a type is that of all types.
+    untyped = [int(count) for kind, count in counts if not kind]
+    return untyped[0] if untyped else sum(int(count) for _, count in counts)
+
+
+def memory_of_each(text: str) -> tuple[float, int]:
+    """Return the MB of column ReqMem and of what they are: 0 the whole job, 1 each node (``4Gn``), 2 each core.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    match = _EACH.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
+
+
+def gres_gpus(text: str) -> int | None:
+    """Return the GPUs on each node of ``gpu:a100:2(IDX:0-1),hbm:0``: the sum; None where the text is empty."""
+    if not text:
+        return None
+    parts = re.sub(r"\([^()]{0,200}\)", "", text).split(",")
+    return sum(int(match[1] or 1) for part in parts if (match := _GRES_GPUS.fullmatch(part)))
+
+
+def depends_on(submit_line: str) -> str:
+    """Return the ids of the jobs that have to end first, with ``:`` between (``--dependency=afterok:17:18_2``).
+
+    ``after:20+5`` waits until job 20 has begun, not ended, and is left out; ``singleton`` names no job.
+    """
+    ids: list[str] = []
+    for text in _DEPENDS.findall(submit_line):
+        for part in re.split("[,?]", text):
+            match = _DEPENDENCY.fullmatch(part)
+            ids += [] if match is None else match[1][1:].split(":")
+    return ":".join(dict.fromkeys(ids))
+
+
+def asks_for_nodes(submit_line: str) -> int | None:
+    """Return 1 if a submit line asks for whole nodes (``--exclusive``), None if it does not say."""
+    return 1 if _EXCLUSIVE.search(submit_line) else None
+
+
+def read_limit(minutes: str, text: str) -> tuple[int | None, LimitKind]:
+    """Return the requested run time in seconds and what the log says about it.
+
+    Parameters
+    ----------
+    minutes : str
+        Column TimelimitRaw: minutes, or a word.
+    text : str
+        Column Timelimit: a duration, or the same words.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a time nor a word that is known.
+    """
+    if minutes.isdigit():
+        seconds: int | None = int(minutes) * 60
+    else:
+        word = minutes or text
+        if not word or word in {"INVALID", "NOT_SET", "None", "N/A"}:
+            return None, LimitKind.missing
+        if word.upper() == "UNLIMITED":
+            return None, LimitKind.unlimited
+        if word == "Partition_Limit":
+            return None, LimitKind.partition
+        seconds = duration(word) if not minutes else None
+    if seconds is None:
+        raise ValueError(minutes or text)
+    # A limit of zero asks for none (man page of sbatch).
+    return (seconds, LimitKind.given) if seconds else (None, LimitKind.unlimited)
+
+
+def asked(submit_line: str) -> set[int]:
+    """Return the run times in seconds that a submit line asks for, in whole minutes as Slurm keeps them.
+
+    ``-t 90``, ``-t90``, ``--time 1:30:00``, ``--time=1-0``. Words of the job script's own arguments can look the
+    same: the caller compares with the limit that the job had.
+    """
+    times = (duration(text) for text in _ASKED.findall(submit_line))
+    return {-(-seconds // 60) * 60 for seconds in times if seconds is not None}
+
+
+def mark_asked(record: Record, submit_line: str) -> None:
+    """Note what the submit line shows: that the limit was asked for, whole nodes, jobs that had to end first."""
+    record.exclusive, record.after = asks_for_nodes(submit_line), depends_on(submit_line)
+    record.array_limit = record.array_limit or array_limit(submit_line)
+    if record.limit_kind is LimitKind.given and record.limit in asked(submit_line):
+        record.limit_kind = LimitKind.asked
+
+
+# The cells of ``sacct -P`` as numbers ---------------------------------------------------------------------------------
+
+# The cells of ``sacct -P`` as numbers: from the column that has something, of one cell once however often it comes.
+
+
+_Reader = Callable[[str], int | None]
+
+_NONE = -1
+TIMES = ("submit", "start", "end")
+
+
+def _count(text: str) -> int:
+    """Return a count; sacct without --noconvert prints 2048 as 2K."""
+    return int(text.removesuffix("K")) * 1024 if text.endswith("K") else int(text)
+
+
+def _suspended(text: str) -> int | None:
+    seconds = duration(text) if text else None
+    if text and seconds is None:
+        raise ValueError(text)
+    return seconds
+
+
+# How columns of the table are read: from a column of the log or, where that one is empty, cannot be read or does not
+# have the resource, from the next. What reads a cell gives a number from 0 or None, or raises ValueError.
+_SOURCES: dict[str, tuple[tuple[str, _Reader], ...]] = {
+    "elapsed": (("elapsed_raw", int), ("elapsed", duration)),
+    "suspended": (("suspended", _suspended),),
+    "limit": (
+        ("limit_raw", lambda text: read_limit(text, "")[0]),
+        ("limit", lambda text: read_limit("", text)[0]),
+    ),
+    "limit_kind": (
+        ("limit_raw", lambda text: read_limit(text, "")[1]),
+        ("limit", lambda text: read_limit("", text)[1]),
+    ),
+    "requested": (("requested", _count), ("requested_tres", lambda text: tres(text, "cpu"))),
+    "allocated": (("allocated", _count), ("allocated_tres", lambda text: tres(text, "cpu"))),
+    "requested_nodes": (("requested_nodes", _count), ("requested_tres", lambda text: tres(text, "node"))),
+    "allocated_nodes": (("allocated_nodes", _count), ("allocated_tres", lambda text: tres(text, "node"))),
+    "memory": (("requested_tres", tres_memory), ("allocated_tres", tres_memory)),
+    "gpus": (("requested_tres", tres_gpus),),
+    "allocated_gpus": (("allocated_tres", tres_gpus),),
+    "node_gpus": (("requested_gres", gres_gpus),),
+    "node_allocated_gpus": (("allocated_gres", gres_gpus),),
+    "exclusive": (("submit_line", asks_for_nodes),),
+    "array_limit": (("submit_line", array_limit),),
+    "state": (("state", state_of),),
+}
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _value(how: _Reader, text: str) -> int:
+    """Return the number that a cell holds, -1 if none, `UNREADABLE` if it cannot be what it is for."""
+    if not text and how in {int, _count}:
+        return _NONE
+    try:
+        number = how(text)
+    except ValueError:
+        return UNREADABLE
+    return _NONE if number is None else max(_NONE, min(number, LARGEST + 1))
+
+
+def _column(rows: Rows, source: tuple[str, _Reader], *others: tuple[str, _Reader], strict: bool = False) -> Int64Array:
+    """Return a column of numbers from the first of some sources that has something in a row; see `_SOURCES`.
+
+    ``strict``: a cell that cannot be read stays so, whatever the next source has.
+    """
+    term, how = source
+    if how is int and (whole := rows.numbers(term)) is not None:
+        return whole
+    codes, texts = rows.coded(term)
+    numbers = np.array([_value(how, text) for text in texts], dtype=np.int64)[codes]
+    if any(rows.has(name) for name, _ in others):
+        gone = np.array([not text for text in texts], dtype=bool)[codes]
+        gone |= (numbers == _NONE) & term.endswith("_tres")
+        if not strict:
+            gone |= numbers == UNREADABLE
+        if gone.any():
+            other = _column(rows, *others, strict=strict)
+            # What no other has stays unreadable.
+            numbers[gone] = np.where(other == _NONE, numbers, other)[gone]
+    return numbers
+
+
+class Parsed(NamedTuple):
+    """The cells of some rows as numbers.
+
+    Parameters
+    ----------
+    numbers : dict of str to int64 array (n,)
+        The columns `NUMBERS`.
+    odd : dict of str to bool array (n,)
+        Of columns with cells that cannot be what they are for, the rows in which that is so.
+    lost : bool array (n,)
+        Rows whose submission, start or end cannot be read.
+    settled : list of (int, str)
+        Rows whose times could mean two, and how that was settled.
+    """
+
+    numbers: dict[str, Int64Array]
+    odd: dict[str, _Mask]
+    lost: _Mask
+    settled: list[tuple[int, str]]
+
+
+def parse(rows: Rows, clock: Clock, *, strict: bool = False) -> Parsed:
+    """Read the cells of some rows."""
+    numbers = {}
+    for term in ("eligible", *TIMES):
+        whole = rows.numbers(term)
+        numbers[term] = clock.column(rows.texts(term)) if whole is None or not whole.all() else whole
+    numbers |= {name: _column(rows, *sources, strict=strict) for name, sources in _SOURCES.items()}
+    numbers |= {"line": rows.lines, "tasks": np.ones(len(rows), dtype=np.int64)}
+    _of_each(rows, numbers)
+    odd = {name: mask for name, column in numbers.items() if (mask := column == UNREADABLE).any()}
+    none = np.zeros(len(rows), dtype=bool)
+    lost = odd.get("submit", none) | odd.get("start", none) | (odd.get("end", none) & (numbers["elapsed"] < 0))
+    for name, mask in odd.items():
+        numbers[name][mask] = LimitKind.missing if name == "limit_kind" else _NONE
+    settled = _settle_times(rows, numbers, ~lost, clock)
+    _settle_unfinished(rows, numbers)
+    _settle_words(rows, numbers)
+    return Parsed(numbers, odd, lost, settled)
+
+
+def odd_term(rows: Rows, name: str, row: int) -> str:
+    """Return what is read in the column of the log whose cell in a row cannot be what it is for."""
+    for term, how in _SOURCES.get(name, ()):
+        if rows.has(term) and _value(how, rows.texts(term)[row]) == UNREADABLE:
+            return term
+    return "requested_memory" if name == "memory" else name
+
+
+def _of_each(rows: Rows, numbers: dict[str, Int64Array]) -> None:
+    """Fill in memory and GPUs that old logs have for each node or core (ReqMem, ReqGRES, AllocGRES)."""
+    nodes = np.where(numbers["allocated_nodes"] > 0, numbers["allocated_nodes"], numbers["requested_nodes"])
+    for name in ("gpus", "allocated_gpus"):
+        of_node = numbers.pop(f"node_{name}")
+        numbers[name] = np.where((numbers[name] <= 0) & (of_node >= 0) & (nodes > 0), of_node * nodes, numbers[name])
+    if not rows.has("requested_memory") or (numbers["memory"] >= 0).all():
+        return
+    codes, texts = rows.coded("requested_memory")
+    each = [_memory(text) for text in texts]
+    cores = np.where(numbers["requested"] > 0, numbers["requested"], numbers["allocated"])
+    of = np.array([one[1] for one in each], dtype=np.int64)[codes]
+    of = np.where(of == 1, nodes, np.where(of == 2, cores, 1))
+    megabytes = np.array([one[0] for one in each])[codes]
+    total = np.where((of > 0) & (megabytes > 0), np.minimum(np.ceil(megabytes * of), LARGEST + 1), _NONE)
+    total = np.where(megabytes == UNREADABLE, UNREADABLE, total).astype(np.int64)
+    numbers["memory"] = np.where(numbers["memory"] < 0, total, numbers["memory"])
+
+
+def _memory(text: str) -> tuple[float, int]:
+    """Return the MB of a cell of ReqMem, and of what; 0 MB stands for none, as for all that a node has."""
+    try:
+        return memory_of_each(text) if text else (0.0, 0)
+    except ValueError:
+        return float(UNREADABLE), 0
+
+
+def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
+    """Choose among times that can mean two, since summer time ends in between, and return where and how."""
+    for row in np.flatnonzero(numbers["eligible"] == AMBIGUOUS).tolist():
+        numbers["eligible"][row] = clock.read(rows.texts("eligible")[row])[0]
+    settled = []
+    ambiguous = readable & np.any([numbers[name] == AMBIGUOUS for name in TIMES], axis=0)
+    for row in np.flatnonzero(ambiguous).tolist():
+        ran, rested = int(numbers["elapsed"][row]), int(numbers["suspended"][row])
+        readings = [() if numbers[name][row] == _NONE else clock.read(rows.texts(name)[row]) for name in TIMES]
+        chosen, how = settle(readings, None if ran < 0 else ran + max(rested, 0))
+        for name, time in zip(TIMES, chosen, strict=True):
+            numbers[name][row] = _NONE if time is None else time
+        settled.append((row, how))
+    return settled
+
+
+def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:
+    """Take away what a line says of a run that is not over, or never was."""
+    pending = numbers["state"] == State.pending
+    numbers["end"][pending | (numbers["state"] == State.running)] = _NONE
+    numbers["start"][pending] = _NONE
+    # ReqNodes is a minimum, and only the nodes that a job had show whether it wanted more.
+    numbers["requested_nodes"][numbers["allocated_nodes"] <= 0] = _NONE
+    nothing = numbers["allocated_nodes"] == 0
+    if rows.has("allocated_tres"):
+        codes, texts = rows.coded("allocated_tres")
+        nothing |= np.array([not text for text in texts], dtype=bool)[codes]
+    # A job cancelled in the queue shows AllocCPUS = ReqCPUS, though nothing was allocated (22.05.8, seen).
+    numbers["allocated"][nothing & (numbers["elapsed"] <= 0)] = 0
+
+
+def _settle_words(rows: Rows, numbers: dict[str, Int64Array]) -> None:
+    """Take from job ids how many tasks wait, and may run at once, and from submit lines which limits were asked for."""
+    jobs = rows.texts("id")
+    if "[" in "".join(jobs):
+        numbers["tasks"] = np.array([array_tasks(job) for job in jobs], dtype=np.int64)
+        limits = np.array([limit_in_id(job) or _NONE for job in jobs], dtype=np.int64)
+        numbers["array_limit"] = np.where(limits > 0, limits, numbers["array_limit"])
+    if rows.has("submit_line"):
+        lines = rows.texts("submit_line")
+        for row in np.flatnonzero(numbers["limit_kind"] == LimitKind.given).tolist():
+            if numbers["limit"][row] in asked(lines[row]):
+                numbers["limit_kind"][row] = LimitKind.asked

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import NAMES, Limit, Record, Remark, State
-from policyfactory.workload.accounting.slurm import (
+from policyfactory.workload.accounting.record import NAMES, LimitKind, Record, Remark, State
+from policyfactory.workload.accounting.sacct import (
     LARGEST,
     array_tasks,
     limit_in_id,
@@ -242,7 +242,7 @@ def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Rec
     time, tres = job["time"], job.get("tres") or {}
     allocated, requested = tres.get("allocated") or (), tres.get("requested") or ()
     state = _state(job["state"]["current"])
-    limit, kind = known("time.limit", _limit, time.get("limit")) or (None, Limit.missing)
+    limit, kind = known("time.limit", _limit, time.get("limit")) or (None, LimitKind.missing)
     nodes = known("allocation_nodes", _number, job.get("allocation_nodes"))
     nodes = nodes if nodes is not None else known("tres.allocated", _counted("node"), allocated)
     cores = known("tres.allocated", _counted("cpu"), allocated)
@@ -311,11 +311,11 @@ def _array_limit(array: dict[str, Any]) -> int | None:
     return _number(found.get("tasks")) or None
 
 
-def _limit(value: Any) -> tuple[int | None, Limit]:
+def _limit(value: Any) -> tuple[int | None, LimitKind]:
     """Return the requested run time; null is no limit (22.05.8, seen)."""
     if value is None or (isinstance(value, dict) and value.get("infinite")):
-        return None, Limit.unlimited
+        return None, LimitKind.unlimited
     minutes = _number(value)
     if minutes is None:
-        return None, Limit.missing
-    return (minutes * 60, Limit.given) if minutes else (None, Limit.unlimited)
+        return None, LimitKind.missing
+    return (minutes * 60, LimitKind.given) if minutes else (None, LimitKind.unlimited)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Record, RecordBlock, Remark
-from policyfactory.workload.accounting.report import StepCounter
 from policyfactory.workload.header import printable
+from policyfactory.workload.presets import FEW_MISSING
 
-__all__ = ["RecordTable", "Sieve", "TableBuilder"]
+__all__ = ["ImportReport", "ImportStep", "PartitionLimits", "RecordTable", "Sieve", "StepCounter", "TableBuilder"]
 
 # A number above this counts nothing that a cluster has: it is taken as unknown.
 _LARGEST = 1 << 40
@@ -209,3 +212,325 @@ class Sieve:
             place = self.table.place(rows[0])
             self.counter.add(action, what, why, jobs, self.table.job[rows[0]], place, expected=expected)
         return rows
+
+
+# What an import did ---------------------------------------------------------------------------------------------------
+
+# What an import did: every record is a job of the new log, or is counted with the rule that took it away.
+
+
+# Above this share one limit of a partition looks like a default that nobody asked for.
+SUSPECT_SHARE = 0.3
+_FEWEST_JOBS = 10
+
+
+@dataclasses.dataclass(slots=True)
+class ImportStep:
+    """One rule and what it met.
+
+    Parameters
+    ----------
+    action : str
+        ``"skipped"`` (lines that are no records of their own), ``"dropped"``, ``"merged"`` (became one with another
+        record), ``"changed"`` or ``"kept"`` (noticed, nothing done).
+    count : int
+        How many records, or lines.
+    what : str
+        What they have, and what was done.
+    why : str
+        Why that is right, or why it matters.
+    first_job : str
+        Id of the first of them.
+    place : str
+        Its file and line.
+    expected : bool
+        What was dropped was not wanted, or its job is there by another record: nothing is lost.
+    value : str
+        Column and cell of the first of them, where it is about one.
+    """
+
+    action: str
+    count: int
+    what: str
+    why: str
+    first_job: str
+    place: str
+    expected: bool = False
+    value: str = ""
+
+    @property
+    def first(self) -> str:
+        """The first of them in words, without the file's folder."""
+        value = f": {self.value}" if self.value else ""
+        return f"job {self.first_job or '?'} ({self.place.rpartition('/')[2]}){value}"
+
+
+class StepCounter:
+    """Counts while an import goes on; steps stay in the order in which they were met first."""
+
+    def __init__(self) -> None:
+        self._steps: dict[tuple[str, str], ImportStep] = {}
+
+    def add(
+        self, action: str, what: str, why: str, count: int, job: str, place: str, *, expected: bool = False
+    ) -> None:
+        """Count ``count`` more; nothing happens if it is 0."""
+        if count:
+            step = self._steps.get((action, what))
+            if step is None:
+                step = self._steps[action, what] = ImportStep(action, 0, what, why, printable(job, 40), place, expected)
+            step.count += count
+
+    def remark(self, item: Remark, path: str) -> None:
+        """Count what a reader remarks."""
+        step = self._steps.get((item.action, item.what))
+        if step is not None:
+            # Only the first is named.
+            step.count += item.count
+            return
+        place = f"{printable(path, 200)}:{item.line}"
+        self.add(item.action, item.what, item.why, item.count, item.job, place, expected=item.expected)
+        if item.column and item.count:
+            value = f"{printable(item.column, 40)} is {printable(item.value, 60)!r}"
+            self._steps[item.action, item.what].value = value
+
+    def steps(self) -> tuple[ImportStep, ...]:
+        """Return the steps, those that took something away first."""
+        order = ("skipped", "dropped", "merged", "changed", "kept")
+        return tuple(sorted(self._steps.values(), key=lambda step: order.index(step.action)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PartitionLimits:
+    """What the jobs of one partition request.
+
+    Parameters
+    ----------
+    partition : str
+        Its name.
+    jobs : int
+        Jobs in it.
+    limited : int
+        Of these, jobs with a number as limit.
+    asked : int
+        Of these, jobs whose submit line shows that the limit was asked for.
+    commonest : int or None
+        The most frequent limit that the log does not show to be asked for, s.
+    share : float
+        Its share of all limits of the partition.
+    default : int or None
+        The default that was given, s.
+    """
+
+    partition: str
+    jobs: int
+    limited: int
+    asked: int
+    commonest: int | None
+    share: float
+    default: int | None
+
+    def question(self) -> str | None:
+        """Return the question that the numbers ask, or None."""
+        if self.default is not None or self.commonest is None:
+            return None
+        if self.share <= SUSPECT_SHARE or self.limited < _FEWEST_JOBS:
+            return None
+        name = printable(self.partition, 60) or "(none)"
+        return (
+            f"partition {name}: {100 * self.share:.0f} % of the limits are {format_duration(self.commonest)}; is that "
+            f"the partition's default, which nobody asked for (scontrol show partition: DefaultTime, or MaxTime)? Then "
+            f"say --default-limit {name}={_option(self.commonest)}, and --defaults unknown if it should not count as a "
+            "request"
+        )
+
+
+def _option(seconds: int) -> str:
+    """Return a time as an option takes it, with nothing left out: ``1d2h30m``."""
+    parts = []
+    for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The account of an import.
+
+    Parameters
+    ----------
+    inputs : tuple of (str, str, str)
+        Name, format and SHA-256 of each input.
+    time_zone : str
+        Zone of times without one, and of dates.
+    time_zone_source : str
+        Where the zone is from.
+    zone_needed : bool
+        The log has times that can be read only with a zone.
+    unit : str
+        What fields 5 and 8 count: ``"cpus"`` or ``"nodes"``.
+    machine : int
+        Processors (or nodes) of the machine.
+    machine_source : str
+        Where that number is from.
+    peak : int
+        Most processors (or nodes) in use at once.
+    peak_time : str
+        When that was so first.
+    larger : int
+        Jobs larger than the machine.
+    records : int
+        Records read; the waiting rest of an array counts with its tasks.
+    jobs : int
+        Jobs in the new log.
+    begins, ends : int
+        Unix time of the first submission and of the last end.
+    steps : tuple of ImportStep
+        What the rules did.
+    partitions : tuple of PartitionLimits
+        The limits of each partition.
+    unrequested : dict of str to int
+        Jobs that ran and have no requested time in the new log, by what the old one says of it.
+    assumed : int or None
+        Requested time in seconds given to jobs of which the log says none; None: no job was given one.
+    lacking : tuple of str
+        What the old log does not have and what that costs, in sentences.
+    """
+
+    inputs: tuple[tuple[str, str, str], ...]
+    time_zone: str
+    time_zone_source: str
+    zone_needed: bool
+    unit: str
+    machine: int
+    machine_source: str
+    peak: int
+    peak_time: str
+    larger: int
+    records: int
+    jobs: int
+    begins: int
+    ends: int
+    steps: tuple[ImportStep, ...]
+    partitions: tuple[PartitionLimits, ...]
+    unrequested: dict[str, int]
+    assumed: int | None = None
+    lacking: tuple[str, ...] = ()
+
+    def count(self, action: str) -> int:
+        """Return the sum over all steps with ``action``."""
+        return sum(step.count for step in self.steps if step.action == action)
+
+    def rows(self) -> list[list[str]]:
+        """Return the steps as cells of a table: action, what, why, first, count."""
+        return [[step.action, step.what, step.why, step.first, f"{step.count:,}"] for step in self.steps]
+
+    def partition_rows(self) -> list[list[str]]:
+        """Return the partitions as cells of a table.
+
+        Name, jobs, with a limit, asked for, commonest limit that is not known to be asked for, its share, default.
+        """
+        return [
+            [
+                printable(one.partition, 60) or "(none)",
+                f"{one.jobs:,}",
+                f"{one.limited:,}",
+                f"{one.asked:,}",
+                f"- ({'all asked for' if one.asked else 'no limits'})"
+                if one.commonest is None
+                else format_duration(one.commonest),
+                "-" if one.commonest is None else f"{100 * one.share:.1f}",
+                "-" if one.default is None else format_duration(one.default),
+            ]
+            for one in self.partitions
+        ]
+
+    def questions(self) -> list[str]:
+        """Return what only the site can answer."""
+        return [question for one in self.partitions if (question := one.question()) is not None]
+
+    def warnings(self) -> list[str]:
+        """Return what will stop or mislead the commands that take the new log, each with its cure."""
+        texts = (self._assumption(), self._no_requests(), self._small_machine(), self._many_dropped())
+        return [text for text in texts if text]
+
+    def _assumption(self) -> str:
+        if self.assumed is None:
+            return ""
+        return (
+            f"requested times of {format_duration(self.assumed)} are assumed where the log has none: backfilling "
+            "(EASY) plans by requested times, so what it does on this log is an assumption too; the header says so, "
+            "and evaluate and learn count these requests as invented"
+        )
+
+    def _no_requests(self) -> str:
+        count = sum(self.unrequested.values())
+        if not count:
+            return ""
+        verb = "has" if count == 1 else "have"
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in self.unrequested.items())
+        cures = {"UNLIMITED": "--unlimited 7d", "Partition_Limit": "--partition-limit PARTITION=1d"}
+        named = [cure for kind, cure in cures.items() if kind in self.unrequested]
+        now = f"Import again with {' and '.join(named)}, as the site has it, or say" if named else "Say"
+        few = count < FEW_MISSING * self.jobs
+        so = (
+            f"learn and evaluate leave them out, as they are fewer than {FEW_MISSING:.0%}"
+            if few
+            else "learn and evaluate ask what to make of them"
+        )
+        return (
+            f"{count:,} of {self.jobs:,} jobs {verb} no requested time ({kinds}): field 9 is -1, and {so}. {now} "
+            "later, to each command that takes the log, --estimate-missing drop (without these jobs), model (a request "
+            "of the same user, or a drawn one) or runtime (as if their users had known the run time)"
+        )
+
+    def _small_machine(self) -> str:
+        if self.machine >= max(self.peak, 1) and not self.larger:
+            return ""
+        words = "nodes" if self.unit == "nodes" else "processors"
+        jobs = {0: "no job is", 1: "1 job is"}.get(self.larger, f"{self.larger:,} jobs are")
+        dropped = "; cleaning, as in learn and evaluate, will drop them" if self.larger else ""
+        peak = f"the log has {self.peak:,} {words} in use at once, first at {self.peak_time}"
+        return (
+            f"--processors {self.machine} is less than the log shows: {peak}, and {jobs} larger than {self.machine:,}"
+            f"{dropped}. Give the machine's true size, or leave the option out"
+        )
+
+    def _many_dropped(self) -> str:
+        dropped = sum(step.count for step in self.steps if step.action == "dropped" and not step.expected)
+        if dropped <= self.jobs:
+            return ""
+        return (
+            f"the rules dropped {dropped:,} records and left {self.jobs:,} jobs: are they right for this log? The "
+            "table says which of them dropped how many"
+        )
+
+    def totals(self) -> str:
+        """Return the totals in words."""
+        files = "1 file" if len(self.inputs) == 1 else f"{len(self.inputs)} files"
+        names = {"cpus": "processors", "nodes": "nodes"}
+        zone = (
+            f"times in {self.time_zone} ({self.time_zone_source})"
+            if self.zone_needed
+            else f"its times are Unix seconds; dates are in {self.time_zone} ({self.time_zone_source})"
+        )
+        records = "1 record" if self.records == 1 else f"{self.records:,} records"
+        jobs = "1 job" if self.jobs == 1 else f"{self.jobs:,} jobs"
+        return (
+            f"{records} of {files}: {jobs}, {self.count('dropped'):,} dropped, "
+            f"{self.count('merged'):,} merged; machine of {self.machine:,} {names[self.unit]} ({self.machine_source}); "
+            f"{format_duration(self.ends - self.begins)} from the first submission to the last end; {zone}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "schema_version": 1,
+            **dataclasses.asdict(self),
+            "inputs": [dict(zip(("name", "format", "sha256"), one, strict=True)) for one in self.inputs],
+            "dropped": self.count("dropped"),
+            "merged": self.count("merged"),
+            "questions": self.questions(),
+            "warnings": self.warnings(),
+        }

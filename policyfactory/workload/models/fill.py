@@ -12,9 +12,9 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.units import HOUR
-from policyfactory.workload.models.tsafrir_bins import LEAST_JOBS, LEAST_MAX_ESTIMATE, chance, make_histogram
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import HOUR
+from policyfactory.workload.models.tsafrir import LEAST_JOBS, LEAST_MAX_ESTIMATE, chance, make_histogram
 from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import SwfLog
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.units import HOUR, format_duration
+from policyfactory.core.text import HOUR, format_duration
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import load_in_words, offered_load
 from policyfactory.workload.models.lublin import (
+    Draw,
+    JobClass,
     LublinModel,
     Stream,
     cut_run_times,
     draw_jobs,
     scale_to_load,
 )
-from policyfactory.workload.models.lublin_model import JobClass
-from policyfactory.workload.models.lublin_streams import Draw
 from policyfactory.workload.models.tsafrir import Estimates, UserBin, draw_estimates
 from policyfactory.workload.swf.files import format_swf, write_swf
 from policyfactory.workload.swf.log import FIELDS, SwfLog

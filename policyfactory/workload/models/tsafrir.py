@@ -1,38 +1,322 @@
 """Requested run times for jobs that have none: the estimates of the Tsafrir-Etsion-Feitelson model, given to jobs.
 
-See `policyfactory.workload.models.tsafrir_bins` for the paper and for the histogram of estimates. The longest job draws
+See `policyfactory.workload.models.tsafrir` for the paper and for the histogram of estimates. The longest job draws
 first, uniformly among the estimates that are at least its run time; nothing ties estimates to users or sizes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Literal
+import itertools
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.errors import WorkloadError
-from policyfactory.core.interruptible import interruptible
-from policyfactory.core.jit import kernel
-from policyfactory.core.units import format_duration
+from policyfactory.core.errors import UsageError, WorkloadError
+from policyfactory.core.jit import interruptible, kernel
+from policyfactory.core.options import Int64Array
+from policyfactory.core.random import check_seed, generator
+from policyfactory.core.text import HOUR, MINUTE, format_duration
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.models.tsafrir_bins import Chance, Histogram, chance, make_histogram
-from policyfactory.workload.models.tsafrir_user import UserBin
+from policyfactory.workload.models.drand48 import GlibcRand, largest_first, lrand48_values, random_shuffle, seed48
 from policyfactory.workload.swf.log import SwfLog
 
 __all__ = [
+    "HEAD_PERCENT",
+    "LEAST_JOBS",
+    "LEAST_MAX_ESTIMATE",
+    "Chance",
     "Estimates",
     "Histogram",
     "UserBin",
     "assign",
+    "chance",
+    "check_user_bins",
+    "distinct_estimates",
     "draw_estimates",
+    "head_sizes",
+    "head_times",
+    "make_histogram",
+    "merge_sizes",
+    "merge_times",
+    "rank_head",
     "replace_requests",
+    "tail_times",
     "tsafrir_estimates",
     "usable_lines",
 ]
+
+HEAD = 20
+LEAST_JOBS = 227  # fewer have no tail
+LEAST_MAX_ESTIMATE = 5701  # s; a shorter one has fewer than 20 multiples of 5 minutes
+_PURPOSE = 1105  # our branch of the random streams
+
+# Jobs and distinct estimates: linear between these points, constant after the last.
+_DISTINCT = ((0, 0), (20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 340), (250_000, 565))
+JOINT = tuple(
+    [m * MINUTE for m in (5, 10, 15, 20, 30)] + [h * HOUR for h in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)]
+)  # in the heads of all four logs that the model was made from
+_STEPS = tuple([h * HOUR for h in (200, 100, 50, 10, 5, 2, 1)] + [m * MINUTE for m in (20, 10, 5)])
+# Popularity rank of the k-th head value (row 0: the longest) in the logs SDSC-106, CTC, KTH with 4 h, SDSC-BLUE.
+_RANKS_SEEN = (
+    (3, 1, 1, 1), (1, 3, 4, 6), (4, 4, 10, 5), (17, 2, 14, 3), (13, 12, 20, 7), (7, 9, 2, 2), (8, 8, 3, 18),
+    (18, 18, 7, 19), (2, 6, 12, 4), (6, 7, 6, 11), (16, 11, 19, 20), (10, 20, 5, 9), (5, 16, 18, 10),
+    (15, 5, 16, 14), (14, 14, 9, 13), (19, 13, 17, 16), (11, 10, 15, 15), (12, 15, 13, 17), (9, 17, 8, 8),
+    (20, 19, 11, 12),
+)  # fmt: skip
+_LAST_SEEN = {rank: k for k, row in enumerate(_RANKS_SEEN) for rank in row}
+_OFFSETS = (0, 30, -30, 20, -20, 10, -10)  # s; tried in turn where a tail value is taken already
+
+
+class _OurChance:
+    """Our own random numbers; equal run times stay in the order of the jobs."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = generator(seed, _PURPOSE)
+
+    def shuffle(self, values: list[Any]) -> None:
+        """Shuffle a list in place."""
+        values[:] = [values[k] for k in self._generator.permutation(len(values))]
+
+    def values(self, count: int) -> NDArray[np.int64]:
+        """Return ``count`` uniform integers from 0, far larger than any length they are reduced to."""
+        return self._generator.integers(0, 2**62, count)
+
+    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of ``run_time``, the longest first."""
+        return np.argsort(-run_time, kind="stable")
+
+
+class _LibraryChance:
+    """The original's: lrand48 seeded, rand() never seeded; equal run times as its sort leaves them."""
+
+    def __init__(self, seed: int) -> None:
+        self._rand = GlibcRand(1)
+        self._state = seed48(seed)
+
+    def values(self, count: int) -> NDArray[np.int64]:
+        return lrand48_values(self._state, count)
+
+    def longest_first(self, run_time: NDArray[np.int64]) -> NDArray[np.int64]:
+        return largest_first(np.ascontiguousarray(run_time, dtype=np.int64))
+
+    def shuffle(self, values: list[Any]) -> None:
+        random_shuffle(values, self._rand)
+
+
+Chance = _OurChance | _LibraryChance
+
+
+def chance(seed: int, stream: Literal["numpy", "drand48"]) -> Chance:
+    """Return the random numbers of ``stream`` (our own, or those of the original program) for ``seed``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such stream, or the seed is out of range.
+    """
+    if stream not in ("numpy", "drand48"):
+        raise UsageError(f"unknown stream {stream!r}; numpy (ours) and drand48 (the original program's) are known")
+    check_seed(seed)
+    return _OurChance(seed) if stream == "numpy" else _LibraryChance(seed)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Jobs of each estimate.
+
+    Parameters
+    ----------
+    times : int64 array (k,)
+        Estimates, s, ascending.
+    jobs : int64 array (k,)
+        Jobs that use each, at least 1.
+    """
+
+    times: NDArray[np.int64]
+    jobs: NDArray[np.int64]
+
+    def share(self, most_popular: int) -> float:
+        """Return the share of jobs that use one of the ``most_popular`` estimates."""
+        return float(np.sort(self.jobs)[::-1][:most_popular].sum() / self.jobs.sum())
+
+
+def make_histogram(jobs: int, max_estimate: int, user_bins: Sequence[UserBin], luck: Chance) -> Histogram:
+    """Draw the estimates of ``jobs`` jobs.
+
+    Parameters
+    ----------
+    jobs : int
+        Number of jobs, at least 227.
+    max_estimate : int
+        Longest estimate that is allowed (Tmax), s, at least 5701.
+    user_bins : sequence of (int, int)
+        What is known of a site: up to 20 pairs of an estimate (s) and the jobs that use it.
+    luck : Chance
+        Random numbers; used up in the original program's order.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+    """
+    if jobs < LEAST_JOBS:
+        raise UsageError(f"{jobs} jobs are too few for the estimate model; it needs at least {LEAST_JOBS}")
+    if max_estimate < LEAST_MAX_ESTIMATE:
+        raise UsageError(
+            f"a longest estimate of {max_estimate} s is too short for the model's 20 popular values; "
+            f"give at least {LEAST_MAX_ESTIMATE} s (1h35m1s)"
+        )
+    given = check_user_bins(user_bins, jobs, max_estimate)
+    times = merge_times(head_times(max_estimate), given, max_estimate, JOINT)
+    sizes = merge_sizes(head_sizes(), given, jobs, max_estimate)
+    fixed = {times.index(time): rank for rank, (_, time) in enumerate(sizes, 1) if time is not None}
+    ranks = rank_head(fixed, luck)
+    percent = {time: sizes[rank - 1][0] for time, rank in zip(times, ranks, strict=True)}
+    percent.update(_draw_tail(jobs, max_estimate, set(times), luck))
+    counts = {time: given.get(time, max(1, _round(percent[time] * (jobs / 100.0)))) for time in sorted(percent)}
+    counts = {time: count for time, count in _settle(counts, jobs, given).items() if count}
+    return Histogram(np.array(list(counts), dtype=np.int64), np.array(list(counts.values()), dtype=np.int64))
+
+
+def distinct_estimates(jobs: int) -> int:
+    """Return K, the number of distinct estimates that ``jobs`` jobs have."""
+    for (low_jobs, low), (high_jobs, high) in itertools.pairwise(_DISTINCT):
+        if jobs <= high_jobs:
+            return low + _round((jobs - low_jobs) * ((high - low) / (high_jobs - low_jobs)))
+    return _DISTINCT[-1][1]
+
+
+def head_times(max_estimate: int) -> list[int]:
+    """Return the 20 popular estimates in seconds: the longest first, the others ascending."""
+    others = [time for time in JOINT if time < max_estimate]
+    for step in _STEPS:
+        for time in range(max_estimate // step * step, 0, -step):
+            if len(others) == HEAD - 1:
+                return [max_estimate, *sorted(others)]
+            if time != max_estimate and time not in others:
+                others.append(time)
+    return [max_estimate, *sorted(others)]
+
+
+def head_sizes() -> list[float]:
+    """Return the percentage of jobs by popularity rank 1 to 20: an exponential, rank 1 what is left of 89 %."""
+    rest = [14.0491 * math.exp(-0.177531 * rank) + 0.462513 for rank in range(2, HEAD + 1)]
+    return [HEAD_PERCENT - sum(rest), *rest]
+
+
+def rank_head(fixed: dict[int, int], luck: Chance) -> list[int]:
+    """Return the popularity rank of each head value, drawn from the ranks it has in real logs.
+
+    The longest estimate is the most popular; a rank that no log has later than here is given now; otherwise
+    the better of two ranks drawn from those seen so far.
+
+    Parameters
+    ----------
+    fixed : dict of int to int
+        Ranks of values that the user gave: position in the head to rank.
+    luck : Chance
+        Random numbers.
+    """
+    ranks: list[int] = []
+    pool: list[int] = []
+    for k, row in enumerate(_RANKS_SEEN):
+        taken = {*ranks, *fixed.values()}
+        free = [rank for rank in range(1, HEAD + 1) if rank not in taken]
+        pool += [rank for rank in row if rank not in taken]
+        luck.shuffle(pool)
+        due = [rank for rank in free if _LAST_SEEN[rank] <= k]
+        if k in fixed:
+            rank = fixed[k]
+        elif k == 0 and 1 in free:
+            rank = 1
+        elif due:
+            rank = due[0]
+        elif pool:
+            rank = min(pool[int(value) % len(pool)] for value in luck.values(2))
+        else:
+            # The user's values can use up every rank seen so far; the original fails then.
+            rank = free[0]
+        ranks.append(rank)
+        pool = [other for other in pool if other != rank]
+    return ranks
+
+
+def tail_times(count: int, distinct: int, max_estimate: int, head: set[int]) -> list[int]:
+    """Return up to ``count`` unpopular estimates (s, ascending); one that cannot be placed is left out.
+
+    Parameters
+    ----------
+    count : int
+        How many are wanted.
+    distinct : int
+        Distinct estimates altogether (K); sets the curvature.
+    max_estimate : int
+        Longest estimate, s.
+    head : set of int
+        Estimates that are taken.
+    """
+    a = 1.0 + 12.1039 * math.pow(distinct, -0.6026)
+    times: set[int] = set()
+    for i in range(1, count + 1):
+        x = i / count
+        time = 60 * _round((a - 1) * x / (a - x) * max_estimate / 60.0)
+        free = [
+            time + offset
+            for offset in _OFFSETS
+            if 0 < time + offset < max_estimate and time + offset not in times and time + offset not in head
+        ]
+        times.update(free[:1])
+    return sorted(times)
+
+
+def _draw_tail(jobs: int, max_estimate: int, head: set[int], luck: Chance) -> dict[int, float]:
+    """Return time and percentage of the tail's values, matched at random."""
+    distinct = distinct_estimates(jobs)
+    times = tail_times(distinct - len(head), distinct, max_estimate, head)
+    sizes = [795.6 * math.pow(rank, -2.267) for rank in range(HEAD + 1, HEAD + 1 + len(times))]
+    scale = (100.0 - HEAD_PERCENT) / sum(sizes)
+    sizes = [size * scale for size in sizes]
+    luck.shuffle(times)
+    luck.shuffle(sizes)
+    return dict(zip(times, sizes, strict=True))
+
+
+def _settle(counts: dict[int, int], jobs: int, given: dict[int, int]) -> dict[int, int]:
+    """Return ``counts`` (by time, ascending) made to add up to ``jobs`` without touching the user's bins.
+
+    The difference is spread in proportion, from the largest bin down; then by one job a bin, then by leaving
+    one job in a bin, then none.
+    """
+    counts = dict(counts)
+    difference = jobs - sum(counts.values())
+    sign, left = (1 if difference > 0 else -1), abs(difference)
+    movable = sum(count for time, count in counts.items() if time not in given)
+    for attempt in range(4):
+        factor = left / movable
+        for time in sorted((t for t in counts if t not in given), key=lambda t: -counts[t]):
+            have = counts[time]
+            if left == 0 or have == 0:
+                break
+            change = (math.ceil(factor * have), 1, have - 1, have)[attempt]
+            if sign < 0:
+                change = min(change, have if attempt == 3 else have - 1)
+            change = min(change, left)
+            counts[time] += sign * change
+            left -= change
+    return counts
+
+
+def _round(value: float) -> int:
+    """Return the nearest integer to a number from 0, halves upwards as in C."""
+    whole = math.floor(value)
+    return whole + (value - whole >= 0.5)
+
+
+# Requested run times for jobs that have none --------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -228,3 +512,116 @@ def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]
     header = kept.header.replace(counts, (made.note, *left_out))
     run_time = shortened.astype(kept.run_time.dtype)
     return dataclasses.replace(kept, requested_time=made.requested_time, run_time=run_time, header=header), made
+
+
+# What a site knows of its users' estimates, worked into the defaults of the estimate model ----------------------------
+
+# A pair (estimate, jobs) takes the place of the nearest popular estimate and of the nearest popularity; the rest is
+# scaled so that the head keeps its 89 %.
+
+
+UserBin = tuple[int, int]
+HEAD_PERCENT = 89.0
+_MAX_BINS = 20
+
+
+def check_user_bins(user_bins: Sequence[UserBin], jobs: int, max_estimate: int) -> dict[int, int]:
+    """Return jobs by estimate.
+
+    Parameters
+    ----------
+    user_bins : sequence of (int, int)
+        Estimate (s) and jobs.
+    jobs : int
+        Jobs altogether.
+    max_estimate : int
+        Longest estimate, s.
+
+    Raises
+    ------
+    UsageError
+        If a pair is out of range or comes twice, or if there are too many of them.
+    """
+    given: dict[int, int] = {}
+    for time, count in user_bins:
+        if not 1 <= time <= max_estimate:
+            raise UsageError(f"user bin {time}={count}: an estimate is 1 to {max_estimate} s (the longest estimate)")
+        if not 1 <= count <= jobs:
+            raise UsageError(f"user bin {time}={count}: give 1 to {jobs} jobs (as many as there are)")
+        if time in given:
+            raise UsageError(f"user bin {time} s is given twice ({given[time]} and {count} jobs); give it once")
+        given[time] = count
+    allowed = _MAX_BINS - (max_estimate not in given)
+    if len(given) > allowed:
+        raise UsageError(
+            f"{len(given)} user bins; the head has 20 values, one of them {max_estimate} s: give at most {allowed}"
+        )
+    if sum(given.values()) > jobs:
+        raise UsageError(
+            f"the user bins have {sum(given.values())} jobs together, more than the {jobs} of the workload"
+        )
+    return given
+
+
+def merge_times(head: list[int], given: dict[int, int], max_estimate: int, joint: Collection[int]) -> list[int]:
+    """Return the popular estimates with the user's among them.
+
+    A new estimate replaces the nearest one: round values first, then those of ``joint``; never the longest one.
+    Differs from the original, which can replace an estimate that the user gave by another one.
+
+    Parameters
+    ----------
+    head : list of int
+        The 20 default estimates, s, the longest first.
+    given : dict of int to int
+        Jobs by estimate (s).
+    max_estimate : int
+        Longest estimate, s.
+    joint : collection of int
+        Estimates that all logs share, s.
+    """
+    new = [time for time in given if time not in head]
+    replaced: dict[int, int] = {}
+    for group in (set(head) - set(joint), set(joint) & set(head)):
+        old = group - {max_estimate} - set(given)
+        for _, time, default in sorted((abs(time - default), time, default) for time in new for default in old):
+            if time not in replaced.values() and default not in replaced:
+                replaced[default] = time
+    return [max_estimate, *sorted(replaced.get(time, time) for time in head[1:])]
+
+
+def merge_sizes(
+    sizes: list[float], given: dict[int, int], jobs: int, max_estimate: int
+) -> list[tuple[float, int | None]]:
+    """Return percentage and, if the user gave it, estimate of each popularity rank.
+
+    The largest bin chooses first and takes the place of the nearest size; rank 1 is kept for the longest
+    estimate. The other sizes are scaled to fill the head up to 89 %, or are 0 if the user's reach that far.
+
+    Parameters
+    ----------
+    sizes : list of float
+        The 20 default percentages, descending.
+    given : dict of int to int
+        Jobs by estimate (s).
+    jobs : int
+        Jobs altogether.
+    max_estimate : int
+        Longest estimate, s.
+    """
+    if not given:
+        return [(size, None) for size in sizes]
+    percent = {time: 100.0 * count / jobs for time, count in given.items()}
+    defaults = list(sizes)
+    if max_estimate in given:
+        scale = (HEAD_PERCENT - percent[max_estimate]) / sum(sizes[1:])
+        defaults = sorted([percent[max_estimate], *(size * scale for size in sizes[1:])], reverse=True)
+    owner: dict[int, int] = {}
+    for time in sorted(given, key=lambda t: -given[t]):
+        free = [k for k in range(len(defaults)) if k not in owner and (k > 0 or time == max_estimate)]
+        owner[min(free, key=lambda k: abs(percent[time] - defaults[k]))] = time
+    rest = sum(size for k, size in enumerate(defaults) if k not in owner)
+    known = sum(percent[time] for time in owner.values())
+    scale = (HEAD_PERCENT - known) / rest if known < HEAD_PERCENT and rest else 0.0
+    merged = [(percent[owner[k]], owner[k]) if k in owner else (size * scale, None) for k, size in enumerate(defaults)]
+    return [merged[0], *sorted(merged[1:], key=lambda pair: -pair[0])]

@@ -9,28 +9,50 @@ the expected digest.
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
+import difflib
 import http
+import http.client
+import io
+import ipaddress
 import json
 import os
 import re
+import socket
+import ssl
 import time
 import urllib.error
-from collections.abc import Callable
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from http.client import HTTPResponse
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from policyfactory.core.artefact import dump_json
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
-from policyfactory.core.files import atomic_write, sync_folder
+from policyfactory.core.files import atomic_write, dump_json, exclusive, sync_folder
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import partial_path
-from policyfactory.core.outputs import exclusive
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import printable
-from policyfactory.workload.swf.web import Limits, OutOfTimeError, PassingFaultError, check_address, open_address
 
-__all__ = ["Download", "Patience", "download"]
+__all__ = [
+    "ARCHIVE_URL",
+    "KNOWN_LOGS",
+    "Download",
+    "DownloadLimits",
+    "KnownLog",
+    "OutOfTimeError",
+    "PassingFaultError",
+    "Patience",
+    "check_address",
+    "download",
+    "find_log",
+    "open_address",
+]
 
 _BLOCK = 1 << 16
 _MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
@@ -171,7 +193,9 @@ def download(
 
 def _fetch_patiently(url: str, path: Path, patience: Patience, progress: Progress | None) -> None:
     until = time.monotonic() + patience.max_time
-    limits = Limits(patience.timeout, until, patience.speed_limit, patience.speed_time, patience.largest or _LARGEST)
+    limits = DownloadLimits(
+        patience.timeout, until, patience.speed_limit, patience.speed_time, patience.largest or _LARGEST
+    )
     for attempt in range(1, patience.tries + 1):
         try:
             _fetch(url, path, limits, progress)
@@ -258,7 +282,7 @@ def _known_part(path: Path) -> _Part | None:
     return None
 
 
-def _fetch(url: str, path: Path, limits: Limits, progress: Progress | None) -> None:
+def _fetch(url: str, path: Path, limits: DownloadLimits, progress: Progress | None) -> None:
     """Bring the part up to the whole file, in one request.
 
     Raises
@@ -398,3 +422,369 @@ def _unwritable(path: Path, error: OSError) -> str:
 def _check_size(size: int, largest: int, path: Path) -> None:
     if size > largest:
         raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large")
+
+
+# One request for a file by HTTP ---------------------------------------------------------------------------------------
+
+# One request for a file by HTTP: which addresses and redirects are followed, and how long a server may take.
+#
+# The standard library's client reads what the server sends through `_Watched`, which ends a transfer that is too slow
+# or takes too long wherever it is: within a header that never ends as well as in the file.
+
+
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTIONS = 10
+_MOST_BEFORE = 300_000  # bytes of status lines and headers
+# Printable ASCII; a backslash is a slash for some programs and none for others.
+_ADDRESS = re.compile(r"(?!.*\\)[!-~]{1,2000}")
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*{_LABEL}\.?")
+
+_BRACKETS = re.compile(r"\[[0-9A-Fa-f:.]+\](?::\d*)?")
+
+
+class PassingFaultError(Exception):
+    """The connection failed in a way that may be over the next time."""
+
+
+class OutOfTimeError(Exception):
+    """All tries together took too long."""
+
+
+@dataclasses.dataclass(slots=True)
+class DownloadLimits:
+    """How long a transfer may take, and how slow it may be.
+
+    Parameters
+    ----------
+    silence : float
+        Seconds without a byte after which a try fails.
+    until : float
+        When everything has to be done, on the clock of `time.monotonic`.
+    speed, span : float
+        A try fails that brings fewer than ``speed`` bytes a second over ``span`` seconds.
+    largest : int
+        Bytes that a file may have.
+    """
+
+    silence: float
+    until: float
+    speed: float
+    span: float
+    largest: int = 1 << 30
+    _since: float = 0.0
+    _bytes: int = 0
+    _room: int = 0
+
+    def begin(self, room: int) -> None:
+        """Count anew; ``room`` bytes may come."""
+        self._since, self._bytes, self._room = time.monotonic(), 0, room
+
+    def wait(self) -> float:
+        """Return how many seconds may pass until the next bytes.
+
+        Raises
+        ------
+        OutOfTimeError
+            If none.
+        """
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise OutOfTimeError
+        return min(self.silence, left)
+
+    def received(self, size: int) -> None:
+        """Count bytes.
+
+        Raises
+        ------
+        PassingFaultError
+            If they come too slowly.
+        http.client.HTTPException
+            If they are too many.
+        """
+        self._bytes += size
+        self._room -= size
+        if self._room < 0:
+            raise http.client.HTTPException("more is sent than an answer can have")
+        now = time.monotonic()
+        if now - self._since >= self.span:
+            if self._bytes < self.speed * (now - self._since):
+                raise PassingFaultError(
+                    f"fewer than {self.speed:,g} bytes a second came for {self.span:g} s (--speed-limit, --speed-time)"
+                )
+            self._since, self._bytes = now, 0
+
+
+class _Watched(io.RawIOBase):
+    """What comes from a socket, as long as the limits allow."""
+
+    def __init__(self, sock: socket.socket, limits: DownloadLimits) -> None:
+        self._sock, self._limits = sock, limits
+        # Keeps the socket open after the connection lets go of it.
+        self._raw: Any = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._sock.settimeout(self._limits.wait())
+        try:
+            size: int = self._raw.readinto(buffer)
+        except TimeoutError:
+            self._limits.wait()
+            raise
+        self._limits.received(size)
+        return size
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, limits: DownloadLimits, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Watched(sock, limits))
+
+
+def _opener(limits: DownloadLimits) -> urllib.request.OpenerDirector:
+    """Return an opener for http and https alone, through the proxies of the environment, that follows no redirect."""
+
+    def connection(kind: Any, host: str, **options: Any) -> Any:
+        made = kind(host, **options)
+        made.response_class = partial(_Answer, limits=limits)
+        return made
+
+    class Http(urllib.request.HTTPHandler):
+        def http_open(self, request: urllib.request.Request) -> Any:
+            return self.do_open(partial(connection, http.client.HTTPConnection), request)
+
+    class Https(urllib.request.HTTPSHandler):
+        def https_open(self, request: urllib.request.Request) -> Any:
+            context = ssl.create_default_context()
+            return self.do_open(partial(connection, http.client.HTTPSConnection), request, context=context)
+
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.UnknownHandler(),
+        Http(),
+        Https(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def check_address(address: str) -> str:
+    """Return the address if a request can be sent there.
+
+    Raises
+    ------
+    UsageError
+        If it is none of http or https, has a name or password in it, or is malformed; it is shown without them.
+    """
+    if "@" in address:
+        # Wherever a malformed address has them: nothing before the last @ is shown.
+        scheme, _, rest = address.partition(":")
+        shown = f"{scheme}://***@{rest.rpartition('@')[2]}" if scheme.isalpha() and rest.startswith("//") else "***"
+    else:
+        shown = address
+    shown = printable(shown, 200)
+    if not _ADDRESS.fullmatch(address):
+        raise UsageError(
+            f"{shown!r}: an address is at most 2,000 printable ASCII characters without blanks and backslashes; write "
+            "%20 for a blank, and a host's name as xn--..."
+        )
+    try:
+        parts = urllib.parse.urlsplit(address)
+        host, port, user = parts.hostname or "", parts.port, parts.username
+    except ValueError:
+        # Its words may hold a part of a password.
+        raise UsageError(f"{shown}: has a malformed host or port (host.example.org:8080 or [::1]:8080)") from None
+    if parts.scheme not in {"http", "https"}:
+        raise UsageError(f"{shown}: only http and https addresses are downloaded from; give another --base-url")
+    if user is not None:
+        raise UsageError(f"{shown}: names and passwords in addresses are not taken; use a public --base-url")
+    if not _is_host(host, parts.netloc) or port == 0:
+        raise UsageError(f"{shown}: has no host or port that can be (host.example.org, port 1 to 65535)")
+    return address
+
+
+def _is_host(host: str, netloc: str) -> bool:
+    if "[" in netloc:
+        if not _BRACKETS.fullmatch(netloc):
+            return False
+        with contextlib.suppress(ValueError):
+            return bool(ipaddress.IPv6Address(host))
+        return False
+    return _HOST.fullmatch(host) is not None
+
+
+@contextlib.contextmanager
+def open_address(
+    address: str, limits: DownloadLimits, largest: int, headers: Callable[[str], Mapping[str, str]]
+) -> Iterator[tuple[str, http.client.HTTPResponse]]:
+    """Request a file, following redirects, and give the address that sends it with the answer.
+
+    Parameters
+    ----------
+    address : str
+        As `check_address` takes it.
+    limits : Limits
+        How long it may take.
+    largest : int
+        Bytes that the answer may have.
+    headers : callable
+        Gives the headers to send to an address.
+
+    Raises
+    ------
+    PassingFaultError
+        If the connection failed.
+    OutOfTimeError
+        If it took too long.
+    InputError
+        If the answer is malformed, or points to where no file is taken from.
+    urllib.error.HTTPError
+        If the server refuses; closed.
+    """
+    try:
+        final, answer = _follow(address, limits, headers)
+        # Twice: the lengths of small chunks take room.
+        limits.begin(2 * largest + _MOST_BEFORE)
+        with answer:
+            yield final, answer
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
+    except ssl.SSLCertVerificationError as error:
+        raise InputError(_untrusted(address, error)) from None
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ssl.SSLCertVerificationError):
+            raise InputError(_untrusted(address, error.reason)) from None
+        raise PassingFaultError(f"the connection failed ({printable(str(error.reason))})") from None
+    except (OSError, http.client.IncompleteRead) as error:
+        raise PassingFaultError(f"the connection failed ({printable(str(error) or type(error).__name__)})") from None
+    except (http.client.HTTPException, ValueError) as error:
+        # ValueError: the client's parser, and proxies of the environment that are no addresses.
+        reason = printable(ascii(str(error))[1:-1] or type(error).__name__)
+        raise InputError(f"{address}: the answer (or a proxy of the environment) is malformed: {reason}") from None
+
+
+def _follow(
+    address: str, limits: DownloadLimits, headers: Callable[[str], Mapping[str, str]]
+) -> tuple[str, http.client.HTTPResponse]:
+    opener, here = _opener(limits), address
+    for _ in range(_MOST_REDIRECTIONS + 1):
+        limits.begin(_MOST_BEFORE)
+        request = urllib.request.Request(here, headers=dict(headers(here)))  # noqa: S310 (the scheme was checked)
+        try:
+            return here, opener.open(request, timeout=limits.wait())
+        except urllib.error.HTTPError as error:
+            target = error.headers.get("Location")
+            if error.code not in _REDIRECTIONS or target is None:
+                raise
+            error.close()
+            here = _redirected(here, target)
+    raise InputError(f"{address}: the server redirects more than {_MOST_REDIRECTIONS} times; try a mirror (--base-url)")
+
+
+def _redirected(here: str, target: str) -> str:
+    """Return where a redirect leads."""
+    # Servers forget to quote blanks and letters.
+    target = urllib.parse.quote(target, safe="!#$%&'()*+,/:;=?@[]~", encoding="iso-8859-1")
+    try:
+        there = check_address(urllib.parse.urljoin(here, target))
+    except (UsageError, ValueError) as error:
+        raise InputError(f"{here}: the server redirects to an address that is not followed: {error}") from None
+    if here.startswith("https:") and not there.startswith("https:"):
+        raise InputError(f"{here}: the server redirects from https to {there}, which is not encrypted; refused")
+    return there
+
+
+def _untrusted(address: str, error: ssl.SSLError) -> str:
+    return f"{address}: the server's certificate is not trusted: {printable(str(error), 200)}"
+
+
+# The logs of the Parallel Workloads Archive by name -------------------------------------------------------------------
+
+# The logs of the Parallel Workloads Archive by name (https://www.cs.huji.ac.il/labs/parallel/workload/).
+#
+# ``archive.csv`` has the names, folders and versions of the archive's list of logs. A SHA-256 is pinned for the files
+# that this project was tested with, as they were when it was tested; for the others the digest is printed and written
+# down when they are downloaded. Whoever uses a log cites the archive (Feitelson, Tsafrir and Krakov, Experience with
+# using the Parallel Workloads Archive, JPDC 74, 2014) and the site that gave it.
+
+
+ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KnownLog:
+    """One file of the archive.
+
+    Parameters
+    ----------
+    name : str
+        Its name without ``.swf.gz``.
+    folder : str
+        The archive's folder of the machine.
+    site : str
+        Whose machine it was.
+    short : str
+        A name that is easier to type.
+    sha256 : str or None
+        Digest of the file that this project was tested with.
+    """
+
+    name: str
+    folder: str
+    site: str
+    short: str = ""
+    sha256: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The file's name."""
+        return f"{self.name}.swf.gz"
+
+    @property
+    def page(self) -> str:
+        """The archive's page about the log: how it was made, what is known of it, whom to thank."""
+        return f"{ARCHIVE_URL}{self.folder}/index.html"
+
+    def url(self, base: str = ARCHIVE_URL) -> str:
+        """Return where the file is, at the archive or at a mirror with the same folders."""
+        return f"{base.rstrip('/')}/{self.folder}/{self.file}"
+
+
+def _read_table() -> dict[str, KnownLog]:
+    lines = files(__package__).joinpath("archive.csv").read_text(encoding="utf-8").splitlines()
+    logs = (KnownLog(**{field: value for field, value in row.items() if value}) for row in csv.DictReader(lines))
+    return {log.name: log for log in logs}
+
+
+KNOWN_LOGS = _read_table()
+
+
+def find_log(name: str) -> KnownLog:
+    """Return the log called ``name``: its file's name with or without suffix, or its short name, in any case.
+
+    Raises
+    ------
+    UsageError
+        If none is called so, with those whose names are near.
+    """
+    wanted = name.casefold().removesuffix(".gz").removesuffix(".swf")
+    names = {name: log for log in KNOWN_LOGS.values() for name in (log.name.casefold(), log.short)}
+    if wanted in names:
+        return names[wanted]
+    near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+    hint = f"near are {', '.join(names[n].name for n in near)}; " if near else ""
+    raise UsageError(
+        f"no log is called {name!r}; {hint}policyfactory workload download --list prints all {len(KNOWN_LOGS)}"
+    )

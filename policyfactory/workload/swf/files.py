@@ -1,7 +1,7 @@
 """Reading and writing the Standard Workload Format, version 2.2 (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 
 Lines that begin with ``;`` are comments, those before the first job the header. A job is a line of 18 numbers
-separated by blanks; further fields are read where the header names them (`policyfactory.workload.swf.extra`). The whole
+separated by blanks; further fields are read where the header names them (`policyfactory.workload.swf.log`). The whole
 text is scanned by one compiled kernel, so that 312,826 jobs take a fraction of a second.
 """
 
@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -22,15 +22,34 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.files import atomic_write
 from policyfactory.core.inputs import read_bytes, sha256_bytes
-from policyfactory.core.interruptible import interruptible
+from policyfactory.core.jit import interruptible
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.extra import EXTRA_FIELDS
-from policyfactory.workload.swf.line_fields import LineFields, line_fields
-from policyfactory.workload.swf.log import FIELDS, WHOLE_FIELDS, SwfLog, log_of_workload
-from policyfactory.workload.swf.packed import GZIP, PART, unpacked
+from policyfactory.workload.swf.log import (
+    EXTRA_FIELDS,
+    FIELD_NAMES,
+    FIELDS,
+    WHOLE_FIELDS,
+    WIDEST,
+    SwfLog,
+    log_of_workload,
+    named_fields,
+)
 
-__all__ = ["OTHER_PACKINGS", "WIDTHS", "format_swf", "log_name", "parse_swf", "read_swf", "write_swf"]
+__all__ = [
+    "GZIP",
+    "OTHER_PACKINGS",
+    "PART",
+    "WIDTHS",
+    "LineFields",
+    "format_swf",
+    "line_fields",
+    "log_name",
+    "parse_swf",
+    "read_swf",
+    "unpacked",
+    "write_swf",
+]
 
 # As of a file that is not packed: some ten million jobs. What unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 1 << 30
@@ -330,7 +349,7 @@ def _parts(jobs: SwfLog | Workload, widths: Sequence[int]) -> Iterator[bytes]:
     columns = [*log.columns().values(), *log.extra.values()]
     widths = [*widths, *(1 for _ in log.extra)]
     if len(log) >= _MANY and all(column.dtype == np.int64 for column in columns):
-        from policyfactory.workload.swf.print_rows import printed
+        from policyfactory.workload.swf.scan import printed
 
         yield from printed(columns, widths)
         return
@@ -381,3 +400,127 @@ def _packed(parts: Iterator[bytes], level: int) -> Iterator[bytes]:
     for part in parts:
         yield packer.compress(part)
     yield packer.flush()
+
+
+# Which fields a line of a log has -------------------------------------------------------------------------------------
+
+# Which fields a line of a log has, and what is kept of them: the 18, and further ones that the header names.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LineFields:
+    """The fields of a line.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What is kept: the 18, and those of `EXTRA_FIELDS` that the header names.
+    rows : int64 array (fields,)
+        For each field of a line its place among these, -1 if it is passed over.
+    ignored : str
+        What is passed over, in words; empty: nothing.
+    """
+
+    names: tuple[str, ...]
+    rows: NDArray[np.int64]
+    ignored: str = ""
+
+    def called(self, field: int) -> str:
+        """Return what messages call the field at place ``field``, from 0."""
+        row = int(self.rows[field]) if field < len(self.rows) else -1
+        if row < 0:
+            return f"field {field + 1}"
+        name = self.names[row]
+        return f"field {field + 1} ({FIELD_NAMES.get(name) or EXTRA_FIELDS[name].partition(',')[0]})"
+
+
+def line_fields(header: Header, first: bytes) -> LineFields:
+    """Return what a line has, by the header or, for fields without a name, by the first line.
+
+    Parameters
+    ----------
+    header : Header
+        May name further fields.
+    first : bytes
+        The first line of a job.
+    """
+    named = named_fields(header)[: WIDEST - len(FIELDS)]
+    rows = list(range(len(FIELDS)))
+    names = list(FIELDS)
+    for name in named:
+        known = name in EXTRA_FIELDS and name not in names
+        rows.append(len(names) if known else -1)
+        names += [name] if known else []
+    width = len(first.split(maxsplit=WIDEST))
+    if not named and len(FIELDS) < width <= WIDEST:
+        rows += [-1] * (width - len(FIELDS))
+    passed = [place + 1 for place, row in enumerate(rows) if row < 0]
+    ignored = ""
+    if passed:
+        fields = f"field {passed[0]}" if len(passed) == 1 else f"fields {', '.join(map(str, passed))}"
+        ignored = f"{fields} that no name of ExtraFields tells the meaning of, passed over"
+    return LineFields(tuple(names), np.array(rows, dtype=np.int64), ignored)
+
+
+# Text that is packed with gzip ----------------------------------------------------------------------------------------
+
+# Text that is packed with gzip, a part at a time, so that a file cannot unpack into more memory than there is.
+
+
+GZIP = b"\x1f\x8b"
+PART = 1 << 20  # bytes
+# The logs of the archive pack to a fifth or an eighth of their size, the most alike lines of sacct to a fortieth; gzip
+# can reach a thousandth.
+_LARGEST_RATIO, _FROM = 50, 8 << 20
+
+
+def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
+    """Give what gzip members hold, in parts of at most `PART` bytes; zero bytes behind the last one are padding.
+
+    Parameters
+    ----------
+    blocks : iterable of bytes
+        The packed file in blocks.
+    place : str
+        Its name, for messages.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, cut off, or unpacks to more than 50 times its size (from 8 MiB on).
+    """
+    rest = iter(blocks)
+    data = next(rest, b"")
+    taken, given = len(data), 0
+    member = zlib.decompressobj(wbits=31)
+    while True:
+        try:
+            part = member.decompress(data, PART)
+        except zlib.error as error:
+            raise InputError(
+                f"{place}: is damaged and cannot be unpacked ({error}); download or copy it again"
+            ) from None
+        given += len(part)
+        data = member.unconsumed_tail
+        if given > _FROM and given > _LARGEST_RATIO * (taken - len(data)):
+            raise InputError(
+                f"{place}: unpacks to more than {_LARGEST_RATIO} times its size, which no log does; if it is one, "
+                "unpack it first (gunzip)"
+            )
+        yield part
+        if member.eof:
+            data = member.unused_data.lstrip(b"\0")
+            while not data and (block := next(rest, b"")):
+                taken += len(block)
+                data = block.lstrip(b"\0")
+            if not data:
+                return
+            member = zlib.decompressobj(wbits=31)
+        elif not data and len(part) < PART:
+            data = next(rest, b"")
+            taken += len(data)
+            if not data:
+                raise InputError(
+                    f"{place}: ends in the middle of its packed data, after {given:,} bytes of text: it was cut off; "
+                    "download or copy it again (gzip -t says whether it is whole)"
+                )

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.workload.attributes import Attributes
+from policyfactory.core.options import Int64Array
 from policyfactory.workload.header import Header, parse_header, printable
-from policyfactory.workload.jobs import Workload
-from policyfactory.workload.swf.extra import EXTRA_LABEL, extra_of, name_lines
+from policyfactory.workload.jobs import NAMED, Attributes, Requests, Workload
 
-__all__ = ["FIELDS", "FIELD_NAMES", "WHOLE_FIELDS", "SwfLog", "log_of_workload"]
+__all__ = [
+    "EXTRA_FIELDS",
+    "EXTRA_LABEL",
+    "FIELDS",
+    "FIELD_NAMES",
+    "PARTITIONS_IN_QUEUE",
+    "WHOLE_FIELDS",
+    "WIDEST",
+    "SwfLog",
+    "extra_of",
+    "log_of_workload",
+    "name_lines",
+    "named_fields",
+    "requests_of",
+]
 
 Column = NDArray[Any]
 
@@ -70,7 +84,7 @@ class SwfLog:
         What the reader skipped: comment lines between jobs, blank lines, line ends of other systems, fields without
         a name.
     extra : mapping of str to array (n,)
-        The fields behind the 18th that the header names (`policyfactory.workload.swf.extra`).
+        The fields behind the 18th that the header names (`policyfactory.workload.swf.log`).
     """
 
     name: str
@@ -202,3 +216,185 @@ def log_of_workload(workload: Workload) -> SwfLog:
         extra=extra,
         **known,
     )
+
+
+# Fields behind the 18th of a log --------------------------------------------------------------------------------------
+
+# Fields behind the 18th of a log: what jobs ask for besides, under the names that the header has for them.
+#
+# ``; ExtraFields: nodes memory_mb gpus`` names fields 19, 20 and 21 of every line. Programs that know 18 fields read
+# such a file as before. Numbers of partitions, qualities of service, accounts and users have their names in the header,
+# a line for each: ``; Partition: 3 batch``, ``; QOS: 1 normal``, ``; Account: 2 physics``, ``; User: 12 ann``.
+
+
+EXTRA_LABEL = "ExtraFields"
+# What is read of further fields, by name; whole numbers but for times, -1 for unknown.
+EXTRA_FIELDS: dict[str, str] = {
+    "nodes": "requested nodes",
+    "memory_mb": "requested memory, MB over the whole job",
+    "gpus": "requested GPUs, over the whole job",
+    "exclusive": "whole nodes, 1: takes them, 0: shares them",
+    "eligible": "time from which the job may start, s of the log's clock",
+    "qos": "quality of service, a number",
+    "account": "account, a number",
+    "array": "job array with a limit, a number that its tasks share",
+    "array_limit": "tasks of the array that may run at once",
+    "allocated_nodes": "nodes that the job had, where requested nodes are not known",
+}
+# More fields are no line of a log.
+WIDEST = 64
+# How the header says that field 15 has the scheduler's partitions.
+PARTITIONS_IN_QUEUE = "partitions of the scheduler"
+_LABELS = {"partition": "Partition", "qos": "QOS", "account": "Account", "user_name": "User"}
+_NAME_LINE = re.compile(r"(\d{1,18})[ \t]+(\S.*)", re.DOTALL)
+_KB = 1024  # in a MB
+
+
+def named_fields(header: Header) -> tuple[str, ...]:
+    """Return the names that the header gives to fields 19, 20, ..."""
+    return tuple(" ".join(header.values(EXTRA_LABEL)).replace(",", " ").split())
+
+
+def requests_of(
+    header: Header,
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    processors: Int64Array,
+    submit: Int64Array,
+    shift: int = 0,
+) -> Requests | None:
+    """Return what the jobs of a log ask for, None if it does not say.
+
+    Parameters
+    ----------
+    header : Header
+        For the names.
+    columns : mapping of str to array (n,)
+        Whole columns of the log by name, those of `EXTRA_FIELDS` and of the 18 fields.
+    processors : int64 array (n,)
+        Of each job; field 10 is memory for one.
+    submit : int64 array (n,)
+        Submit times on the clock of the workload.
+    shift : int
+        Second of the log's clock that is 0 of the workload's.
+    """
+    unknown = np.full(len(submit), -1, dtype=np.int64)
+    found: dict[str, Int64Array] = {name: columns.get(name, unknown) for name in EXTRA_FIELDS}
+    memory = found.pop("memory_mb")
+    per_processor = columns["requested_memory"]
+    if per_processor.max(initial=-1) >= 0:
+        of_all = np.where(per_processor >= 0, -(-per_processor * processors // _KB), -1)
+        memory = np.where(memory >= 0, memory, of_all)
+    found["memory"] = memory
+    for name in ("nodes", "array_limit", "allocated_nodes"):
+        if found[name] is not unknown:
+            found[name] = np.where(found[name] > 0, found[name], -1)
+    found["exclusive"] = np.minimum(found["exclusive"], 1)
+    eligible = found["eligible"]
+    if eligible is not unknown:
+        # A job is not eligible before it is there.
+        found["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, submit), -1)
+    preceding = columns["preceding"]
+    found["after"] = np.where(preceding > 0, preceding, -1) if preceding.max(initial=-1) > 0 else unknown
+    in_queue = PARTITIONS_IN_QUEUE in header.values("Queues") or not (columns["partition"] >= 0).any()
+    found["partition"] = columns["queue" if in_queue else "partition"]
+    names: dict[str, tuple[str, ...]] = {}
+    for column, label in _LABELS.items():
+        known = _names(header, "Queue" if column == "partition" and in_queue else label)
+        numbers = columns["user"] if column == "user_name" else found[column]
+        if column == "user_name" and not known:
+            numbers = unknown
+        found[column], names[NAMED[column]] = (unknown, ()) if numbers is unknown else _places(numbers, known)
+    found = {name: column if column is unknown else np.maximum(column, -1) for name, column in found.items()}
+    if all(column is unknown or column.max(initial=-1) < 0 for column in found.values()):
+        return None
+    return Requests(**found, names={key: texts for key, texts in names.items() if texts})  # type: ignore[arg-type]
+
+
+def _names(header: Header, label: str) -> dict[int, str]:
+    """Return the names of numbers: ``; Partition: 3 batch``; the first one counts."""
+    matches = (_NAME_LINE.match(value.strip()) for value in header.values(label))
+    known: dict[int, str] = {}
+    for match in matches:
+        if match is not None:
+            known.setdefault(int(match[1]), printable(match[2], 200))
+    return known
+
+
+def _places(numbers: Int64Array, known: Mapping[int, str]) -> tuple[Int64Array, tuple[str, ...]]:
+    """Return numbers as places among their names, and these; a number without a name is its digits."""
+    most = int(numbers.max(initial=-1))
+    if most < 0:
+        return numbers, ()
+    numbers = np.maximum(numbers, -1)
+    if most <= len(numbers):
+        # Small numbers, as nearly all logs have them, are counted: that is faster than sorting.
+        present = np.flatnonzero(np.bincount(numbers + 1, minlength=2)[1:])
+        place_of = np.full(most + 2, -1, dtype=np.int64)
+        place_of[present + 1] = np.arange(len(present))
+        places = place_of[numbers + 1]
+    else:
+        found, inverse = np.unique(numbers, return_inverse=True)
+        absent = int(found[0] < 0)
+        present, places = found[absent:], inverse.astype(np.int64) - absent
+    texts: dict[str, None] = {}
+    for number in present.tolist():
+        name = known.get(number, str(number))
+        texts[name if name not in texts else f"{name} ({number})"] = None
+    return places, tuple(texts)
+
+
+def extra_of(requests: Requests) -> dict[str, Int64Array]:
+    """Return the further fields that say what the jobs ask for; numbers of names count from 1."""
+    columns = {name: getattr(requests, name.removesuffix("_mb")) for name in EXTRA_FIELDS}
+    for name in ("qos", "account"):
+        columns[name] = np.where(columns[name] >= 0, columns[name] + 1, -1)
+    return {name: column for name, column in columns.items() if (column >= 0).any()}
+
+
+def name_lines(requests: Requests, attributes: Attributes | None, user: Int64Array) -> tuple[list[str], str]:
+    """Return the header's lines for names, and the field of the 18 that has the partition.
+
+    Parameters
+    ----------
+    requests : Requests
+        What the jobs ask for.
+    attributes : Attributes or None
+        What fields 15 and 16 have, if anything.
+    user : int64 array (n,)
+        Field 12.
+
+    Returns
+    -------
+    list of str
+        Lines as ``QOS: 1 normal``.
+    str
+        ``"partition"`` or ``"queue"``: the field whose numbers are the names' already; empty: none, so that field 16
+        is to have the places among the names, from 1.
+    """
+    lines = []
+    fields = () if attributes is None else (("partition", attributes.partition), ("queue", attributes.queue))
+    where, numbers = next(
+        ((name, found) for name, column in fields if (found := _numbers(requests.partition, column)) is not None),
+        ("", {place: place + 1 for place in range(len(requests.names.get("partition", ())))}),
+    )
+    if where == "queue":
+        lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
+    label = "Queue" if where == "queue" else "Partition"
+    lines += [f"{label}: {number} {requests.names['partition'][place]}" for place, number in numbers.items()]
+    for column in ("qos", "account"):
+        names = requests.names.get(NAMED[column], ())
+        lines += [f"{_LABELS[column]}: {place + 1} {name}" for place, name in enumerate(names)]
+    users = _numbers(requests.user_name, user) or {}
+    lines += [f"User: {number} {requests.names['user'][place]}" for place, number in users.items()]
+    return [printable(line, 300) for line in lines], where
+
+
+def _numbers(places: Int64Array, numbers: Int64Array) -> dict[int, int] | None:
+    """Return the number of each place, None if that is no one-to-one relation or there are none."""
+    known = places >= 0
+    if not known.any() or not (known == (numbers >= 0)).all():
+        return None
+    pairs = np.unique(np.stack((places[known], numbers[known])), axis=1).tolist()
+    relation = dict(zip(*pairs, strict=True))
+    return relation if len(relation) == len(pairs[0]) == len(set(pairs[1])) else None

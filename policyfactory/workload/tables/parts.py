@@ -5,24 +5,287 @@ Nothing is written under the name of a member: what they are called matters in m
 
 from __future__ import annotations
 
+import csv
+import difflib
 import itertools
+import operator
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from policyfactory.core.errors import InputError
+import numpy as np
+
+from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.inputs import sha256_file
+from policyfactory.core.options import Int64Array
+from policyfactory.workload.accounting.record import Remark
 from policyfactory.workload.accounting.source import Source
-from policyfactory.workload.header import printable
-from policyfactory.workload.swf.packed import GZIP, PART, unpacked
+from policyfactory.workload.header import parse_header, printable
+from policyfactory.workload.swf.files import GZIP, PART, unpacked
+from policyfactory.workload.tables.cells import ArrowCells, Cells, TextCells
 from policyfactory.workload.tables.mapping import TableMapping
-from policyfactory.workload.tables.parquet_table import ParquetTable
-from policyfactory.workload.tables.text_table import TextTable
 
-__all__ = ["TableFile"]
+__all__ = ["ParquetTable", "Rows", "TableFile", "TextTable", "check_columns"]
+
+# Rows of a block: their cells are held as texts.
+_BLOCK = 1 << 15
+# Characters of a cell: a list of ten thousand nodes has some hundred thousand.
+_LONGEST_CELL = 1 << 20
+_MOST_COLUMNS = 5000
+_MOST_COMMENTS = 5000
+
+# Row numbers, and the cells of the columns asked for, in their order.
+Rows = tuple[Int64Array, list[Cells]]
+
+
+def check_columns(names: Sequence[str], wanted: Sequence[str], place: str) -> None:
+    """Refuse a table that lacks a column.
+
+    Raises
+    ------
+    TraceFormatError
+        If it does; it names what is there, and what is near.
+    """
+    missing = [name for name in wanted if name not in names]
+    if not missing:
+        return
+    near = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.6)
+    hint = f"is it {printable(near[0], 60)!r}? " if near else ""
+    raise TraceFormatError(
+        f"{place}: no column {printable(', '.join(missing), 200)}; {hint}the table has "
+        f"{printable(', '.join(names), 800) or 'no columns'}. Name another --format, or your own --mapping"
+    )
+
+
+class TextTable:
+    """A table in text.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Its lines, without their ends.
+    place : str
+        Its name, for messages.
+    mapping : TableMapping
+        How it is parted, and the names of its columns if it has none.
+
+    Raises
+    ------
+    TraceFormatError
+        If it is empty, or its line of names is none.
+    """
+
+    def __init__(self, lines: Iterable[str], place: str, mapping: TableMapping) -> None:
+        self.place = place
+        self._form = mapping.form
+        self._line = 0
+        self._lines = iter(lines)
+        self._comments: list[str] = []
+        self.names = tuple(mapping.header)
+        if not self.names:
+            self.names = self._header()
+
+    def _header(self) -> tuple[str, ...]:
+        rows = self._fields()
+        first = next(rows, None)
+        if first is None:
+            raise TraceFormatError(f"{self.place}: is empty; a table has a line with the names of its columns")
+        names = tuple(name.strip() for name in first)
+        if len(names) > _MOST_COLUMNS or len(names) < 2:
+            raise TraceFormatError(
+                f"{self.place}:1: {printable(', '.join(names), 80)!r} are {len(names):,} names of columns; is this the "
+                f"table, and parted as the mapping says ({self._form})?"
+            )
+        double = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if double is not None:
+            raise TraceFormatError(f"{self.place}:1: two columns are called {printable(double, 60)!r}; rename one")
+        return names
+
+    @property
+    def origin(self) -> int:
+        """The UnixStartTime of the comments ahead of the rows, 0 if there is none."""
+        return parse_header(self._comments).unix_start or 0
+
+    def blocks(self, wanted: Sequence[str]) -> Iterator[Rows | Remark]:
+        """Give the cells of some columns, some ten thousand rows at a time; can be asked for once.
+
+        Raises
+        ------
+        TraceFormatError
+            If a column is missing, or quotes are not closed.
+        """
+        check_columns(self.names, wanted, self.place)
+        places = [self.names.index(name) for name in wanted]
+        # With one place alone it would give no tuple.
+        pick = operator.itemgetter(*places, *places[:1])
+        width = len(self.names)
+        rows: list[tuple[str, ...]] = []
+        lines: list[int] = []
+        for fields in self._fields():
+            if len(fields) == width:
+                rows.append(pick(fields))
+                lines.append(self._line)
+            elif fields:
+                yield Remark(self._line, "", "tables.cut_off" if len(fields) < width else "tables.surplus")
+            if len(rows) >= _BLOCK:
+                yield _block(lines, rows)
+                rows, lines = [], []
+        if rows:
+            yield _block(lines, rows)
+
+    def _fields(self) -> Iterator[list[str]]:
+        """Give the fields of each line; ``_line`` is its number."""
+        if self._form in {"tsv", "blank"}:
+            yield from self._plain("\t" if self._form == "tsv" else None)
+            return
+        before = csv.field_size_limit(_LONGEST_CELL)
+        reader = csv.reader(self._lines, strict=True)
+        first = self._line
+        try:
+            for fields in reader:
+                self._line = first + reader.line_num
+                yield fields
+        except csv.Error as error:
+            raise TraceFormatError(
+                f"{self.place}:{first + reader.line_num}: is no CSV ({printable(str(error), 80)}); a quote in a text "
+                "is doubled, and a text with a comma stands in quotes"
+            ) from None
+        finally:
+            csv.field_size_limit(before)
+
+    def _plain(self, mark: str | None) -> Iterator[list[str]]:
+        for line in self._lines:
+            self._line += 1
+            if mark is None and line.lstrip().startswith(";"):
+                if len(self._comments) < _MOST_COMMENTS:
+                    self._comments.append(line.strip())
+            elif line.strip():
+                yield line.split(mark)
+
+
+def _block(lines: list[int], rows: list[tuple[str, ...]]) -> Rows:
+    columns = list(zip(*rows, strict=True))[:-1]
+    return np.array(lines, dtype=np.int64), [TextCells(list(column)) for column in columns]
+
+
+# Tables in Parquet, read in batches of rows; pyarrow is an extra ------------------------------------------------------
+
+
+# Rows of a batch: their cells are held at once.
+_BATCH = 1 << 16
+# A part of one column is unpacked at once: more than this is no list of jobs, or an attack.
+_LARGEST_PART = 2 << 30
+
+
+def _arrow() -> Any:
+    """Return the library for Parquet.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError(
+            "Parquet needs pyarrow, which is not installed: pip install 'policyfactory[parquet]'; tables in CSV need "
+            "nothing"
+        ) from None
+    return pyarrow.parquet
+
+
+class ParquetTable:
+    """A table in Parquet.
+
+    Parameters
+    ----------
+    file : binary file
+        It; stays open while the table is read.
+    place : str
+        Its name, for messages.
+
+    Raises
+    ------
+    UsageError
+        If pyarrow is not installed.
+    InputError
+        If it is damaged.
+    """
+
+    origin = 0
+
+    def __init__(self, file: IO[bytes], place: str) -> None:
+        self.place, self._file = place, file
+        parquet = _arrow()
+        try:
+            known = parquet.ParquetFile(file)
+            self.names = tuple(known.schema_arrow.names)
+            self._texts = [field.name for field in known.schema_arrow if _is_text(field.type)]
+            known.close(force=False)
+        except _faults() as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> InputError:
+        return InputError(
+            f"{self.place}: is damaged and cannot be read ({printable(str(error), 160)}); download or copy it again"
+        )
+
+    def blocks(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Give the cells of some columns, some ten thousand rows at a time.
+
+        Raises
+        ------
+        TraceFormatError
+            If a column is missing.
+        InputError
+            If the table is damaged, or a part of a column unpacks to more than 2 GiB.
+        """
+        check_columns(self.names, wanted, self.place)
+        wanted = list(wanted)
+        first = 1
+        try:
+            # Texts stay numbers of the different ones: a text that comes a million times is unpacked once.
+            file = _arrow().ParquetFile(self._file, read_dictionary=[name for name in self._texts if name in wanted])
+            self._check_size(file.metadata, wanted)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
+                lines = np.arange(first, first + batch.num_rows, dtype=np.int64)
+                first += batch.num_rows
+                if batch.num_rows:
+                    yield lines, [ArrowCells(batch.column(name)) for name in wanted]
+        except _faults() as error:
+            raise self._damaged(error) from None
+
+    def _check_size(self, metadata: Any, wanted: list[str]) -> None:
+        for group in range(metadata.num_row_groups):
+            part = metadata.row_group(group)
+            for place in range(part.num_columns):
+                column = part.column(place)
+                name, size = column.path_in_schema.partition(".")[0], column.total_uncompressed_size
+                if name in wanted and size > _LARGEST_PART:
+                    raise InputError(
+                        f"{self.place}: the column {printable(name, 60)} unpacks to {size:,} bytes in one part, more "
+                        f"than the {_LARGEST_PART:,} that are read; write the table in smaller row groups"
+                    )
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, EOFError, MemoryError)
+
+
+# The tables in a file -------------------------------------------------------------------------------------------------
+
 
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _TAR = slice(257, 262)

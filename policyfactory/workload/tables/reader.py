@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.arrays import Int64Array
-from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.record import NAMES, NUMBERS, Limit, RecordBlock, Remark, State
-from policyfactory.workload.accounting.slurm import state_of
-from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, settle
+from policyfactory.core.errors import TraceFormatError, UsageError
+from policyfactory.core.options import Int64Array
+from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
+from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.sacct import state_of
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, find_zone, settle
 from policyfactory.workload.header import printable
-from policyfactory.workload.tables.cells import LONGEST, Cells
-from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Column, Filter, TableMapping
-from policyfactory.workload.tables.parquet_table import ParquetTable
-from policyfactory.workload.tables.text_table import TextTable, check_columns
-from policyfactory.workload.tables.values import (
+from policyfactory.workload.tables.cells import (
+    LONGEST,
     UNLIMITED,
+    Cells,
     Times,
     read_counts,
     read_durations,
@@ -28,8 +29,10 @@ from policyfactory.workload.tables.values import (
     read_names,
     read_times,
 )
+from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Filter, MappedColumn, TableMapping
+from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTable, check_columns
 
-__all__ = ["FilteredRemark", "TableReader"]
+__all__ = ["FilteredRemark", "TableFormat", "TableReader", "import_tables", "zone_of"]
 
 # A deadline later than this after the start is none, but a date of another kind.
 _LONGEST_LIMIT = 400 * 86400
@@ -110,7 +113,7 @@ class TableReader:
         if unread and not records:
             raise TraceFormatError(f"{table.place}{unread}; say how it is written in a --mapping of your own")
 
-    def _chosen(self, table: TextTable | ParquetTable) -> dict[str, Column]:
+    def _chosen(self, table: TextTable | ParquetTable) -> dict[str, MappedColumn]:
         """Return the column of each field: of several the first that the table has."""
         chosen = {}
         for field, columns in self.mapping.fields.items():
@@ -132,7 +135,7 @@ class _Block:
     def __init__(
         self,
         reader: TableReader,
-        fields: Mapping[str, Column],
+        fields: Mapping[str, MappedColumn],
         lines: Int64Array,
         cells: Mapping[str, Cells],
         table: TextTable | ParquetTable,
@@ -156,7 +159,7 @@ class _Block:
         for name, column in self._of(DURATIONS):
             if column.unit == "deadline":
                 times[name] = read_times(
-                    self._cells[column.name], Column(column.name, "date", column.none), self._reader.clock, 0
+                    self._cells[column.name], MappedColumn(column.name, "date", column.none), self._reader.clock, 0
                 )
             else:
                 numbers[name] = read_durations(self._cells[column.name], column)
@@ -183,7 +186,7 @@ class _Block:
                 self._names[name] = codes, names
                 self._remark("tables.cut", cut)
 
-    def _of(self, names: tuple[str, ...]) -> Iterator[tuple[str, Column]]:
+    def _of(self, names: tuple[str, ...]) -> Iterator[tuple[str, MappedColumn]]:
         return ((name, self._fields[name]) for name in names if name in self._fields)
 
     def _number(self, name: str) -> Int64Array:
@@ -256,9 +259,9 @@ class _Block:
             sensible = given & (apart > 0) & (apart <= _LONGEST_LIMIT)
             self._remark("tables.deadline", given & ~sensible & ~self.unreadable)
             limit = np.where(sensible, apart, -1)
-        kind = np.full(len(limit), Limit.missing, dtype=np.int64)
-        kind[limit > 0] = Limit.given
-        kind[limit == UNLIMITED] = Limit.unlimited
+        kind = np.full(len(limit), LimitKind.missing, dtype=np.int64)
+        kind[limit > 0] = LimitKind.given
+        kind[limit == UNLIMITED] = LimitKind.unlimited
         self._numbers["limit"], self._numbers["limit_kind"] = np.where(limit > 0, limit, -1), kind
 
     def given(self) -> Iterator[RecordBlock | Remark]:
@@ -330,3 +333,142 @@ class _Block:
         if self._mapping.repeated == "jobs":
             jobs = [self._reader.number(job) for job in jobs]
         return jobs
+
+
+# From published tables of jobs to one log -----------------------------------------------------------------------------
+
+# From published tables of jobs to one log: the import of accounting logs, with a mapping as the format.
+
+
+class TableFormat:
+    """A mapping as a format of the import.
+
+    Parameters
+    ----------
+    mapping : TableMapping
+        What the columns mean.
+    rules : ImportRules
+        What is asked for: its period is applied while the tables are read.
+    """
+
+    nothing = "no row of it is a job; is it the table, and the whole of it?"
+
+    def __init__(self, mapping: TableMapping, rules: ImportRules) -> None:
+        self.mapping, self._rules = mapping, rules
+        self.name = mapping.name
+        self._reader: TableReader | None = None
+
+    @property
+    def machine(self) -> tuple[int, str] | None:
+        """Size of the machine in the unit of the import, as the mapping says, and that it does."""
+        known = self.mapping.machine
+        if known.nodes is None or self._rules.partitions:
+            return None
+        cores = 1 if self._rules.unit == "nodes" else known.cores_per_node
+        return None if cores is None else (known.nodes * cores, f"the whole machine, by the mapping {self.name}")
+
+    def open(self, path: Path | str, clock: Clock) -> _Input:
+        """Return an input."""
+        if self._reader is None:
+            # One for all inputs: ids that begin anew in each file are told apart.
+            self._reader = TableReader(self.mapping, clock, self._rules.begin, self._rules.end)
+        return _Input(TableFile(path, self.mapping), self._reader)
+
+
+class _Input:
+    """One input of the import."""
+
+    def __init__(self, file: TableFile, reader: TableReader) -> None:
+        self._file, self._reader = file, reader
+        self.name = file.name
+
+    @property
+    def sha256(self) -> str:
+        return self._file.sha256
+
+    def items(self) -> Iterator[RecordBlock | Remark]:
+        for table in self._file.tables():
+            yield from self._reader.read(table)
+
+
+def zone_of(mapping: TableMapping) -> Zone:
+    """Return the zone that a mapping names.
+
+    Raises
+    ------
+    UsageError
+        If this computer knows none of that name.
+    """
+    return Zone(find_zone(mapping.zone), mapping.zone, f"by the mapping {mapping.name}; --time-zone names another")
+
+
+def import_tables(
+    paths: Sequence[Path | str],
+    mapping: TableMapping,
+    *,
+    rules: ImportRules | None = None,
+    labels: Labels | None = None,
+    zone: Zone | None = None,
+    processors: int | None = None,
+    without_limits: bool = False,
+) -> Imported:
+    """Read tables of jobs and return their jobs as one log.
+
+    Parameters
+    ----------
+    paths : sequence of Path or str
+        Parquet, text, or archives of them; parts of one data set in any order.
+    mapping : TableMapping
+        What their columns mean.
+    rules : ImportRules, optional
+        What to keep, drop and change; default: all jobs in the unit of the mapping.
+    labels : Labels, optional
+        What the header says; the machine and the source are the mapping's where they are not given.
+    zone : Zone, optional
+        Zone of times that have none (default: that of the mapping).
+    processors : int, optional
+        Processors (or nodes) of the machine; default: what the mapping says, or the most in use at once.
+    without_limits : bool
+        A table without requested times is wanted, and so they stay unknown, or are what ``rules.assumed`` says.
+
+    Raises
+    ------
+    UsageError
+        If the table has no requested times and nothing was said about that, or an option is refused.
+    InputError
+        If a file cannot be read.
+    TraceFormatError
+        If a column is missing, or of another type than the mapping says.
+    WorkloadError
+        If no job is left.
+    """
+    rules = rules or ImportRules(unit=mapping.unit)
+    labels = labels or Labels()
+    if not (mapping.limited or without_limits or rules.assumed is not None):
+        raise UsageError(
+            f"tables of {mapping.name} have no requested times, by which backfilling (EASY) plans: what it does "
+            "on them is an assumption; say which, --assume-limit 24h, or --assume-limit unknown and later "
+            "--estimate-missing"
+        )
+    zone = zone or zone_of(mapping)
+    form = TableFormat(mapping, rules)
+    labels = labels if labels.anonymous else _labelled(labels, mapping)
+    return import_logs(paths, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+
+
+def _labelled(labels: Labels, mapping: TableMapping) -> Labels:
+    """Return labels that say what the mapping knows of the machine and of the data set."""
+    machine = mapping.machine
+    about = {
+        "data set:": mapping.title,
+        "described at": mapping.page,
+        "licence:": mapping.licence,
+        "cite": mapping.cite,
+    }
+    return dataclasses.replace(
+        labels,
+        computer=labels.computer or machine.computer,
+        installation=labels.installation or machine.installation,
+        nodes=labels.nodes or machine.nodes,
+        notes=(*labels.notes, *(f"{what} {text}" for what, text in about.items() if text)),
+    )

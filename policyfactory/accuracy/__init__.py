@@ -1,1 +1,0 @@
-"""How good predictions of run times are, beside simple rules from the same past."""

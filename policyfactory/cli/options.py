@@ -1,0 +1,347 @@
+"""The options of ``policyfactory evaluate`` and ``tune``: those of an evaluation as they are declared, and our own."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from policyfactory.core.errors import UsageError
+from policyfactory.evaluate.options import Declared
+from policyfactory.parallel.workers import Backend, Workers
+
+__all__ = [
+    "COMPLETERS",
+    "READING",
+    "BackendOption",
+    "ChoosingWindows",
+    "Goal",
+    "Json",
+    "JudgedWindows",
+    "LearningOutput",
+    "LearningOverwrite",
+    "Loads",
+    "Log",
+    "Only",
+    "Output",
+    "Overwrite",
+    "Parts",
+    "PastLog",
+    "SchedulerOption",
+    "Sources",
+    "Starts",
+    "StartsIn",
+    "Traces",
+    "TrainingWindows",
+    "Verbose",
+    "WindowJobs",
+    "Windows",
+    "WorkersOption",
+    "complete_metrics",
+    "complete_policies",
+    "complete_targets",
+    "loads_of",
+    "parts_of",
+    "with_options",
+    "workers_of",
+]
+
+Starts = Literal["none", "csv", "batsim", "trace"]
+
+Sources = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="LOG",
+        help="Logs in the Standard Workload Format (.swf, .swf.gz), or protocols (.toml); "
+        "without any, the embedded Lublin workload.",
+    ),
+]
+Only = Annotated[
+    list[str] | None, typer.Option(metavar="EXPERIMENT", help="Of a protocol, this experiment; can be repeated.")
+]
+Log = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a protocol, this log; can be repeated.")]
+Traces = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder of a protocol's logs (default: traces, then the protocol's folder)."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Folder for report, CSV, JSON and pictures (protocols: results/NAME)."
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier evaluation in the folder.")]
+StartsIn = Annotated[
+    Starts,
+    typer.Option(
+        metavar="WORD",
+        help="Write the start of each job: our columns (csv), Batsim's jobs.csv (batsim), for Perfetto (trace).",
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def with_options(
+    declared: Iterable[Declared],
+    defaults: Mapping[str, Any] | None = None,
+    choices: Mapping[str, Any] | None = None,
+    more: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives a command the options that are declared, in place of its ``**options``.
+
+    Parameters
+    ----------
+    declared : iterable of Declared
+        The options.
+    defaults : mapping of str to object, optional
+        Defaults that this command has of its own, by the names of the options.
+    choices : mapping of str to type, optional
+        Words that this command takes, where it takes fewer.
+    more : mapping of str to str, optional
+        What else an option means to this command.
+    """
+    own_defaults, own_choices, own_texts = defaults or {}, choices or {}, more or {}
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        made = []
+        for one in declared:
+            text = "; ".join([one.option.text, *filter(None, [own_texts.get(one.name)])])
+            default = own_defaults.get(one.name, one.default)
+            made.append(_parameter(one, default, own_choices.get(one.name, one.kind), text))
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            parameters += made if parameter.kind is parameter.VAR_KEYWORD else [parameter]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return give
+
+
+def _parameter(declared: Declared, default: Any, kind: Any, text: str) -> inspect.Parameter:
+    option, origin = declared.option, typing.get_origin(kind)
+    flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
+    stated = option.stated if default is None or origin in {tuple, dict} else ""
+    more = {tuple: "; separated by commas, can be repeated", dict: "; can be repeated"}.get(origin, "")
+    if origin is Literal:
+        more = f": {', '.join(typing.get_args(kind))}"
+    if origin in {tuple, dict}:
+        # Can be repeated, so that a default would be added to: it is applied when nothing is given.
+        kind, stated, default = list[str], stated or ", ".join(default or ()), None
+    elif origin is typing.Union:
+        kind, flags, stated, default = bool, _both(flags[0]), stated or str(default), None
+    if default is None:
+        kind = kind | None
+    made = typer.Option(
+        *flags,
+        help=_help(text + more, option.page, stated),
+        metavar=option.metavar or None,
+        autocompletion=COMPLETERS.get(declared.name),
+    )
+    return inspect.Parameter(
+        declared.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
+    )
+
+
+def _both(flag: str) -> tuple[str]:
+    return (f"{flag}/--no-{flag.removeprefix('--')}",)
+
+
+def _help(text: str, page: str, default: str) -> str:
+    sentence = f"{text[0].upper()}{text[1:]}".replace("`", "")
+    notes = [f"default: {default}"] * bool(default) + [f"docs/{page.partition('#')[0]}"] * bool(page)
+    return f"{sentence} ({'; '.join(notes)})." if notes else f"{sentence}."
+
+
+# The options that say who does the work, shared by the commands that share it out -------------------------------------
+
+
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", help="Workers on this machine (default: one a core); the result is the same."),
+]
+BackendOption = Annotated[
+    Backend | None,
+    typer.Option(
+        "--backend",
+        help="What the workers are: threads of this process (threading, the default), processes of this machine "
+        "(loky), or those of a Dask cluster (dask, with --scheduler; alone: threads). The result is the same.",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on the Dask cluster of this scheduler: tcp://HOST:PORT, tls://HOST:PORT, or its scheduler file "
+        "(FILE.json). Only on networks that you trust.",
+    ),
+]
+
+
+def workers_of(workers: int | None, backend: Backend | None = None, scheduler: str | None = None) -> Workers:
+    """Return who does the work, from the options of a command.
+
+    Parameters
+    ----------
+    workers : int or None
+        ``--workers``; None means one worker a core.
+    backend : Backend or None
+        ``--backend``; None means threads, and Dask if there is a scheduler.
+    scheduler : str or None
+        ``--scheduler``; it means backend ``dask``.
+
+    Raises
+    ------
+    UsageError
+        If the options contradict each other, the address is none, or the backend is not installed.
+    InputError
+        If the scheduler file cannot be read.
+    """
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers {workers}: give at least 1 worker")
+    if scheduler is not None:
+        if backend not in {None, "dask"}:
+            raise UsageError(f"--scheduler {scheduler} is for --backend dask, not {backend}; leave one of them out")
+        if workers is not None:
+            raise UsageError(
+                f"--workers {workers} with --scheduler {scheduler}: the workers of the cluster do the work, as many as "
+                "it has; leave --workers out"
+            )
+    kind: Backend = backend or ("dask" if scheduler is not None else "threading")
+    if kind == "dask":
+        from policyfactory.parallel.dask import check_installed, scheduler_address
+
+        check_installed()
+        if scheduler is not None:
+            # Before hours of reading logs; the file is read again when the work begins.
+            scheduler_address(scheduler)
+    return Workers(workers or len(os.sched_getaffinity(0)), kind, scheduler)
+
+
+# The options that `train` ---------------------------------------------------------------------------------------------
+
+# The options that `train`, `distill` and `learn` share: the log, the goal, the windows, and what a gain may cost.
+
+
+# How a log is read, as for an evaluation.
+READING = ("processors", "force_processors", "estimate_missing", "preset", "assume")
+
+PastLog = Annotated[
+    Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
+]
+LearningOutput = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
+MaxP99 = Annotated[
+    str | None,
+    typer.Option(
+        metavar="1.1x|20h",
+        help="Most that the 99 % quantile of the wait may be: times the baseline's (learn, train --replicas: the best "
+        "published policy's).",
+    ),
+]
+MaxLongest = Annotated[
+    str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
+]
+LearningOverwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")]
+Goal = Annotated[
+    str,
+    typer.Option(
+        help="What policies are compared in: mean_bsld, mean_wait, mean_turnaround, mean_slowdown, utilisation, "
+        "utilisation_to_last_start, user_mean_bsld, user_max_bsld."
+    ),
+]
+WindowJobs = Annotated[int, typer.Option(help="Jobs of a window.")]
+TrainingWindows = Annotated[int, typer.Option(help="Windows to learn from.")]
+ChoosingWindows = Annotated[int, typer.Option(help="Windows to choose by.")]
+JudgedWindows = Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")]
+Parts = Annotated[
+    str,
+    typer.Option(
+        metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
+    ),
+]
+Loads = Annotated[
+    str, typer.Option(metavar="LOW,HIGH", help="Loads of the replicas, evenly between, in units of the log's.")
+]
+Windows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NxLENGTH",
+        help="Learn, choose and judge on these very windows, so that nothing is held out: "
+        "rlscheduler:10x1024jobs:1 are those of the paper's tables.",
+    ),
+]
+
+
+def parts_of(text: str) -> tuple[int, int, int]:
+    """Return the three percentages of ``--parts``.
+
+    Raises
+    ------
+    UsageError
+        If they are not three whole numbers.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
+        raise UsageError(f"--parts {text[:60]!a}: write three whole percentages separated by commas: 40,20,40")
+    first, second, third = map(int, parts)
+    return first, second, third
+
+
+def loads_of(text: str) -> tuple[float, float]:
+    """Return the two loads of ``--loads``.
+
+    Raises
+    ------
+    UsageError
+        If they are not two numbers.
+    """
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"--loads {text[:60]!a}: write two numbers separated by a comma: 0.8,1.2") from None
+    return low, high
+
+
+# What a shell offers where a value is typed: ``policyfactory --install-completion`` -----------------------------------
+
+
+def _last_of(incomplete: str, names: Iterable[str]) -> list[str]:
+    """Return what the last of several values, separated by commas, may become; none is offered twice."""
+    before, comma, last = incomplete.rpartition(",")
+    given = set(before.split(","))
+    return [
+        f"{before}{comma}{name}" for name in names if name.casefold().startswith(last.casefold()) and name not in given
+    ]
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the metrics that begin so."""
+    from policyfactory.simulate.metrics import METRICS
+
+    return _last_of(incomplete, [*METRICS, "all"])
+
+
+def complete_policies(incomplete: str) -> list[str]:
+    """Return the policies of the catalogue that begin so."""
+    from policyfactory.policy.store import CATALOGUE
+
+    return _last_of(incomplete, CATALOGUE)
+
+
+def complete_targets(incomplete: str) -> list[str]:
+    """Return the targets of an export that begin so."""
+    from policyfactory.export.targets import TARGETS
+
+    return [name for name in TARGETS if name.startswith(incomplete)]
+
+
+# By the options that are declared for an evaluation.
+COMPLETERS: dict[str, Callable[[str], list[str]]] = {"metrics": complete_metrics, "policies": complete_policies}

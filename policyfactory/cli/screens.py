@@ -1,0 +1,198 @@
+"""The terminal of ``policyfactory train``: a bar with the time left, and the tables of the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from policyfactory.cli.screen import CountBar
+from policyfactory.core.process import WorkCounter
+from policyfactory.core.text import number_text, shortened
+from policyfactory.report.terminal import console, note, note_kept, progress, show_table, warn
+from policyfactory.search.environment.goals import GUARDS
+from policyfactory.search.judging import COSTS, Member
+from policyfactory.search.learner import Follower
+from policyfactory.simulate.metrics import METRICS
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from policyfactory.search.distill_result import Distilled, JudgedFormula, Rated
+    from policyfactory.search.judging import RankedCandidate, Standing
+    from policyfactory.search.result import Trained
+    from policyfactory.statistics.compare import Paired
+
+__all__ = ["DistillScreen", "TrainScreen", "show_distilled", "show_trained"]
+
+_MOST_SHOWN = 12  # candidates; the report has all
+_LONGEST_FORMULA = 80
+
+
+class TrainScreen(Follower):
+    """Shows how far a run is."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop()
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
+        """Return a bar."""
+        from rich.progress import TextColumn
+
+        if self._bar is None:
+            self._bar = progress(TextColumn("{task.fields[speed]}"))
+            self._bar.start()
+        return CountBar(self._bar, title, unit)
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr, above the bar."""
+        if self._bar is None:
+            note(sentence)
+        else:
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept."""
+        self._stop()
+        note_kept(stop, what, partial)
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def show_trained(trained: Trained) -> None:
+    """Print what a run has found: the candidates, the judged windows, and the verdict."""
+    goal = trained.task.options.goal
+    ranked = trained.chosen.ranked
+    show_table(
+        f"On the {len(trained.task.windows.choosing)} {trained.task.windows.noun} for choosing",
+        ["policy", goal, f"log ratio to {trained.task.baseline.name}", "sort key"],
+        [_candidate_row(one) for one in ranked[:_MOST_SHOWN]],
+        caption=f"{_MOST_SHOWN} of {len(ranked)}; report.json has all" if len(ranked) > _MOST_SHOWN else None,
+        left=(0, 3),
+    )
+    windows = trained.task.windows
+    where = f"later {windows.noun}" if windows.held_out else "windows, the ones that were learned on"
+    titles = [METRICS[name].title for name in GUARDS]
+    show_table(
+        f"Judged on {len(windows.judged)} {where}: means, and the choice against each",
+        ["policy", goal, f"{trained.policy.name} against it", "", *titles],
+        [_standing_row(one) for one in trained.standings],
+        left=(0, 3),
+    )
+    if trained.front:
+        against = trained.task.baseline.name
+        show_table(
+            f"Pareto front on the {len(windows.choosing)} replicas for choosing: ratios to {against}",
+            ["", "policy", goal, *(METRICS[name].title for name in COSTS)],
+            [_front_row(number, one) for number, one in enumerate(trained.front[:_MOST_SHOWN], 1)],
+            caption=f"{_MOST_SHOWN} of {len(trained.front)}; front.json has all"
+            if len(trained.front) > _MOST_SHOWN
+            else None,
+            left=(1,),
+        )
+    for text in filter(None, [trained.margin]):
+        console().print(text, markup=False, soft_wrap=True)
+    console().print(trained.verdict, markup=False, soft_wrap=True)
+    console().print(f"{trained.policy.name}: {trained.policy.formula}", markup=False, soft_wrap=True)
+    for text in trained.warnings:
+        warn(text)
+
+
+def _candidate_row(one: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if one.out else ""
+    name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
+    return [name, number_text(one.value), f"{one.gain:+.4f}", shortened(one.candidate.policy.formula, _LONGEST_FORMULA)]
+
+
+def _front_row(number: int, one: Member) -> list[str]:
+    out = " (out of its bands)" if one.ranked.out else "" if one.ranked.learned else " (published)"
+    return [str(number), f"{one.name}{out}", *(f"{value:.3f}" for value in one.ratios)]
+
+
+def _standing_row(one: Standing) -> list[str]:
+    goal, *guards = one.means
+    shown = [_guard(name, value) for name, value in zip(GUARDS, guards, strict=True)]
+    if one.margin is None:
+        return [f"{one.policy.name} ({one.role})", number_text(goal), "", "", *shown]
+    interval = one.margin.estimate.interval
+    ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
+    change = f"{one.margin.estimate.value:+.1f}{ends} %"
+    word = {"no difference": "cannot tell"}.get(one.margin.verdict, one.margin.verdict)
+    role = " (runner-up)" if one.role == "runner-up" else ""
+    return [f"{one.policy.name}{role}", number_text(goal), change, word, *shown]
+
+
+def _guard(name: str, value: float) -> str:
+    if METRICS[name].unit == "s":
+        return f"{value / 3600:.1f} h"
+    return f"{number_text(value)} {METRICS[name].unit}"
+
+
+# The terminal of ``policyfactory distill``: the tables of what was found ----------------------------------------------
+
+
+_NEEDS = {"static": "", "w": "wait", "f": "free processors"}
+
+
+class DistillScreen(Follower):
+    """Says what is being done."""
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr."""
+        note(sentence)
+
+
+def show_distilled(found: Distilled) -> None:
+    """Print what was found: the candidates, the judged windows, and the verdict."""
+    shown = list(found.rated[:_MOST_SHOWN])
+    shown += [one for one in (found.chosen.choice, found.chosen.static) if one not in shown]
+    pairs = found.pairs["judged"]
+    show_table(
+        f"Agreement with network {found.network.name}: {len(pairs):,} pairs at {len(pairs.queues):,} decisions of "
+        f"{len(found.windows.judged)} judged windows",
+        ["formula", "pairs alike", "Kendall's tau", "same job first", "needs", "sort key"],
+        [_rated_row(found, one) for one in shown],
+        caption=f"{len(shown)} of {len(found.rated)}; report.json has all" if len(found.rated) > len(shown) else None,
+        left=(0, 4, 5),
+    )
+    goal = found.options.windows.goal
+    show_table(
+        "What it costs in the simulator: means over the judged windows",
+        ["policy", goal, f"{found.policy.name} against it", "", "it against the network", ""],
+        [_judged_row(one) for one in found.judged],
+        left=(0, 3, 5),
+    )
+    console().print(found.verdict, markup=False, soft_wrap=True)
+    console().print(f"{found.policy.name}: {found.policy.formula}", markup=False, soft_wrap=True)
+    for text in found.warnings:
+        warn(text)
+
+
+def _rated_row(found: Distilled, one: Rated) -> list[str]:
+    role = " (choice)" if one is found.chosen.choice else " (best static)" if one is found.chosen.static else ""
+    judged, policy = one.judged, one.formula.policy
+    shares = [f"{100 * judged.pairs:.1f} %", f"{judged.tau:.3f}", f"{100 * judged.first:.1f} %"]
+    return [f"{policy.name}{role}", *shares, _NEEDS[one.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
+
+
+def _judged_row(one: JudgedFormula) -> list[str]:
+    role = "" if one.role == "beside" else f" ({one.role})"
+    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.choice), *_change(one.network)]
+
+
+def _change(one: Paired | None) -> tuple[str, str]:
+    if one is None:
+        return "", ""
+    if not one.wins + one.losses:
+        return "+0.0 %", "the same"
+    interval = one.estimate.interval
+    ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
+    return f"{one.estimate.value:+.1f}{ends} %", {"no difference": "cannot tell"}.get(one.verdict, one.verdict)

@@ -1,0 +1,732 @@
+"""Slurm's backfilling pass: every job of the queue in its order is started, or gets a reservation.
+
+The rules are those of sched/backfill and select/cons_tres of Slurm 22.05, found in their source. When a job could start
+is found by letting running jobs end, by their limits, in ever larger steps; among the nodes that no reservation of the
+plan takes; and again from the end of each record of the plan, until it is before a reservation sets in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policyfactory.core.jit import inlined, step
+from policyfactory.core.options import Int64Array, UInt8Array
+from policyfactory.engine.slurm.holding import (
+    after_reservations,
+    allow,
+    allow_members,
+    is_open,
+    may_fit,
+    part_blocks,
+    start_job,
+)
+from policyfactory.engine.slurm.jobs import (
+    CLOSED,
+    CONFINED,
+    LIMITED,
+    SlurmJobs,
+    SlurmMachine,
+    SlurmSettings,
+    is_limited,
+    waits_for_array,
+)
+from policyfactory.engine.slurm.nodes import (
+    ALONE,
+    BLOCKS,
+    CORE_MEMORY,
+    CORES,
+    GPUS,
+    JOBS,
+    LISTED,
+    MEMBERS_OF,
+    MEMORY,
+    NODE_CORES,
+    NODE_MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+    WORD,
+    WORDS,
+    Blocks,
+    asks_cores_alone,
+    choose,
+    choose_by_cores,
+    cores_for,
+    count_nodes,
+    pack,
+    taken_gpus,
+    taken_memory,
+    unpack,
+)
+from policyfactory.engine.slurm.plan import (
+    BEGIN,
+    END,
+    NEXT,
+    RECORDS,
+    BackfillPlan,
+    begin_plan,
+    is_reserved,
+    reaches_end,
+    reserve,
+    usable_nodes,
+)
+from policyfactory.engine.slurm.state import (
+    CHANGED,
+    DIVIDED,
+    FREE_NODES,
+    HORIZON,
+    LEAVING,
+    NOW,
+    PLAN_UNTIL,
+    PLAN_VERSION,
+    PLANNED,
+    RUNNING,
+    VERSION,
+    WAITING,
+    RunState,
+    divide_nodes,
+    see_cores,
+)
+
+__all__ = [
+    "BACKFILLED",
+    "asked",
+    "backfill_pass",
+    "choose_now",
+    "could_start",
+    "count_usable",
+    "earliest",
+    "is_young",
+    "list_given",
+]
+
+BACKFILLED = 2  # in `Run.by`
+# Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; such where nothing is being cleaned
+# up. The first two of `Blocks.bits` are the same; the third is the planned nodes.
+_ALLOWED, _USABLE, _READY, _PLANNED = 0, 1, 3, 2
+_FAR = 2**60
+# Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
+# reservations by partition.
+_OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
+# What came of a job: it stays as it is, was started, the plan has no room for it, or its nodes are busy.
+_LEFT, _STARTED, _FULL, _BUSY = range(4)
+
+
+@step
+def _is_over(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int) -> bool:
+    """Tell whether enough jobs of its partition, user or association were looked at; count this one if not."""
+    tally, partition, user, association = run.tally, jobs.partition[job], jobs.user[job], jobs.association[job]
+    both = user * len(machine.tier) + partition
+    if (
+        0 < settings.most_of_user_partition <= tally[_OF_BOTH, both]
+        or 0 < settings.most_of_partition <= tally[_OF_PARTITION, partition]
+        or (association > 0 and 0 < settings.most_of_association <= tally[_OF_ASSOCIATION, association])
+        or 0 < settings.most_of_user <= tally[_OF_USER, user]
+    ):
+        return True
+    tally[_OF_BOTH, both] += 1
+    tally[_OF_PARTITION, partition] += 1
+    tally[_OF_ASSOCIATION, association] += 1
+    tally[_OF_USER, user] += 1
+    return False
+
+
+@inlined
+def _last_that_may_start(jobs: SlurmJobs, run: RunState, behind: int) -> int:
+    """Return the last place in the queue before another whose job the free nodes have room for; -1 if none has.
+
+    Only what starts now changes anything, so that reservations for jobs behind it are not made.
+    """
+    for at in range(behind - 1, -1, -1):
+        if may_fit(jobs, run, run.waiting[at]):
+            return at
+    return -1
+
+
+@inlined
+def _until(plan: BackfillPlan, now: int, end: int) -> int:
+    """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
+    until, at, to_the_end = now + _FAR, 0, reaches_end(plan, end)
+    while True:
+        begins, ends, following = plan.record[at, BEGIN], plan.record[at, END], plan.record[at, NEXT]
+        # The last record ends with the window, which moves on.
+        if following != 0 and ends > now:
+            until = min(until, ends)
+            if to_the_end:
+                return int(until)
+        if begins > end:
+            return int(min(until, now + begins - end))
+        if following == 0:
+            return until
+        at = following
+
+
+@step
+def _may_still_start(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> bool:
+    """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
+    request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.planned[job], run.blocks
+    if blocks.size[MEMBERS_OF] != jobs.partition[job]:
+        allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
+        _pack_allowed(blocks, jobs.partition[job])
+    _leave_planned(run, now, end)
+    nodes, cores = count_usable(request, blocks, blocks.mask[_USABLE])
+    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+        return True
+    run.state[HORIZON] = min(run.state[HORIZON], _until(run.plan, now, end))
+    return False
+
+
+@inlined
+def _pack_allowed(blocks: Blocks, partition: int) -> None:
+    """Fill in the set of the allowed blocks; ``partition`` if they are all of one, or else -1."""
+    pack(blocks.eights[_ALLOWED], blocks.bits[_ALLOWED], blocks.size[WORDS])
+    blocks.size[MEMBERS_OF] = partition
+
+
+@inlined
+def _leave_planned(run: RunState, start: int, end: int) -> int:
+    """Fill in which allowed blocks are not reserved from one time to another; return when to try again (0: never)."""
+    blocks = run.blocks
+    later = usable_nodes(run.plan, start, end, blocks.bits[_ALLOWED], blocks.bits[_USABLE])
+    unpack(blocks.bytes_[_USABLE], blocks.eights[_USABLE], blocks.size[WORDS])
+    return int(later)
+
+
+@inlined
+def _plans_room(machine: SlurmMachine, run: RunState) -> bool:
+    """Tell whether a planned node is not wholly in use."""
+    room, first, planned = False, run.blocks.first, run.blocks.bits[_PLANNED]
+    for block in range(run.blocks.size[BLOCKS]):
+        node, is_planned = first[block], (planned[block // WORD] >> np.uint64(block % WORD)) & np.uint64(1)
+        room = room or (is_planned == 1 and run.used[node, CORES] < machine.has[node, CORES])
+    return room
+
+
+@step
+def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> int:
+    """Make one backfilling pass.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+        Jobs are started; they stay in the queue (`close_queue`).
+    settings : Settings
+
+    Returns
+    -------
+    int
+        How many jobs were started.
+    """
+    state, now = run.state, run.state[NOW]
+    # The nodes that the pass before had planned are so no more, which counts as a change.
+    if state[PLANNED] == 1:
+        state[CHANGED] = now
+    if state[PLAN_VERSION] == state[VERSION] and now < state[PLAN_UNTIL]:
+        return 0
+    state[PLANNED], state[PLAN_VERSION], state[HORIZON] = 0, state[VERSION], now + _FAR
+    last = _last_that_may_start(jobs, run, state[WAITING])
+    if last >= 0 or settings.plan_all or run.rooms[len(run.rooms) - 1, FREE_NODES] > 0:
+        started = _plan(jobs, machine, run, settings, last)
+    else:
+        started = 0
+    state[PLAN_UNTIL] = state[HORIZON]
+    return started
+
+
+@step
+def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, last: int) -> int:
+    """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
+    now = run.state[NOW]
+    run.tally[:] = 0
+    # Of what the last plan split nothing is kept.
+    run.state[DIVIDED] = -1
+    divide_nodes(machine, run)
+    blocks = run.blocks
+    allow_members(blocks, run.up, run.up, blocks.mask[_READY])
+    pack(blocks.eights[_READY], blocks.bits[_USABLE], blocks.size[WORDS])
+    begin_plan(run.plan, now, settings.window, settings.resolution, blocks.bits[_USABLE], blocks.size[WORDS])
+    blocks.size[MEMBERS_OF] = -1
+    tried = started = size = 0
+    for word in range(blocks.size[WORDS]):
+        blocks.bits[_PLANNED, word] = np.uint64(0)
+    for at in range(run.state[WAITING]):
+        while not settings.plan_all and at <= last and run.plan.size[RECORDS] > size:
+            if _may_still_start(jobs, machine, run, run.waiting[last]):
+                size = run.plan.size[RECORDS]
+            else:
+                last = _last_that_may_start(jobs, run, last)
+        # What follows is neither started, nor does it matter that more nodes are planned.
+        if at > last and not settings.plan_all and _plans_room(machine, run):
+            break
+        job = run.waiting[at]
+        if jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now):
+            continue
+        if tried >= settings.most_tested:
+            break
+        if waits_for_array(jobs, run.limits, job):
+            continue
+        partition, why = jobs.partition[job], jobs.hopeless[job]
+        if machine.closed[partition] == 1 or why == CLOSED or why == LIMITED:
+            continue
+        if is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
+            continue
+        now_only = (
+            is_young(run, settings, job)
+            or run.priority[job] < settings.least_priority
+            or 0 < settings.reserved_of_partition <= run.tally[_RESERVED, partition]
+        )
+        if _is_over(jobs, machine, run, settings, job) or why == CONFINED:
+            continue
+        outcome, counted = _plan_job(jobs, machine, run, settings, job, now_only)
+        tried += counted
+        if outcome == _FULL:
+            break
+        if outcome == _STARTED:
+            started += 1
+            if 0 < settings.most_started <= started:
+                break
+    if _plans_room(machine, run):
+        run.state[PLANNED], run.state[CHANGED] = 1, now
+    return started
+
+
+@inlined
+def _plan_job(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> tuple[int, bool]:
+    """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
+    state, now, limit, request = run.state, run.state[NOW], jobs.planned[job], jobs.request[job]
+    plan, resolution = run.plan, settings.resolution
+    blocks, usable = run.blocks, run.blocks.mask[_USABLE]
+    later, counted = now, False
+    while True:
+        begin, overlaps = later, False
+        # Without reservations of the site the nodes of a job are the same at all times.
+        if len(machine.reservation) > 0 or blocks.size[MEMBERS_OF] != jobs.partition[job]:
+            begin, overlaps = allow(jobs, machine, run, job, later, blocks.mask[_ALLOWED])
+            _pack_allowed(blocks, -1 if len(machine.reservation) > 0 else jobs.partition[job])
+        if begin < 0:
+            return _LEFT, counted
+        if begin == now:
+            state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
+        later = _leave_planned(run, begin, max(begin, now) + limit)
+        if overlaps:
+            state[HORIZON] = now
+            later = after_reservations(machine, settings, now, begin, later)
+        chosen, time = 0, -1
+        bound = 0 if settings.plan_all else later
+        # Once the job counts, those that it could start on by the bound are counted alone.
+        if (counted and bound > 0) or count_nodes(blocks, usable) >= request[NODES]:
+            counted = True
+            _leave_small(machine, run, request, usable)
+            list_given(jobs, run)
+            if bound == 0 or could_start(request, blocks, usable, bound):
+                time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only, bound)
+        if chosen == 0:
+            if later > 0 and not now_only:
+                continue
+            return _LEFT, counted
+        nodes, cores, memory, gpus = asked(request, machine, run, chosen)
+        see_cores(run, settings, job, cores)
+        part_blocks(run.plan, run.blocks, run.choice)
+        time = max(time, begin)
+        if time <= now and state[LEAVING] > 0 and _is_cleaned_up(run):
+            time, later, state[HORIZON] = now + 1, 0, now
+        if time <= now:
+            outcome = _start_now(jobs, machine, run, settings, job, usable)
+            if outcome != _BUSY:
+                return outcome, counted
+            later, state[HORIZON] = 0, now
+        if time > now and now_only:
+            return _LEFT, counted
+        if later > 0 and time > later:
+            continue
+        if time > now + settings.window:
+            state[HORIZON] = min(state[HORIZON], time - settings.window)
+            return _LEFT, counted
+        first, end = time // resolution * resolution, (time + limit) // resolution * resolution
+        _note_edges(run, settings, first, end)
+        if time > now and is_reserved(plan, run.choice.bits, first, end):
+            later = time
+            continue
+        if jobs.no_reserve[job] == 1:
+            return _LEFT, counted
+        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, False):
+            return _LEFT, counted
+        return _reserve(jobs, run, settings, job, first, end), counted
+
+
+@inlined
+def _leave_small(machine: SlurmMachine, run: RunState, request: Int64Array, usable: UInt8Array) -> None:
+    """Take nodes with less memory than a job needs of each out of a mask."""
+    needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
+    if needed > 0:
+        for block in range(run.blocks.size[BLOCKS]):
+            usable[block] &= machine.has[run.blocks.first[block], MEMORY] >= needed
+
+
+@inlined
+def _is_cleaned_up(run: RunState) -> bool:
+    """Tell whether the last job of a chosen node is still being cleaned up there."""
+    busy = False
+    for part in range(run.choice.parts[0]):
+        busy = busy or run.completing[run.choice.node[part]] > 0
+    return busy
+
+
+@inlined
+def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, first: int, end: int) -> int:
+    """Reserve the chosen nodes for a job; return what came of it."""
+    if settings.reserved_of_partition > 0:
+        run.tally[_RESERVED, jobs.partition[job]] += 1
+    for word in range(run.blocks.size[WORDS]):
+        run.blocks.bits[_PLANNED, word] |= run.choice.bits[word]
+    if run.plan.size[RECORDS] >= settings.most_tested:
+        return _FULL
+    reserve(run.plan, run.choice.bits, first, end, settings.resolution)
+    return _LEFT
+
+
+@inlined
+def _note_edges(run: RunState, settings: SlurmSettings, first: int, end: int) -> None:
+    """Note when the clock, or the end of the window, comes to the next edge of a reservation."""
+    state, resolution = run.state, settings.resolution
+    past = first if first > state[NOW] // resolution * resolution else first + resolution
+    state[HORIZON] = min(state[HORIZON], past)
+    for edge in (first, end):
+        if edge >= (state[NOW] + settings.window) // resolution * resolution:
+            state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
+
+
+@step
+def _start_now(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int, usable: UInt8Array
+) -> int:
+    """Start a job on the nodes that the plan leaves it."""
+    request, now, resolution = jobs.request[job], run.state[NOW], settings.resolution
+    blocks, ready = run.blocks, run.blocks.mask[_READY]
+    for block in range(blocks.size[BLOCKS]):
+        ready[block] = usable[block] & (run.completing[blocks.first[block]] == 0)
+    # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
+    chosen = choose_now(jobs, machine, run, job, ready)
+    if chosen == 0:
+        choose_now(jobs, machine, run, job, usable)
+        part_blocks(run.plan, run.blocks, run.choice)
+        return _BUSY
+    part_blocks(run.plan, run.blocks, run.choice)
+    nodes, cores, memory, gpus = asked(request, machine, run, chosen)
+    see_cores(run, settings, job, cores)
+    if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+        return _LEFT
+    start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
+    if request[WHOLE] == 1 and run.plan.size[RECORDS] < settings.most_tested:
+        end = (now + jobs.limit[job]) // resolution * resolution
+        reserve(run.plan, run.choice.bits, 0, end, resolution)
+    return _STARTED
+
+
+# When a job could start -----------------------------------------------------------------------------------------------
+
+# When a job could start, and on which of the nodes that it may use, by the limits of the running jobs.
+#
+# The rules are those of select/cons_tres of Slurm 22.05, found in its source.
+
+
+# Columns of `Run.given` and `Run.given_part`.
+_FROM, _ENDS, _SHARES_NOT = range(3)
+_NODE, _NODES, _CORES = range(3)
+# Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
+_STEP = 30
+_MOST_REMOVED = 200
+_NEVER = 2**60
+_YEAR = 365 * 86400
+
+
+@step
+def _believed_end(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int) -> int:
+    """Return when a running job is believed to end: by its limit, or soon if that is over."""
+    state, end = run.state, run.start[job] + jobs.limit[job]
+    if end > state[NOW]:
+        state[HORIZON] = min(state[HORIZON], end)
+        return int(end)
+    if settings.overrun >= _YEAR:
+        state[HORIZON] = state[NOW]
+        return int(state[NOW] + min(jobs.limit[job], _YEAR))
+    state[HORIZON] = min(state[HORIZON], end + settings.kill_wait + settings.overrun)
+    return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
+
+
+@inlined
+def earliest(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    allowed: UInt8Array,
+    now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    later: int,
+) -> tuple[int, int]:
+    """Find when and where a job could start on some nodes, by the limits of the running jobs.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+        ``choice`` is filled in; what is given back is listed (`list_given`).
+    settings : Settings
+    job : int
+        Its number.
+    allowed : uint8 array (N,)
+        1 for the blocks to choose among.
+    now_only : bool
+        Whether only the present is looked at.
+    later : int
+        A start after this time (s) does not count; 0: any does.
+
+    Returns
+    -------
+    start : int
+        Seconds; -1 if there is none.
+    nodes : int
+        How many are in ``run.choice``.
+    """
+    request, now, blocks = jobs.request[job], run.state[NOW], run.blocks
+    by_cores = asks_cores_alone(request)
+    if by_cores:
+        nodes, cores = count_usable(request, blocks, allowed)
+    else:
+        nodes, cores = _look_ahead(request, machine, run, allowed)
+    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+        chosen = choose_now(jobs, machine, run, job, allowed)
+        if chosen > 0:
+            return now, chosen
+    if now_only:
+        return -1, 0
+    for block in range(blocks.size[BLOCKS]):
+        blocks.ahead[block] = blocks.free[block]
+    window, bound, at, last, removed = _STEP, -1, 0, -1, 0
+    while True:
+        # Jobs end until one is reached that ends beyond the window; then the job is tried.
+        reached, following = at >= run.state[RUNNING], _NEVER
+        if not reached:
+            other, end = at, run.given[at, _ENDS]
+            more_nodes, more_cores, touched = (
+                _end_of_cores(run, allowed, request, at) if by_cores else _end(jobs, machine, run, allowed, request, at)
+            )
+            at += 1
+            if not touched:
+                continue
+            nodes, cores, last = nodes + more_nodes, cores + more_cores, other
+            if 0 < later < end:
+                return -1, 0
+            if bound < 0:
+                bound = end + _STEP - end % _STEP
+            if at < run.state[RUNNING]:
+                following = run.given[at, _ENDS]
+                if following <= bound + window:
+                    removed += 1
+                    if removed > _MOST_REMOVED:
+                        removed, last = 0, -1
+                    continue
+        if last < 0:
+            return -1, 0
+        removed = 0
+        window *= 2
+        while following < _NEVER and following > bound + window:
+            window *= 2
+        if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+            if by_cores:
+                chosen = choose_by_cores(request, blocks, blocks.ahead, allowed, run.choice)
+            else:
+                chosen = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
+            if chosen > 0:
+                return _believed_end(jobs, run, settings, run.running[last]), chosen
+        if reached:
+            return -1, 0
+        last = -1
+
+
+@inlined
+def list_given(jobs: SlurmJobs, run: RunState) -> None:
+    """List which nodes each running job gives back, and when the first job on each is believed to end, if not done."""
+    if run.blocks.size[LISTED] == 0:
+        _list_given(jobs, run)
+
+
+@step
+def _list_given(jobs: SlurmJobs, run: RunState) -> None:
+    """List what `list_given` does."""
+    blocks, to = run.blocks, 0
+    for block in range(blocks.size[BLOCKS]):
+        blocks.soon[block] = _NEVER
+    for at in range(run.state[RUNNING]):
+        other = run.running[at]
+        ends = run.start[other] + jobs.limit[other]
+        run.given[at, _FROM], run.given[at, _ENDS], run.given[at, _SHARES_NOT] = to, ends, jobs.request[other, WHOLE]
+        place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
+        while place < end:
+            node = run.held_node[place]
+            block = blocks.of[node]
+            nodes = blocks.nodes[block]
+            run.given_part[to, _NODE], run.given_part[to, _NODES] = node, nodes
+            run.given_part[to, _CORES] = run.held_cores[place]
+            blocks.soon[block] = min(blocks.soon[block], ends)
+            to += 1
+            place += nodes
+    run.given[run.state[RUNNING], _FROM] = to
+    blocks.size[LISTED] = 1
+
+
+@inlined
+def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
+    """Tell whether a request could be met at a time if each job there ended with the first one of its block.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    blocks : Blocks
+        What is given back is listed (`list_given`).
+    allowed : uint8 array (N,)
+        1 for the blocks to choose among.
+    time : int
+        Seconds.
+    """
+    cores, free, count, soon = blocks.cores, blocks.free, blocks.nodes, blocks.soon
+    whole, least = request[WHOLE] == 1, max(request[NODE_CORES], 1)
+    nodes = total = np.int32(0)
+    for block in range(blocks.size[BLOCKS]):
+        # Both are read before one is chosen, or they would be gathered one by one.
+        all_of, now_free = cores[block], free[block]
+        have = all_of if soon[block] <= time else now_free
+        usable = allowed[block] != 0 and have >= (all_of if whole else least)
+        nodes = np.int32(nodes + (count[block] if usable else 0))
+        total = np.int32(total + (np.int32(have * count[block]) if usable else 0))
+    return bool(nodes >= request[NODES] and total >= request[TOTAL_CORES])
+
+
+@step
+def choose_now(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, allowed: UInt8Array) -> int:
+    """Choose nodes for a job as they are now; return how many (see `choose`)."""
+    request, blocks = jobs.request[job], run.blocks
+    if not may_fit(jobs, run, job):
+        return 0
+    if asks_cores_alone(request):
+        return int(choose_by_cores(request, blocks, blocks.free, allowed, run.choice))
+    return int(choose(request, machine.has, run.used, blocks, allowed, run.choice))
+
+
+@inlined
+def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tuple[int, int]:
+    """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
+    cores, free, count = blocks.cores, blocks.free, blocks.nodes
+    least, nodes, total = max(request[NODE_CORES], 1), 0, 0
+    # Two loops without branches inside: each is made of wide instructions.
+    if request[WHOLE] == 1:
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= cores[block]
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
+    else:
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= least
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
+    return nodes, total
+
+
+@inlined
+def _look_ahead(request: Int64Array, machine: SlurmMachine, run: RunState, allowed: UInt8Array) -> tuple[int, int]:
+    """Fill in ``run.scratch`` as it is now; return how many nodes and cores a request can have."""
+    used, blocks, nodes, cores = run.scratch, run.blocks, 0, 0
+    for block in range(blocks.size[BLOCKS]):
+        node = blocks.first[block]
+        for what in range(used.shape[1]):
+            used[node, what] = run.used[node, what]
+        if allowed[block]:
+            here = cores_for(request, machine.has[node], used[node], False)
+            nodes += blocks.nodes[block] if here > 0 else 0
+            cores += here * blocks.nodes[block]
+    return nodes, cores
+
+
+@step
+def _end_of_cores(run: RunState, allowed: UInt8Array, request: Int64Array, at: int) -> tuple[int, int, bool]:
+    """Let a running job end in ``blocks.ahead``; return how many nodes and cores more a request for cores has then."""
+    blocks, place, nodes, cores, touched = run.blocks, np.uint64(at), 0, 0, False
+    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, run.given[place, _SHARES_NOT] == 1
+    for given in range(run.given[place, _FROM], run.given[place + np.uint64(1), _FROM]):
+        part = np.uint64(given)
+        node, held = run.given_part[part, _NODE], run.given_part[part, _CORES]
+        block, end = np.uint64(blocks.of[np.uint64(node)]), node + run.given_part[part, _NODES]
+        while node < end:
+            count = blocks.nodes[block]
+            if allowed[block]:
+                touched = True
+                before = blocks.ahead[block]
+                after = blocks.cores[block] if alone else before + held
+                blocks.ahead[block] = after
+                enough = blocks.cores[block] if whole else least
+                if after >= enough:
+                    cores += (after - (before if before >= enough else 0)) * count
+                    nodes += count if before < enough else 0
+            node += count
+            block += np.uint64(1)
+    return nodes, cores, touched
+
+
+@step
+def _end(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, at: int
+) -> tuple[int, int, bool]:
+    """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
+    used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[at], 0, 0, False
+    for given in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
+        node, held = run.given_part[given, _NODE], run.given_part[given, _CORES]
+        block, end = blocks.of[node], node + run.given_part[given, _NODES]
+        while node < end:
+            count = blocks.nodes[block]
+            if allowed[block]:
+                touched = True
+                before = cores_for(request, machine.has[node], used[node], False)
+                used[node, CORES] -= held
+                used[node, MEMORY] -= taken_memory(jobs.request[other], machine.has[node], held)
+                used[node, GPUS] -= taken_gpus(jobs.request[other], machine.has[node])
+                used[node, JOBS] -= ALONE if jobs.request[other, WHOLE] == 1 else 1
+                after = cores_for(request, machine.has[node], used[node], False)
+                nodes += (int(after > 0) - int(before > 0)) * count
+                cores += (after - before) * count
+            node += count
+            block += 1
+    return nodes, cores, touched
+
+
+@inlined
+def is_young(run: RunState, settings: SlurmSettings, job: int) -> bool:
+    """Tell whether a job has not waited long enough for a reservation (bf_min_age_reserve)."""
+    state, old = run.state, run.ready[job] + settings.least_age
+    if state[NOW] < old:
+        state[HORIZON] = min(state[HORIZON], old)
+    return bool(state[NOW] < old)
+
+
+@inlined
+def asked(request: Int64Array, machine: SlurmMachine, run: RunState, chosen: int) -> tuple[int, int, int, int]:
+    """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
+    cores = memory = gpus = 0
+    choice = run.choice
+    for part in range(choice.parts[0]):
+        many, has = choice.many[part], machine.has[choice.node[part]]
+        cores += many * choice.cores[part]
+        memory += many * taken_memory(request, has, choice.cores[part])
+        gpus += many * taken_gpus(request, has)
+    return chosen, cores, memory, gpus

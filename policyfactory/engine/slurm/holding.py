@@ -1,0 +1,332 @@
+"""What running jobs hold of the nodes under Slurm's rules: taken at their start, given back at their end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from policyfactory.core.jit import inlined, step
+from policyfactory.core.options import UInt8Array
+from policyfactory.engine.events import push_end
+from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, count_in_limits
+from policyfactory.engine.slurm.nodes import (
+    ALONE,
+    BLOCKS,
+    CORES,
+    GPUS,
+    JOBS,
+    LISTED,
+    MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+    WORD,
+    WORDS,
+    Blocks,
+    NodeChoice,
+    block_at,
+    mark_edges,
+    split_block,
+    taken_gpus,
+    taken_memory,
+)
+from policyfactory.engine.slurm.plan import BackfillPlan, split_in_plan
+from policyfactory.engine.slurm.state import (
+    CHANGED,
+    FREE_CORES,
+    FREE_NODES,
+    HELD,
+    HORIZON,
+    IDLE_NODES,
+    NOW,
+    RUNNING,
+    VERSION,
+    RunState,
+)
+
+__all__ = [
+    "after_reservations",
+    "allow",
+    "allow_members",
+    "count_room",
+    "give_back",
+    "is_open",
+    "may_fit",
+    "part_blocks",
+    "start_job",
+]
+
+_CHECKS = 30  # seconds from one check of time limits to the next
+
+
+@inlined
+def count_room(machine: SlurmMachine, run: RunState, node: int, sign: int) -> None:
+    """Count a node that is up in the rooms of its partitions, or count it no more."""
+    if run.up[node] == 0:
+        return
+    free = machine.has[node, CORES] - run.used[node, CORES]
+    idle = run.used[node, JOBS] == 0
+    last = len(run.rooms) - 1
+    for at in range(last + 1):
+        if at == last or machine.partition[at, node] == 1:
+            run.rooms[at, FREE_NODES] += sign * (free > 0)
+            run.rooms[at, IDLE_NODES] += sign * idle
+            run.rooms[at, FREE_CORES] += sign * free
+
+
+@inlined
+def may_fit(jobs: SlurmJobs, run: RunState, job: int) -> bool:
+    """Tell whether a job's partition has as many free nodes and cores as it needs: if not, it cannot start now."""
+    room, request = run.rooms[jobs.partition[job]], jobs.request[job]
+    nodes = room[IDLE_NODES] if request[WHOLE] == 1 else room[FREE_NODES]
+    return bool(request[NODES] <= nodes and request[TOTAL_CORES] <= room[FREE_CORES])
+
+
+@step
+def _take(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, sign: int) -> None:
+    """Count what a job holds as taken of its nodes and limits, or as taken no more."""
+    used = run.used
+    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        node = run.held_node[at]
+        count_room(machine, run, node, -1)
+        used[node, CORES] += sign * run.held_cores[at]
+        used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[at])
+        used[node, GPUS] += sign * taken_gpus(jobs.request[job], machine.has[node])
+        used[node, JOBS] += sign * (ALONE if jobs.request[job, WHOLE] == 1 else 1)
+        run.free[node] = -1 if used[node, JOBS] >= ALONE else machine.has[node, CORES] - used[node, CORES]
+        count_room(machine, run, node, 1)
+    first, last = run.held_from[job], run.held_from[job] + run.held_count[job]
+    mark_edges(run.blocks, run.held_node, run.held_cores, first, last, sign)
+    nodes, cores = run.held_node[first:last], run.held_cores[first:last]
+    count_in_limits(jobs, machine, run.limits, job, nodes, cores, sign)
+
+
+@step
+def _make_room(run: RunState, count: int) -> None:
+    """Move the nodes of the running jobs together at the begin of the arena if its end is reached."""
+    if run.state[HELD] + count <= len(run.held_node):
+        return
+    # By their places, so that nothing is overwritten that is still to be moved.
+    to = done = 0
+    for _ in range(run.state[RUNNING]):
+        job = -1
+        for place in range(run.state[RUNNING]):
+            other = run.running[place]
+            if run.held_from[other] >= done and (job < 0 or run.held_from[other] < run.held_from[job]):
+                job = other
+        first = run.held_from[job]
+        done = first + run.held_count[job]
+        run.held_from[job] = to
+        for at in range(first, first + run.held_count[job]):
+            run.held_node[to], run.held_cores[to] = run.held_node[at], run.held_cores[at]
+            to += 1
+    run.state[HELD] = to
+
+
+@inlined
+def _split(plan: BackfillPlan, blocks: Blocks, block: int, nodes: int) -> None:
+    """Split a block in two, so many nodes in the first one, wherever blocks are counted."""
+    split_in_plan(plan, block, blocks.size[BLOCKS])
+    split_block(blocks, block, nodes)
+
+
+@step
+def part_blocks(plan: BackfillPlan, blocks: Blocks, choice: NodeChoice) -> None:
+    """Split blocks until those that were chosen are whole; note these in the choice.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its sets are of the same blocks.
+    blocks : Blocks
+    choice : Choice
+        ``bits`` are filled in.
+    """
+    for part in range(choice.parts[0]):
+        node, many = choice.node[part], choice.many[part]
+        block = block_at(blocks, node)
+        before = node - blocks.first[block]
+        if before > 0:
+            _split(plan, blocks, block, before)
+            block += 1
+        if many < blocks.nodes[block]:
+            _split(plan, blocks, block, many)
+    for word in range(blocks.size[WORDS]):
+        choice.bits[word] = np.uint64(0)
+    for part in range(choice.parts[0]):
+        block = blocks.of[choice.node[part]]
+        choice.bits[block // WORD] |= np.uint64(1) << np.uint64(block % WORD)
+
+
+@inlined
+def _check_after(settings: SlurmSettings, time: int) -> int:
+    """Return when time limits are checked next, from a time on."""
+    return settings.origin + max((time - settings.origin + _CHECKS - 1) // _CHECKS, 1) * _CHECKS
+
+
+@step
+def start_job(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int, chosen: int, by: int
+) -> None:
+    """Start a job on the nodes of ``run.choice``, which are whole blocks (`part_blocks`).
+
+    Parameters
+    ----------
+    jobs : Jobs
+    run : Run
+        Changed; the queue is not.
+    settings : Settings
+    job, chosen : int
+        Its number; its nodes.
+    by : int
+        1: the main pass, 2: the backfilling pass.
+    """
+    now = run.state[NOW]
+    _make_room(run, chosen)
+    run.held_from[job], run.held_count[job] = run.state[HELD], chosen
+    choice, blocks = run.choice, run.blocks
+    for part in range(choice.parts[0]):
+        for node in range(choice.node[part], choice.node[part] + choice.many[part]):
+            run.held_node[run.state[HELD]], run.held_cores[run.state[HELD]] = node, choice.cores[part]
+            run.state[HELD] += 1
+    _take(jobs, machine, run, job, 1)
+    for part in range(choice.parts[0]):
+        blocks.free[blocks.of[choice.node[part]]] = run.free[choice.node[part]]
+    blocks.size[LISTED] = 0
+    run.start[job], run.by[job] = now, by
+    run.end[job] = min(
+        now + max(jobs.run_time[job], 1), _check_after(settings, now + jobs.limit[job] + settings.overrun)
+    )
+    reservation = jobs.reservation[job]
+    if reservation >= 0:
+        run.end[job] = min(run.end[job], _check_after(settings, machine.reservation[reservation, 1] + 1))
+    push_end(run.heap, run.end[job], job)
+    # By believed end; of equal ones, the one with the lower number first.
+    at = run.state[RUNNING]
+    believed = now + jobs.limit[job]
+    while at > 0:
+        other = run.running[at - 1]
+        end = run.start[other] + jobs.limit[other]
+        if end < believed or (end == believed and jobs.number[other] < jobs.number[job]):
+            break
+        run.running[at] = other
+        at -= 1
+    run.running[at] = job
+    run.state[RUNNING] += 1
+    run.state[CHANGED] = now
+    run.state[VERSION] += 1
+
+
+@step
+def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> None:
+    """Give back what a running job holds."""
+    _take(jobs, machine, run, job, -1)
+    at = 0
+    while run.running[at] != job:
+        at += 1
+    for place in range(at, run.state[RUNNING] - 1):
+        run.running[place] = run.running[place + 1]
+    run.held_count[job] = 0
+    run.state[RUNNING] -= 1
+    run.state[CHANGED] = run.state[NOW]
+    run.state[VERSION] += 1
+
+
+# Which nodes a job may use from a time on -----------------------------------------------------------------------------
+
+# Which nodes a job may use from a time on: those of its partition that are up, and what reservations leave of them.
+#
+# The rules are those of the reservations of Slurm 22.05, found in their source.
+
+
+# How often a maintenance of the whole partition is waited for.
+_TRIES = 10
+
+
+@step
+def allow(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, begin: int, allowed: UInt8Array
+) -> tuple[int, bool]:
+    """Fill in which blocks a job may use from a time on, by its partition and the reservations.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+    job, begin : int
+        Its number; seconds.
+    allowed : uint8 array (N,)
+        Filled in.
+
+    Returns
+    -------
+    begin : int
+        Later than given if a maintenance of the whole partition is to be waited for; -1 if the job is not to be
+        planned now.
+    overlaps : bool
+        Whether a reservation takes nodes of the partition away.
+    """
+    partition, blocks = machine.partition[jobs.partition[job]], run.blocks
+    own = jobs.reservation[job]
+    overlaps = False
+    for _ in range(_TRIES):
+        whole = -1
+        allow_members(blocks, run.up, partition, allowed)
+        if own >= 0:
+            if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
+                return -1, False
+            run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[own, 1] + 1)
+            for block in range(blocks.size[BLOCKS]):
+                allowed[block] &= machine.reserved[own, blocks.first[block]]
+        for other in range(len(machine.reservation)):
+            begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
+            if other != own and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
+                run.state[HORIZON] = min(run.state[HORIZON], begins - jobs.limit[job] + 1)
+            if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
+                continue
+            if machine.reservation[other, 2] > run.state[NOW]:
+                continue
+            inside = overlap = 0
+            for block in range(blocks.size[BLOCKS]):
+                node = blocks.first[block]
+                inside += partition[node] > machine.reserved[other, node]
+                overlap += (partition[node] if own < 0 else allowed[block]) & machine.reserved[other, node]
+                allowed[block] &= 1 - machine.reserved[other, node]
+            if inside == 0 and machine.reservation[other, 3] == 1 and own < 0:
+                whole = other
+                break
+            overlaps = overlaps or overlap > 0
+        if whole < 0:
+            return begin, overlaps
+        begin = machine.reservation[whole, 1]
+    return -1, False
+
+
+@inlined
+def is_open(machine: SlurmMachine, reservation: int, now: int) -> bool:
+    """Tell whether jobs can start in a reservation at this time."""
+    begin = max(machine.reservation[reservation, 0], machine.reservation[reservation, 2])
+    return bool(begin <= now < machine.reservation[reservation, 1])
+
+
+@inlined
+def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: UInt8Array) -> None:
+    """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word of bits."""
+    for block in range(blocks.size[BLOCKS]):
+        allowed[block] = up[blocks.first[block]] & members[blocks.first[block]]
+    for block in range(blocks.size[BLOCKS], WORD * blocks.size[WORDS]):
+        allowed[block] = 0
+
+
+@inlined
+def after_reservations(machine: SlurmMachine, settings: SlurmSettings, now: int, begin: int, later: int) -> int:
+    """Return when to try again where reservations take nodes away: when the next one ends, if that is before."""
+    end, resolution = 0, settings.resolution
+    for other in range(len(machine.reservation)):
+        if machine.reservation[other, 2] > now or machine.reservation[other, 1] <= now:
+            continue
+        if begin <= machine.reservation[other, 1] and (end == 0 or machine.reservation[other, 1] < end):
+            end = machine.reservation[other, 1]
+    free_again = (end + resolution - 1) // resolution * resolution + 1
+    window_end = (now + settings.window) // resolution * resolution
+    return int(free_again if 1 < free_again < window_end and (later == 0 or free_again < later) else later)

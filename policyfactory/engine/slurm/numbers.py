@@ -1,0 +1,324 @@
+"""A run under Slurm's rules whose jobs get their numbers, ``site_factor``, as it goes on, as an export gives them.
+
+A formula with predictions is worked out when jobs are submitted, and for those that are predicted anew when priorities
+are calculated; one with the wait, or with a threshold, for all waiting jobs when priorities are calculated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.engine.past import DESCRIBED, Past, note_end, note_return, note_start, take_changed
+from policyfactory.engine.predicted import DUE, PERIOD, Foresight, foresee, foresee_submitted
+from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.passes import AT_CALCULATION, AT_SUBMISSION, slurm
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.engine.slurm.state import NOW, STOPPED, WAITING, RunState
+from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, evaluate
+
+__all__ = [
+    "ROWS",
+    "Followed",
+    "Numbering",
+    "follow_run",
+    "foretell_submitted",
+    "foretell_waiting",
+    "new_followed",
+    "slurm_numbered",
+]
+
+# Of `Numbering.columns`.
+ROWS = COLUMNS + PREDICTIONS + ASKED
+_W = 3
+
+
+class Numbering(NamedTuple):
+    """What makes numbers of n jobs, in the order of their submission.
+
+    Parameters
+    ----------
+    codes : int64 array (k,)
+        The formula (`policyfactory.engine.waiting.evaluate`).
+    operands : float64 array (at least k,)
+        Of its instructions.
+    columns : float64 array (ROWS, n)
+        p, q, r, a row for w, the five predictions, n, mem, g; of those that the formula does not read, anything.
+    work : float64 array (ROWS + depth of the formula, n)
+        Work space.
+    processors : float
+        Of the machine.
+    low, high, largest : float
+        As of `policyfactory.policy.compile.PriorityScale`.
+    highest : float
+        The most that a number can be: those of jobs beyond the threshold are above ``largest``.
+    threshold : int
+        Seconds.
+    changes : bool
+        Whether numbers change with the wait.
+    others : float64 array (n,)
+        The parts of the jobs' priorities that nothing changes, without their numbers.
+    """
+
+    codes: Int64Array
+    operands: FloatArray
+    columns: FloatArray
+    work: FloatArray
+    processors: float
+    low: float
+    high: float
+    largest: float
+    highest: float
+    threshold: int
+    changes: bool
+    others: FloatArray
+
+
+@kernel
+def slurm_numbered(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    weights: PriorityWeights,
+    shares: FairShares,
+    numbering: Numbering,
+    followed: Followed,
+    past: Past,
+    sight: Foresight,
+    until: int,
+) -> bool:
+    """Run all jobs and number them, or up to where the predictor is to learn.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        ``fixed`` is changed.
+    machine : Machine
+    run : Run
+    settings : Settings
+        Which has the run stop where it should.
+    weights : Weights
+    shares : Shares
+        The same as of `policyfactory.engine.slurm.passes.slurm`.
+    numbering : Numbering
+    followed : Followed
+        Of this run.
+    past : Past
+    sight : Foresight
+        Its predictions are rows of ``numbering.columns``.
+    until : int
+        Seconds, on the run's clock. The first stop from then on is left for the next call.
+
+    Returns
+    -------
+    bool
+        Whether it is to be called again.
+    """
+    while True:
+        stop, now = run.state[STOPPED], run.state[NOW]
+        if stop in (AT_SUBMISSION, AT_CALCULATION):
+            if now >= until:
+                return True
+            if stop == AT_SUBMISSION:
+                first = past.place[DESCRIBED]
+                foretell_submitted(followed, past, sight, now)
+                for job in range(first, past.place[DESCRIBED]):
+                    sight.renewed[job - first] = job
+                _number(jobs, numbering, sight.renewed, past.place[DESCRIBED] - first, now)
+            else:
+                if settings.foretells:
+                    # Those that are not ready are predicted anew as well.
+                    count = foretell_waiting(followed, past, sight, now)
+                    _number(jobs, numbering, sight.renewed, count, now)
+                if numbering.changes:
+                    _number(jobs, numbering, run.waiting, run.state[WAITING], now)
+        if not slurm(jobs, machine, run, settings, weights, shares):
+            return False
+
+
+@step
+def _number(jobs: SlurmJobs, numbering: Numbering, which: Int64Array, count: int, now: int) -> None:
+    """Give the first ``count`` jobs of a list their numbers, as the formula has them now."""
+    work, columns = numbering.work, numbering.columns
+    for at in range(count):
+        job = which[at]
+        for row in range(ROWS):
+            work[row, at] = columns[row, job]
+        work[_W, at] = float(now - jobs.submit[job])
+    evaluate(numbering.codes, numbering.operands, work, count, numbering.processors, numbering.processors, work[ROWS:])
+    for at in range(count):
+        job, waited = which[at], now - jobs.submit[which[at]]
+        number = _whole(numbering, work[ROWS, at])
+        if waited > numbering.threshold:
+            # Overdue: above all others, in the order of submission.
+            number = min(numbering.largest + waited, numbering.highest)
+        jobs.fixed[job] = numbering.others[job] + number
+
+
+@inlined
+def _whole(numbering: Numbering, score: float) -> float:
+    """Return the number of a score, as `policyfactory.policy.compile.PriorityScale` has it."""
+    if math.isnan(score):
+        return 1.0
+    part = (score - numbering.low) / (numbering.high - numbering.low)
+    if part < 0.0:
+        place = 0.125 / (1.0 - 6.0 * part)
+    elif part > 1.0:
+        place = 1.0 - 0.125 / (1.0 + 6.0 * (part - 1.0))
+    else:
+        place = 0.125 + 0.75 * part
+    return min(max(math.floor(numbering.largest - place * (numbering.largest - 1.0)), 1.0), numbering.largest)
+
+
+# Predictions in a run under Slurm's rules -----------------------------------------------------------------------------
+
+# Predictions in a run under Slurm's rules: the run is followed, and its jobs are predicted as they are submitted.
+#
+# The run stops where jobs are submitted and where priorities are calculated (`policyfactory.engine.slurm.passes`);
+# what was started, has ended or was put back meanwhile is noted then, and nothing that comes later is looked at. Of
+# jobs that were started in one second the one that was submitted last counts as the last, as it does in the history of
+# a site.
+
+
+class Followed(NamedTuple):
+    """A run of n jobs, in the order of their submission, and what was noted of it.
+
+    Parameters
+    ----------
+    submit : int64 array (n,)
+        When each is submitted (s).
+    start, end : int64 array (n,)
+        Those of `policyfactory.engine.slurm.state.RunState`: -1 before a start, and again after a node has failed.
+    noted : int64 array (n,)
+        The starts that were noted; -1 before.
+    open : int64 array (n,)
+        The submitted jobs of which no end was noted.
+    size : int64 array (1,)
+        How many these are.
+    news : int64 array (n,)
+        Work space.
+    """
+
+    submit: Int64Array
+    start: Int64Array
+    end: Int64Array
+    noted: Int64Array
+    open: Int64Array
+    size: Int64Array
+    news: Int64Array
+
+
+def new_followed(submit: Int64Array, start: Int64Array, end: Int64Array) -> Followed:
+    """Return a run of which nothing was noted; parameters as of `Followed`."""
+    n = len(submit)
+    return Followed(
+        *(submit, start, end),
+        noted=np.full(n, -1, dtype=np.int64),
+        open=np.zeros(n, dtype=np.int64),
+        size=np.zeros(1, dtype=np.int64),
+        news=np.zeros(n, dtype=np.int64),
+    )
+
+
+@kernel
+def follow_run(followed: Followed, past: Past, until: int) -> None:
+    """Note what has happened up to a second.
+
+    Parameters
+    ----------
+    followed : Followed
+    past : Past
+    until : int
+        Seconds; the run has come that far.
+    """
+    _follow(followed, past, until)
+
+
+@step
+def _follow(followed: Followed, past: Past, until: int) -> None:
+    start, end, noted = followed.start, followed.end, followed.noted
+    starts = 0
+    for at in range(followed.size[0]):
+        job = followed.open[at]
+        if noted[job] >= 0 and start[job] != noted[job]:
+            note_return(past, job)
+            noted[job] = -1
+        if noted[job] < 0 and 0 <= start[job] <= until:
+            starts = _insert(followed.news, starts, start, job)
+    for at in range(starts):
+        job = followed.news[at]
+        noted[job] = start[job]
+        note_start(past, job, end[job])
+    kept = ends = 0
+    for at in range(followed.size[0]):
+        job = followed.open[at]
+        if noted[job] >= 0 and end[job] <= until:
+            ends = _insert(followed.news, ends, end, job)
+        else:
+            followed.open[kept] = job
+            kept += 1
+    followed.size[0] = kept
+    for at in range(ends):
+        note_end(past, followed.news[at])
+
+
+@inlined
+def _insert(jobs: Int64Array, count: int, time: Int64Array, job: int) -> int:
+    """Put a job into a list by its time, of one second by its number; return how many there are."""
+    at = count
+    while at > 0 and (time[jobs[at - 1]], jobs[at - 1]) > (time[job], job):
+        jobs[at] = jobs[at - 1]
+        at -= 1
+    jobs[at] = job
+    return count + 1
+
+
+@step
+def foretell_submitted(followed: Followed, past: Past, sight: Foresight, now: int) -> None:
+    """Predict the jobs that are submitted now, one after the other.
+
+    Parameters
+    ----------
+    followed : Followed
+    past : Past
+    sight : Foresight
+        ``features`` and ``predictions`` are filled in.
+    now : int
+        Seconds.
+    """
+    _follow(followed, past, now)
+    job = past.place[DESCRIBED]
+    while job < len(followed.submit) and followed.submit[job] <= now:
+        foresee_submitted(past, sight, followed.noted, job, now)
+        followed.open[followed.size[0]] = job
+        followed.size[0] += 1
+        job += 1
+
+
+@step
+def foretell_waiting(followed: Followed, past: Past, sight: Foresight, now: int) -> int:
+    """Predict anew, if it is time, the waiting jobs of users of whom a job has ended; return how many these are.
+
+    Parameters
+    ----------
+    followed : Followed
+    past : Past
+    sight : Foresight
+        ``renewed`` and ``predictions`` are filled in.
+    now : int
+        Seconds.
+    """
+    period = sight.renewal[PERIOD]
+    if period == 0 or now < sight.renewal[DUE]:
+        return 0
+    sight.renewal[DUE] = (now // period + 1) * period
+    _follow(followed, past, now)
+    count = take_changed(past, sight.renewed)
+    for at in range(count):
+        foresee(past, sight, followed.noted, sight.renewed[at], now, sight.features[len(followed.submit)])
+    return count

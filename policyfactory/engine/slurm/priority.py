@@ -1,0 +1,272 @@
+"""Slurm's multifactor priority: what time and usage change, and Fair Tree.
+
+The formulas are those of priority/multifactor of Slurm 22.05, found in its source.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
+from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine
+from policyfactory.engine.slurm.nodes import TOTAL_CORES
+from policyfactory.engine.slurm.state import NOW, RUNNING, VERSION, WAITING, RunState, is_ahead
+
+__all__ = [
+    "FairShares",
+    "PriorityWeights",
+    "_calculate",
+    "add_usage",
+    "fair_tree",
+    "new_priority",
+    "no_fair_tree",
+    "sort_queue",
+]
+
+_LARGEST = 2.0**32 - 1
+
+
+class PriorityWeights(NamedTuple):
+    """What time and usage count.
+
+    Parameters
+    ----------
+    age, fair_share : float
+        PriorityWeightAge, PriorityWeightFairshare.
+    max_age : float
+        Seconds after which age counts no more.
+    decay : float
+        What a second leaves of usage.
+    tree : bool
+        Fair Tree, or the rule before it.
+    tail : bool
+        Whether what a job used after the last calculation is counted at its end: where limits are enforced.
+    from_submission : bool
+        Whether age counts from submission (ACCRUE_ALWAYS), or from when a job may start.
+    """
+
+    age: float
+    fair_share: float
+    max_age: float
+    decay: float
+    tree: bool
+    tail: bool
+    from_submission: bool
+
+
+class FairShares(NamedTuple):
+    """A associations, accounts before what is below them; number 0 is root.
+
+    Parameters
+    ----------
+    parent : int64 array (A,)
+        -1 for root.
+    is_user : uint8 array (A,)
+        1 for a user, 0 for an account.
+    share : float64 array (A,)
+        Its part of what its siblings have together; NaN for a user that counts as its account does.
+    children_from : int64 array (A + 1,)
+        Where the children of each begin in ``children``.
+    children : int64 array (A - 1,)
+        Their order is changed.
+    usage : float64 array (A,)
+        Core seconds, decayed.
+    factor : float64 array (A,)
+        0 to 1, of users.
+    level : float64 array (A,)
+        Share over use, among siblings.
+    """
+
+    parent: Int64Array
+    is_user: UInt8Array
+    share: FloatArray
+    children_from: Int64Array
+    children: Int64Array
+    usage: FloatArray
+    factor: FloatArray
+    level: FloatArray
+
+
+@step
+def new_priority(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int) -> float:
+    """Return the priority of a job at this time, a whole number.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    run : Run
+    weights : Weights
+    shares : Shares
+    job : int
+        Its number.
+    """
+    priority = jobs.fixed[job] + weights.fair_share * shares.factor[jobs.association[job]]
+    if run.cores_seen[job] > 0:
+        priority += jobs.by_core[job] * (run.cores_seen[job] - jobs.request[job, TOTAL_CORES])
+    if run.seen[job] == 1:
+        since = run.submit[job] if weights.from_submission else run.ready[job]
+        priority += weights.age * min(max(run.state[NOW] - since, 0) / weights.max_age, 1.0)
+    return float(min(math.floor(max(priority, 1.0)), _LARGEST))
+
+
+@step
+def add_usage(
+    jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int, since: int
+) -> None:
+    """Add what a job has used since a time to its association and all above.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    run : Run
+    weights : Weights
+    shares : Shares
+        ``usage`` is changed.
+    job, since : int
+        Its number; seconds.
+    """
+    used = float(run.state[NOW] - max(run.start[job], since))
+    cores = 0
+    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        cores += run.held_cores[at]
+    used *= weights.decay**used * cores * jobs.usage_factor[job]
+    at = jobs.association[job]
+    while at >= 0:
+        shares.usage[at] += used
+        at = shares.parent[at]
+
+
+@kernel
+def _calculate(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares, since: int
+) -> None:
+    """Calculate usage, shares and the priority of every waiting job, and sort the queue.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    machine : Machine
+    run : Run
+    weights : Weights
+    shares : Shares
+    since : int
+        When this was done last (s).
+    """
+    left = weights.decay ** float(run.state[NOW] - since)
+    for at in range(len(shares.usage)):
+        shares.usage[at] *= left
+    for at in range(run.state[RUNNING]):
+        add_usage(jobs, run, weights, shares, run.running[at], since)
+    if weights.fair_share > 0:
+        if weights.tree:
+            fair_tree(shares)
+        else:
+            no_fair_tree(shares)
+    for at in range(run.state[WAITING]):
+        run.priority[run.waiting[at]] = new_priority(jobs, run, weights, shares, run.waiting[at])
+    sort_queue(jobs, machine, run)
+
+
+@step
+def sort_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState) -> None:
+    """Sort the queue, which is nearly in order."""
+    moved = False
+    for at in range(1, run.state[WAITING]):
+        job, place = run.waiting[at], at
+        while place > 0 and is_ahead(jobs, machine, run, job, run.waiting[place - 1]):
+            run.waiting[place] = run.waiting[place - 1]
+            place -= 1
+            moved = True
+        run.waiting[place] = job
+    run.state[VERSION] += moved
+
+
+@kernel
+def fair_tree(shares: FairShares) -> None:
+    """Fill in the factors of users by Fair Tree: their rank in the tree, each level in the order of its levels.
+
+    Parameters
+    ----------
+    shares : Shares
+        ``factor`` and ``level`` are filled in.
+    """
+    count = int(shares.is_user.sum())
+    # From root down: the account, the next of its children, whether it was tied, and the level before.
+    account = np.zeros(len(shares.parent) + 1, np.int64)
+    place = np.zeros(len(shares.parent) + 1, np.int64)
+    tied_from_above = np.zeros(len(shares.parent) + 1, np.uint8)
+    before = np.full(len(shares.parent) + 1, -1.0)
+    rank = untied = count
+    depth = 0
+    place[0] = shares.children_from[0]
+    _sort_children(shares, 0)
+    while depth >= 0:
+        if place[depth] == shares.children_from[account[depth] + 1]:
+            depth -= 1
+            continue
+        first = place[depth] == shares.children_from[account[depth]]
+        child = shares.children[place[depth]]
+        place[depth] += 1
+        tied = (first and tied_from_above[depth] == 1) or before[depth] == shares.level[child]
+        before[depth] = shares.level[child]
+        if shares.is_user[child] == 1:
+            if not tied:
+                rank = untied
+            shares.factor[child] = rank / count
+            untied -= 1
+        else:
+            depth += 1
+            account[depth], place[depth] = child, shares.children_from[child]
+            tied_from_above[depth], before[depth] = tied, -1.0
+            _sort_children(shares, child)
+
+
+@inlined
+def _sort_children(shares: FairShares, account: int) -> None:
+    """Find the levels of the children of an account and sort them: highest first, users before accounts."""
+    first, last = shares.children_from[account], shares.children_from[account + 1]
+    total = shares.usage[account]
+    for at in range(first, last):
+        child = shares.children[at]
+        use = shares.usage[child] / total if total > 0 else 0.0
+        share = shares.share[child]
+        if math.isnan(share) or (share > 0 and use == 0):
+            shares.level[child] = math.inf
+        else:
+            shares.level[child] = share / use if share > 0 else 0.0
+    for at in range(first + 1, last):
+        child, place = shares.children[at], at
+        while place > first:
+            other = shares.children[place - 1]
+            level, others = shares.level[child], shares.level[other]
+            if others > level or (others == level and shares.is_user[other] >= shares.is_user[child]):
+                break
+            shares.children[place] = other
+            place -= 1
+        shares.children[place] = child
+
+
+@kernel
+def no_fair_tree(shares: FairShares) -> None:
+    """Fill in the factors of users by the rule before Fair Tree, 2 ** -(effective usage / share of the cluster).
+
+    Parameters
+    ----------
+    shares : Shares
+        ``factor`` is filled in.
+    """
+    n = len(shares.parent)
+    whole, effective = np.ones(n), np.zeros(n)
+    for at in range(1, n):
+        above, share = shares.parent[at], shares.share[at]
+        use = shares.usage[at] / shares.usage[0] if shares.usage[0] > 0 else 0.0
+        if math.isnan(share):
+            whole[at], effective[at] = whole[above], effective[above]
+        else:
+            whole[at] = whole[above] * share
+            effective[at] = use if above == 0 else use + (effective[above] - use) * share
+        shares.factor[at] = 2.0 ** -(effective[at] / whole[at]) if whole[at] > 0 else 0.0

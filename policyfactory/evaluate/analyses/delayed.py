@@ -1,0 +1,400 @@
+"""Whom a policy makes wait: the sizes of the jobs with the highest bounded slowdown of each case.
+
+Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019,
+figure 2. A policy that does not look at sizes can delay jobs of one processor, which fit almost everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.picture import plain_numbers
+from policyfactory.core.text import enumerated, number_text
+from policyfactory.evaluate.analyses.analysis import (
+    Analysis,
+    LogView,
+    against,
+    listed,
+    marked_in_words,
+    marks_of,
+    median_cell,
+    median_differences,
+    median_of,
+    policies_by_mark,
+    policy_table,
+    share_cell,
+    share_of,
+    value_text,
+    whole_number,
+)
+from policyfactory.evaluate.analyses.plots import colour_of, key_below, name_rows, panels_down
+from policyfactory.report.sections import Column, Picture, Section, Table
+from policyfactory.simulate.metrics import job_values
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policyfactory.simulate.cases import Case
+    from policyfactory.simulate.schedule import Schedule
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = ["Delayed", "DelayedJobs", "Premature"]
+
+_MOST = 10_000
+_FEW_POLICIES = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class DelayedJobs:
+    """What is kept of one schedule: sizes of the most delayed jobs, the least slowdown among them, a middling size."""
+
+    processors: Int64Array
+    least: float
+    typical: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delayed(Analysis):
+    """The sizes of the jobs with the highest bounded slowdown.
+
+    Parameters
+    ----------
+    count : int
+        Jobs of each case that are looked at; jobs of slowdown 1 are not delayed and never among them.
+
+    Raises
+    ------
+    UsageError
+        If the count is no number of 1 to 10,000.
+    """
+
+    name: ClassVar[str] = "delayed"
+    count: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", min(whole_number(self.name, "count", self.count, 1), _MOST))
+
+    def observe(self, case: Case, schedule: Schedule) -> DelayedJobs:
+        """Return the sizes of the most delayed jobs; of equal slowdowns the first submitted ones."""
+        slowdown = job_values(schedule, "bsld")
+        processors = schedule.workload.processors
+        rows = np.flatnonzero(slowdown > 1.0)
+        if len(rows) > self.count:
+            # Without the many equal ones, which would take long to part.
+            delayed = slowdown[rows]
+            rows = rows[delayed >= np.partition(delayed, len(rows) - self.count)[-self.count]]
+        rows = rows[np.argsort(-slowdown[rows], kind="stable")][: self.count]
+        typical = _middle(processors)
+        return DelayedJobs(processors[rows].copy(), float(slowdown[rows[-1]]) if len(rows) else np.nan, typical)
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: the sizes of all cases together, and the middle of each case compared."""
+        logs = self.by_log(evaluation, seen, _DelayedOfLog)
+        most = f"the {self.count:,} most delayed jobs of each case"
+        what = "size of the job" if self.count == 1 else f"sizes of the {self.count:,} jobs"
+        picture = Picture(
+            "delayed",
+            f"Processors of {most}, a row a policy, a panel a log",
+            functools.partial(_draw, logs),
+            "Delayed most: highest bounded slowdown max((wait + run)/max(run, 10 s), 1).",
+        )
+        note = f"95 % intervals over the cases.{against(evaluation)}"
+        table = policy_table("delayed", f"Processors of {most}", logs, _COLUMNS, note)
+        title = f"Whom a policy delays: the {what} of highest slowdown"
+        return Section("delayed", title, tuple(map(_words, logs)), (table,), (picture,))
+
+
+def _middle(processors: Int64Array) -> float:
+    """Return the (lower) median size, by counting where sizes are small numbers."""
+    if not len(processors) or processors.max() > 1 << 20:
+        middle = (len(processors) + 1) // 2 - 1
+        return float(np.partition(processors, middle)[middle]) if len(processors) else 0.0
+    return float(np.searchsorted(np.cumsum(np.bincount(processors)), (len(processors) + 1) // 2))
+
+
+class _DelayedOfLog(LogView):
+    """The delayed jobs of one log."""
+
+    @functools.cached_property
+    def middles(self) -> FloatArray:
+        """Median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
+        return self.values(lambda one: np.median(one.processors) if len(one.processors) else np.nan)
+
+    @functools.cached_property
+    def typical(self) -> float:
+        """Size of a middling job, delayed or not."""
+        return float(np.median([case[0].typical for case in self.kept]))
+
+    def pooled(self, place: int) -> Int64Array:
+        """Return the sizes of the jobs that one policy delays, all cases together."""
+        return np.concatenate([case[place].processors for case in self.kept])
+
+    def mark(self, place: int) -> str:
+        """Return whether larger or smaller jobs are delayed than under the baseline."""
+        return marks_of(median_differences(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
+
+
+def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:
+    """Return what makes a number of the sizes that a policy delays; nothing where it delays none."""
+    return lambda own, place: float(get(sizes)) if len(sizes := own.pooled(place)) else None
+
+
+_COLUMNS = {
+    Column("25 %", "processors", "a quarter of these jobs of all cases have no more"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.25)
+    ),
+    Column("middle", "processors", "median of these jobs of a case, median over the cases"): (
+        lambda own, place: median_cell(own.middles[:, place], own.mark(place))
+    ),
+    Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.75)
+    ),
+    Column("serial", "%", "of these jobs of all cases have one processor"): _pooled(
+        lambda sizes: 100 * np.mean(sizes == 1)
+    ),
+    Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): (
+        lambda own, place: median_cell(own.values("least")[:, place])
+    ),
+}
+
+
+def _words(own: _DelayedOfLog) -> str:
+    middles, base = own.middles, own.baseline
+    if not np.isfinite(middles).any():
+        return f"{own.titled}: no job is delayed under any policy."
+    text = (
+        f"{own.titled}: the median size of the most delayed jobs is {_sizes(own.policies, middles)}; of all jobs it is "
+        f"{own.typical:g}."
+    )
+    if len(own.policies) == 1:
+        return text
+    if not any(own.mark(place) for place in range(1, len(own.policies))):
+        return f"{text} {own.few_cases}"
+    marked = policies_by_mark(own.policies, own.mark)
+    for word, what in (("higher", "Larger"), ("lower", "Smaller")):
+        if word in marked:
+            text += f" {what} jobs than under {base} are delayed under {enumerated(marked[word])}."
+    return text + listed(f"No difference in size from {base}", marked.get("no difference", []))
+
+
+def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
+    """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
+    sizes = {
+        policy: median_of(middles[:, place]).value
+        for place, policy in enumerate(policies)
+        if np.isfinite(middles[:, place]).any()
+    }
+    shown = list(sizes)
+    if len(shown) > _FEW_POLICIES:
+        shown = list(dict.fromkeys([shown[0], min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)]))
+    listing = enumerated(f"{sizes[policy]:,g} under {policy}" for policy in shown)
+    return listing if len(shown) == len(sizes) else f"{listing}, the rest between"
+
+
+def _draw(logs: Sequence[_DelayedOfLog]) -> Figure:
+    from matplotlib.ticker import LogLocator
+
+    policies = logs[0].policies
+    figure, panels = panels_down(len(logs), 0.9 + 0.32 * len(policies))
+    for axes, own in zip(panels, logs, strict=True):
+        for place in range(len(policies)):
+            pooled = own.pooled(place)
+            if not len(pooled):
+                continue
+            colour = colour_of(min(place, 1))
+            ends = np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95])
+            axes.plot(ends[[0, 4]], [place, place], color=colour, linewidth=1.2)
+            axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color="white", zorder=2)
+            axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color=colour, alpha=0.4, zorder=2)
+            axes.plot(ends[[2, 2]], [place - 0.3, place + 0.3], color="black", linewidth=1.8, zorder=3)
+        axes.axvline(own.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
+        machine = own.machine
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(0.9, 1.1 * machine)
+        axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
+        plain_numbers(axes.xaxis, minor=False)
+        name_rows(axes, own)
+        axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
+    key_below(
+        figure,
+        "Box: middle half; line: median; whiskers: 5 to 95 %. Dashed: median of all jobs. Orange: the baseline.",
+    )
+    return figure
+
+
+# Jobs that end long before their request, and how much worse they fare than the others --------------------------------
+
+# Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019,
+# tables III and IV: a job is premature if its requested time is at least 100 times its run time. Such jobs have huge
+# slowdowns whatever the policy, and a policy that sorts by requested times takes them for long ones.
+
+
+_SHARE = "share"  # the key of a published percentage among those of the policies
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Premature(Analysis):
+    """How many jobs end long before their request, and their mean bounded slowdown over that of the others.
+
+    Jobs of run time 0 are neither: nothing can be said of their request.
+
+    Parameters
+    ----------
+    ratio : float
+        Requested time over run time from which a job is premature.
+    published : mapping of str to mapping of str to float
+        For each log the published percentage (key ``share``) and ratio of mean slowdowns (key: name of a policy).
+    source : str
+        Where these were published.
+
+    Raises
+    ------
+    UsageError
+        If an option is not as it must be.
+    """
+
+    name: ClassVar[str] = "premature"
+    ratio: float = 100.0
+    published: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        ratio = self.ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1 < ratio < np.inf:
+            raise UsageError(f"analysis {self.name}: ratio is {ratio!r}; give a number above 1, for example 100")
+        if not isinstance(self.published, Mapping) or not all(map(_is_published, self.published.values())):
+            raise UsageError(
+                f"analysis {self.name}: published is {self.published!r}; give numbers by log and policy, for example "
+                "{ kth = { share = 12.4, FCFS = 8.69 } }"
+            )
+
+    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
+        """Refuse published values of policies that are not there.
+
+        Raises
+        ------
+        UsageError
+            If one is named.
+        """
+        for log, values in self.published.items():
+            for key in values:
+                if key != _SHARE and key not in policies:
+                    raise UsageError(
+                        f"analysis {self.name}: published.{log} has {key!r}; there are {_SHARE} and the policies "
+                        f"{', '.join(policies)}"
+                    )
+
+    def observe(self, case: Case, schedule: Schedule) -> FloatArray:
+        """Return jobs and mean bounded slowdown of the premature ones, then of the others."""
+        run_time = schedule.workload.run_time
+        premature = (schedule.workload.requested_time >= self.ratio * run_time) & (run_time > 0)
+        slowdown = job_values(schedule, "bsld")
+        counts = np.array([np.count_nonzero(premature), np.count_nonzero(run_time)], dtype=np.float64)
+        counts[1] -= counts[0]
+        # Jobs of run time 0 are rare; only where there are some do they have to be told apart.
+        sums = np.bincount(np.where(run_time > 0, premature, 2), slowdown, minlength=3)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.array([counts[0], counts[1], sums[1] / counts[0], sums[0] / counts[1]])
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: shares by log, ratios by log and policy, beside what was published."""
+        logs = self.by_log(evaluation, seen, _PrematureOfLog)
+        first = f"Premature are jobs that requested at least {self.ratio:,g} times their run time."
+        return Section(
+            "premature",
+            "Jobs that end long before their request",
+            (first, *map(_words_premature, logs)),
+            (self._shares(logs), self._ratios(logs)),
+        )
+
+    def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        columns = {
+            Column("log"): lambda own: own.log,
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: share_cell(own.share),
+        }
+        if any(_SHARE in self.published.get(own.log, {}) for own in logs):
+            published = Column("published", "1", self.source)
+            columns[published] = lambda own: self.published.get(own.log, {}).get(_SHARE)
+        note = "Mean over the cases, with 95 % intervals."
+        return Table.of("premature-shares", "Premature jobs of each log", columns, zip(logs), note)
+
+    def _ratios(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        what = "mean bounded slowdown of the premature jobs"
+        columns: dict[Column, Callable[..., Any]] = {
+            Column("ratio", "1", f"{what} over that of the others, in each case"): (
+                lambda own, place: median_cell(own.ratio[:, place], own.mark(place))
+            ),
+            Column("premature", "1", what): lambda own, place: median_cell(own.sums[:, place, 2]),
+            Column("others", "1", "mean bounded slowdown of the other jobs"): (
+                lambda own, place: median_cell(own.sums[:, place, 3])
+            ),
+        }
+
+        def published(own: LogView, place: int) -> float | None:
+            return self.published.get(own.log, {}).get(own.policies[place])
+
+        if any(published(own, place) is not None for own in logs for place in range(len(own.policies))):
+            columns[Column("published", "1", self.source)] = published
+        return policy_table(
+            "premature-ratios",
+            "Mean bounded slowdown of premature jobs over that of the others",
+            logs,
+            columns,
+            f"Medians over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
+        )
+
+
+class _PrematureOfLog(LogView):
+    """The premature jobs of one log."""
+
+    @functools.cached_property
+    def sums(self) -> FloatArray:
+        """What was kept: float64 array (cases, policies, 4)."""
+        return np.array(self.kept, dtype=np.float64)
+
+    @functools.cached_property
+    def share(self) -> FloatArray:
+        """The premature jobs of each case in %; they are the same under every policy."""
+        premature, others = self.sums[:, 0, 0], self.sums[:, 0, 1]
+        jobs = premature + others
+        return np.asarray(100 * np.divide(premature, jobs, out=np.full(len(jobs), np.nan), where=jobs > 0))
+
+    @functools.cached_property
+    def ratio(self) -> FloatArray:
+        """Ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
+        return np.asarray(self.sums[:, :, 2] / self.sums[:, :, 3])
+
+    def mark(self, place: int) -> str:
+        """Return whether the ratio is higher or lower than under the baseline."""
+        return marks_of(median_differences(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
+
+
+def _words_premature(own: _PrematureOfLog) -> str:
+    ratio, base = own.ratio, own.baseline
+    text = f"{own.titled}: {value_text(share_of(own.share), '%')} of the jobs are premature."
+    first = median_of(ratio[:, 0])
+    if not first.cases:
+        return f"{text} Premature and other jobs cannot be compared: no case has both."
+    text += f" Under {base} their mean slowdown is {value_text(first)} times that of the others."
+    if len(own.policies) == 1:
+        return text
+    middles = {policy: number_text(median_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
+    if first.interval is None:
+        rest = [f"{middles[policy]} under {policy}" for policy in own.policies[1:]]
+        return f"{text} It is {enumerated(rest)}. {own.few_cases}"
+    apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
+    text += marked_in_words(own.policies, own.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
+    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference is shown from {base}"})
+
+
+def _is_published(values: object) -> bool:
+    if not isinstance(values, Mapping):
+        return False
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.values())

@@ -1,0 +1,1 @@
+"""How far a simulated schedule is from the real scheduler's, and why."""

@@ -1,1 +1,0 @@
-"""Grid Engine: urgencies where they can express the policy, a submission verifier elsewhere."""

@@ -1,1 +1,0 @@
-"""OpenPBS: job_sort_formula, evaluated as PBS does it."""

@@ -1,0 +1,1 @@
+"""How good predictions of run times are."""

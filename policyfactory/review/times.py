@@ -1,0 +1,427 @@
+"""Weeks of two times compared at like load: by pairs of weeks, and by a regression on the load.
+
+A week in which more is submitted makes everybody wait longer under any order, so that weeks are comparable only where
+their offered load is. Both ways use only weeks of loads that both times have. An interval is over weeks, drawn in
+blocks that are longer than the queue remembers (`policyfactory.statistics.evaluation`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.random import generator
+from policyfactory.core.text import WEEK, counted, format_duration
+from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.verdict import NOBODY
+from policyfactory.simulate.metrics import TAU, job_values, memory_of, weeks_of
+from policyfactory.simulate.schedule import Schedule
+from policyfactory.statistics.evaluation import block_weeks, estimate_weekly
+from policyfactory.statistics.intervals import MIN_CASES, Estimate, Interval
+from policyfactory.workload.accounting.importing import Zone, import_logs
+from policyfactory.workload.accounting.rules import STILL_WAIT, ImportRules, parse_limit
+from policyfactory.workload.clean import clean
+from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import EstimateMissing
+from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.log import SwfLog
+
+__all__ = [
+    "Accounting",
+    "Reading",
+    "WeekMeans",
+    "Weeks",
+    "by_regression",
+    "difference",
+    "difference_of",
+    "in_words",
+    "match_weeks",
+    "means_of",
+    "nobody_waits",
+    "of_matched",
+    "plain_table",
+    "read_accounting",
+    "sign",
+    "weekly",
+    "weeks_of_schedule",
+]
+
+_NEAR = 0.05  # offered load: weeks that are further apart are not alike
+_RESAMPLES = 1999
+_PURPOSE = 43  # of the random stream; see core.random
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Weeks:
+    """The weeks of a schedule.
+
+    Parameters
+    ----------
+    week : int64 array (n,)
+        That of each job, from 0.
+    load : float64 array (weeks,)
+        Work submitted in the week over what the machine can do in it.
+    jobs : float64 array (weeks,)
+        Jobs submitted.
+    sums : dict of str to float64 array (weeks,)
+        Of ``wait`` (s) and ``bsld`` over these jobs.
+    block : int or None
+        Weeks in a block: twice as long as the queue remembers; None if that cannot be told.
+    """
+
+    week: NDArray[np.int64]
+    load: FloatArray
+    jobs: FloatArray
+    sums: dict[str, FloatArray]
+    block: int | None
+
+    def mean(self, metric: str) -> FloatArray:
+        """Return the mean of each week; NaN of a week without a job."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.sums[metric] / self.jobs)
+
+
+def weeks_of_schedule(schedule: Schedule) -> Weeks:
+    """Return the weeks of a recorded schedule of at least one job."""
+    jobs = schedule.workload
+    week = weeks_of(jobs.submit, jobs.ticks)
+    count = int(week[-1]) + 1
+    length = np.full(count, float(WEEK * jobs.ticks))
+    length[-1] = max(float(jobs.submit[-1] - jobs.submit[0]) - WEEK * jobs.ticks * (count - 1), length[-1] / 2)
+    work = np.bincount(week, jobs.run_time.astype(np.float64) * jobs.processors, count)
+    sums = {
+        metric: np.bincount(week, job_values(schedule, metric), count).astype(np.float64) for metric in ("wait", "bsld")
+    }
+    number = np.bincount(week, minlength=count).astype(np.float64)
+    return Weeks(week, work / (jobs.machine * length), number, sums, block_weeks(memory_of(schedule)))
+
+
+def match_weeks(before: Weeks, after: Weeks) -> list[tuple[int, int]]:
+    """Return pairs of a week before and one after, nearest in load first, each week once; by the week after."""
+    apart = np.abs(before.load[:, None] - after.load[None, :])
+    apart[before.jobs == 0] = apart[:, after.jobs == 0] = np.inf
+    pairs = []
+    for place in np.argsort(apart, axis=None, kind="stable").tolist():
+        first, second = divmod(place, apart.shape[1])
+        if apart[first, second] > _NEAR:
+            # The nearest that are left, or a week that has its pair.
+            if not np.isfinite(apart[first, second]):
+                continue
+            break
+        pairs.append((first, second))
+        apart[first], apart[:, second] = np.inf, np.inf
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def of_matched(before: Weeks, after: Weeks, pairs: list[tuple[int, int]], metric: str) -> Estimate:
+    """Return the mean over the pairs of the difference, after minus before, with its interval."""
+    if not pairs:
+        return Estimate(math.nan, None, None, 0)
+    first, second = np.array(pairs).T
+    apart = after.mean(metric)[second] - before.mean(metric)[first]
+    return estimate_weekly(apart, np.ones(len(apart)), _block(before, after))
+
+
+def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
+    """Return what being after adds to the mean of a week at equal load, by least squares over the weeks.
+
+    mean = a + b load + c after, over the weeks whose load both times have; NaN where those do not determine c, as
+    where all weeks have one load. The interval is Student's, its standard
+    error that of a bootstrap over blocks of weeks of each time, with three degrees of freedom less than there are
+    blocks.
+    """
+    from scipy.stats import t as student
+
+    low = max(before.load.min(), after.load.min()) - _NEAR
+    high = min(before.load.max(), after.load.max()) + _NEAR
+    loads, means = [], []
+    for weeks in (before, after):
+        inside = (weeks.load >= low) & (weeks.load <= high) & (weeks.jobs > 0)
+        loads.append(weeks.load[inside])
+        means.append(weeks.mean(metric)[inside])
+    block = _block(before, after)
+    counts = [len(load) for load in loads]
+    if min(counts) < 2:
+        return Estimate(math.nan, None, None, sum(counts))
+    value = _added(loads, means)
+    if math.isnan(value) or block is None or min(counts) < MIN_CASES * block:
+        return Estimate(value, None, None, min(counts), None if block is None else MIN_CASES * block)
+    random = generator(0, _PURPOSE, *counts)
+    drawn = np.empty(_RESAMPLES)
+    for at in range(_RESAMPLES):
+        rows = [
+            ((random.integers(0, count, -(-count // block))[:, None] + np.arange(block)).ravel() % count)[:count]
+            for count in counts
+        ]
+        drawn[at] = _added(
+            [load[row] for load, row in zip(loads, rows, strict=True)],
+            [mean[row] for mean, row in zip(means, rows, strict=True)],
+        )
+    freedom = sum(counts) / block - 3
+    half = float(student.ppf(0.975, freedom)) * float(np.nanstd(drawn, ddof=1))
+    return Estimate(value, Interval(value - half, value + half), None, sum(counts))
+
+
+def difference_of(after: Estimate, before: Estimate) -> Estimate:
+    """Return the difference of two independent estimates, its interval from theirs.
+
+    Each end is as far from the difference as the root of the sum of squares of theirs (G. Y. Zou and A. Donner,
+    "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008, section 2).
+    """
+    value = after.value - before.value
+    cases = min(after.cases, before.cases)
+    if after.interval is None or before.interval is None:
+        lacking = [one.needed for one in (after, before) if one.interval is None]
+        needed = None if None in lacking else max(one for one in lacking if one is not None)
+        return Estimate(value, None, None, cases, needed)
+    low = math.hypot(after.value - after.interval.low, before.interval.high - before.value)
+    high = math.hypot(after.interval.high - after.value, before.value - before.interval.low)
+    return Estimate(value, Interval(value - low, value + high), None, cases)
+
+
+def _added(loads: list[FloatArray], means: list[FloatArray]) -> float:
+    """Return c of the regression; NaN where the loads do not determine it."""
+    load, mean = np.concatenate(loads), np.concatenate(means)
+    after = np.repeat([0.0, 1.0], [len(loads[0]), len(loads[1])])
+    columns = np.column_stack([np.ones_like(load), load, after])
+    found, _, rank, _ = np.linalg.lstsq(columns, mean, rcond=None)
+    return float(found[2]) if rank == 3 else math.nan
+
+
+def _block(before: Weeks, after: Weeks) -> int | None:
+    return None if before.block is None or after.block is None else max(before.block, after.block)
+
+
+# Schedules of one time compared, with intervals over its weeks --------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WeekMeans:
+    """What a schedule did to its jobs.
+
+    Parameters
+    ----------
+    wait_s, bsld, longest_s : float
+        Mean wait (s), mean bounded slowdown, longest wait (s).
+    waiting : float
+        Share of the jobs that waited longer than 10 s.
+    """
+
+    wait_s: float
+    bsld: float
+    longest_s: float
+    waiting: float
+
+
+def means_of(schedule: Schedule) -> WeekMeans:
+    """Return the means of a schedule of at least one job."""
+    wait = schedule.wait
+    return WeekMeans(
+        float(wait.mean()), float(job_values(schedule, "bsld").mean()), float(wait.max()), float((wait > TAU).mean())
+    )
+
+
+def nobody_waits(*schedules: WeekMeans) -> bool:
+    """Tell whether so few jobs wait under all orders that none can be told from another."""
+    return all(means.waiting < NOBODY for means in schedules)
+
+
+def weekly(workload: Workload, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return sums of the jobs' values, and the jobs, of each week of submission: float64 arrays (weeks,)."""
+    week = weeks_of(workload.submit, workload.ticks)
+    return np.bincount(week, values).astype(np.float64), np.bincount(week).astype(np.float64)
+
+
+def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> Estimate:
+    """Return the mean difference of a metric over the jobs, its interval over the weeks.
+
+    Parameters
+    ----------
+    new, base : Schedule
+        Of the same workload.
+    metric : {"wait", "bsld"}
+        The metric of each job.
+    seed : int
+        Of the resampling.
+    """
+    values = job_values(new, metric) - job_values(base, metric)
+    sums, jobs = weekly(new.workload, values)
+    memory = max(memory_of(new), memory_of(base))
+    return estimate_weekly(sums, jobs, block_weeks(memory), seed=seed)
+
+
+def sign(estimate: Estimate) -> int:
+    """Return -1 if the interval is below 0, 1 if above, else 0."""
+    if estimate.interval is None:
+        return 0
+    return int(estimate.interval.low > 0) - int(estimate.interval.high < 0)
+
+
+def in_words(estimate: Estimate, unit: str = "") -> str:
+    """Return a difference with its interval, in brackets."""
+    if np.isnan(estimate.value):
+        return "an amount that cannot be told"
+
+    def text(value: float) -> str:
+        if unit != "s":
+            return f"{value:+.3g}"
+        return ("-" if value < 0 else "+") + format_duration(abs(value))
+
+    if estimate.interval is None:
+        weeks = counted(estimate.cases, "week")
+        if estimate.needed is None:
+            return f"{text(estimate.value)} (no interval: its queue remembers longer than {weeks} can tell)"
+        return f"{text(estimate.value)} (no interval: {weeks}, {estimate.needed} are needed)"
+    return f"{text(estimate.value)} (95 % interval {text(estimate.interval.low)} to {text(estimate.interval.high)})"
+
+
+def plain_table(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Any]],
+) -> Table:
+    """Return a table of values, given by rows."""
+    cells = tuple(tuple(value if isinstance(value, Cell) else Cell(value) for value in row) for row in rows)
+    return Table(name, title, tuple(columns), cells)
+
+
+# The accounting of a time ---------------------------------------------------------------------------------------------
+
+# The accounting of a time, as ``workload import`` reads it, or a log in the Standard Workload Format.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How accounting is read; the same for all times that are compared.
+
+    Parameters
+    ----------
+    processors : int or None
+        Of the machine; None: the most in use at once.
+    estimate_missing : {"error", "runtime", "model", "drop"}
+        What to do with jobs without a requested time.
+    unlimited : str or None
+        Requested time of jobs without a limit.
+    time_zone : str or None
+        Of times that have none; None: this machine's.
+    """
+
+    processors: int | None = None
+    estimate_missing: EstimateMissing = "model"
+    unlimited: str | None = None
+    time_zone: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Accounting:
+    """Jobs of a time, with their starts.
+
+    Parameters
+    ----------
+    name : str
+        The files, for messages.
+    log : SwfLog
+        The jobs as recorded, in order of submission.
+    workload : Workload
+        Those that a simulation can use.
+    job, user, partition : tuple of str
+        Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
+    machine_given : bool
+        Whether the size of the machine was given or is in the header, and not the most in use at once.
+    waiting : int
+        Jobs that waited when the accounting was taken, which are not in ``log``; 0 for a log in SWF, which has none.
+    hashes : dict of str to str
+        SHA-256 of the files, as they were read.
+    """
+
+    name: str
+    log: SwfLog
+    workload: Workload
+    job: tuple[str, ...]
+    user: tuple[str, ...]
+    partition: tuple[str, ...]
+    machine_given: bool
+    waiting: int = 0
+    hashes: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def rows(self) -> Int64Array:
+        """The row of ``log`` of each job of the workload."""
+        order = np.argsort(self.log.job_id, kind="stable")
+        return np.asarray(order[np.searchsorted(self.log.job_id[order], self.workload.job_id)], dtype=np.int64)
+
+
+def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None) -> Accounting:
+    """Read the accounting of one time.
+
+    Parameters
+    ----------
+    paths : sequence of Path or str
+        Its files: what sacct, PBS or TORQUE wrote, or one log in the Standard Workload Format (``.swf``, ``.swf.gz``).
+    reading : Reading, optional
+        How it is read.
+
+    Raises
+    ------
+    InputError, TraceFormatError, WorkloadError
+        If a file cannot be read, is no accounting, or no job is left.
+    UsageError
+        If an option is refused.
+    """
+    reading = reading or Reading()
+    name = printable(", ".join(Path(path).name for path in paths[:3]), 200) + (", ..." if len(paths) > 3 else "")
+    swf = [path for path in paths if str(path).lower().endswith((".swf", ".swf.gz"))]
+    if swf:
+        if len(paths) > 1:
+            raise UsageError(f"{name}: give one log in SWF, or files of accounting")
+        log = _numbered(read_swf(swf[0]))
+        given, of = reading.processors is not None, reading.estimate_missing
+        workload = clean(log, processors=reading.processors, force_processors=given, estimate_missing=of)
+        workload.cleaning.warn()
+        return Accounting(
+            name,
+            log.select(np.argsort(log.submit, kind="stable")),
+            workload,
+            (),
+            (),
+            (),
+            machine_given=True,
+            hashes={str(swf[0]): log.sha256},
+        )
+    from policyfactory.workload.accounting.times import find_zone
+
+    zone = None
+    if reading.time_zone is not None:
+        zone = Zone(find_zone(reading.time_zone), reading.time_zone, "given by --time-zone")
+    unlimited = None if reading.unlimited is None else parse_limit(reading.unlimited, "--unlimited")
+    imported = import_logs(paths, rules=ImportRules(unlimited=unlimited), zone=zone, processors=reading.processors)
+    workload = clean(imported.log, estimate_missing=reading.estimate_missing)
+    workload.cleaning.warn()
+    given = reading.processors is not None
+    names = (imported.job, imported.user, imported.partition)
+    waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))
+    hashes = {path: digest for path, _, digest in imported.report.inputs}
+    return Accounting(name, imported.log, workload, *names, machine_given=given, waiting=waiting, hashes=hashes)
+
+
+def _numbered(log: SwfLog) -> SwfLog:
+    """Return a log of which no two jobs have one number, so that a number finds its job after the cleaning too.
+
+    The parts of a job (status 2, 3, 4) share its number and are joined by it.
+    """
+    numbers = log.job_id.copy()
+    whole = np.flatnonzero((log.status < 2) | (log.status > 4))
+    _, first = np.unique(numbers[whole], return_index=True)
+    again = np.delete(whole, first)
+    numbers[again] = max(0, int(numbers.max(initial=0))) + 1 + np.arange(len(again))
+    return dataclasses.replace(log, job_id=numbers)

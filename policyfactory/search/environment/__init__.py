@@ -1,0 +1,1 @@
+"""The simulator as an environment for learning agents."""

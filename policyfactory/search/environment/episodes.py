@@ -1,0 +1,493 @@
+"""Episodes over windows of a log: begun, decided job by job, and measured.
+
+`Episodes` holds many of them side by side, on the arrays of `policyfactory.engine.episodes`; the Gymnasium environment
+is one of them, the vector environment several, and a learner may use it as it is.
+
+An episode is a window of consecutive jobs. Without a lead-in the machine is empty when the first is submitted. With
+one, the jobs before the window have been scheduled by a policy until then, and those that run or wait are there; those
+that wait are the agent's to start and are measured as the window's jobs are, from their own submission on. No job
+comes after the window. The last decision is the last start, and what is measured goes on to the last completion: no
+job can be pushed out of sight.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
+from policyfactory.core.text import HOUR
+from policyfactory.engine.episodes import (
+    BSLD,
+    COUNT,
+    FACTS,
+    FREE_THEN,
+    HELD,
+    NO_COST,
+    SINCE,
+    SLOWDOWN,
+    TURNAROUND,
+    WAIT,
+    EpisodeSetting,
+    Log,
+    View,
+    begin,
+    new_batch,
+    new_view,
+    step_all,
+)
+from policyfactory.engine.events import NOW, STARTED
+from policyfactory.policy.network import STANDARD_INPUTS
+from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.policy.store import PolicyLike, resolve
+from policyfactory.search.environment.goals import Goal, GoalLike, check_goal, goal_of, measure_guards
+from policyfactory.simulate.prepare import formula_of, prepare
+from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Carried, Schedule
+from policyfactory.simulate.simulate import simulate
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["INPUTS", "MACHINE", "RUNNING", "EpisodeOptions", "Episodes", "Look", "Reward", "facts_of", "picture_of"]
+
+Reward = Literal["end", "interval"]
+# What accrues while jobs wait, where a goal is its mean.
+_ACCRUES = {"mean_wait": WAIT, "mean_turnaround": TURNAROUND, "mean_bsld": BSLD, "mean_slowdown": SLOWDOWN}
+_NONE = np.empty(0, dtype=np.int64)
+_RULES = Rules()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EpisodeOptions:
+    """What an episode is.
+
+    Parameters
+    ----------
+    jobs : int
+        Jobs of a window.
+    goal : str, Goal or callable
+        What is rewarded; see `policyfactory.search.environment.goals`.
+    reward : {"end", "interval"}
+        Minus the goal's cost after the last decision and 0 before; or after each decision minus what has accrued
+        since the one before, for the goals that are a mean over the jobs of something that grows while they wait. Both
+        add up to the same.
+    lead_in : int
+        So many jobs before the window are scheduled until it begins; 0: an empty machine.
+    lead_in_policy : Policy, or name of one
+        By which, under the same rules.
+    starts : (int, int) or None
+        The first and the last job, from 0, that a window may begin with; None: all that leave a whole window.
+    running : int
+        How many running jobs are shown.
+    rules : Rules
+        ``backfill`` "easy" or "none", ``decide_by`` "request" or "runtime", ``overrun``.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range, a rule is one that leaves the agent no order of its own, or the goal does not
+        accrue.
+    """
+
+    jobs: int = 256
+    goal: GoalLike = "mean_bsld"
+    reward: Reward = "end"
+    lead_in: int = 0
+    lead_in_policy: PolicyLike = "FCFS"
+    starts: tuple[int, int] | None = None
+    running: int = 16
+    rules: Rules = _RULES
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("lead_in", 0), ("running", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise UsageError(f"{name} is {value!r}; give a whole number from {least}")
+        if self.reward not in {"end", "interval"}:
+            raise UsageError(f"reward is {self.reward!r}; choose end or interval")
+        goal = goal_of(self.goal)
+        if self.reward == "interval" and goal.name not in _ACCRUES:
+            raise UsageError(
+                f"goal {goal.name} does not accrue while jobs wait; choose reward end, or one of the goals "
+                f"{', '.join(_ACCRUES)}"
+            )
+        rules, plain = self.rules, _RULES
+        refused = (
+            ("backfill", rules.backfill not in {"easy", "none"}, "easy or none"),
+            ("decide_by", rules.decide_by == "prediction", "request or runtime"),
+            ("threshold", rules.threshold != plain.threshold, "left out: the agent decides who is next"),
+            ("ties", rules.ties != plain.ties, "fifo: the slots are in submit order"),
+            ("backfill_policy", rules.backfill_policy is not None, "left out: the agent decides who is backfilled"),
+            ("compatibility", rules.compatibility != plain.compatibility, "none, or the environment of mode paper"),
+        )
+        for name, wrong, cure in refused:
+            if wrong:
+                raise UsageError(f"rule {name} is {getattr(rules, name)!r}; in an episode it must be {cure}")
+
+
+class Episodes:
+    """Many episodes over windows of one log, side by side.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    options : EpisodeOptions
+        What an episode is.
+    count : int
+        How many stand side by side.
+
+    Raises
+    ------
+    EvaluationError
+        If a window is longer than the log, or the log cannot give the goal.
+    UsageError
+        If the starts are not inside the log.
+    """
+
+    def __init__(self, workload: Workload, options: EpisodeOptions | None = None, count: int = 1) -> None:
+        self.options = options = options or EpisodeOptions()
+        self.goal: Goal = goal_of(options.goal)
+        check_goal(self.goal, workload)
+        self.first, self.last = _starts(workload, options)
+        prepared = prepare(workload, options.rules)
+        self.workload = jobs = prepared.workload
+        self.slots = options.jobs + options.lead_in
+        facts = facts_of(jobs, prepared.estimate)
+        self._log = Log(jobs.submit, _whole(prepared.run_time), _whole(prepared.estimate), jobs.processors, facts)
+        cost = _ACCRUES[self.goal.name] if options.reward == "interval" else NO_COST
+        self._setting = EpisodeSetting(jobs.machine, jobs.ticks, options.rules.backfill == "easy", cost)
+        self._batch = new_batch(count, self.slots, jobs.machine)
+        self.view: View = new_view(count, self.slots, options.running)
+        self._lead_in_policy = resolve(options.lead_in_policy)
+        self._rows: list[Int64Array] = [_NONE] * count
+        self._begun = np.zeros(count, dtype=np.int64)
+        self._carried: list[Carried | None] = [None] * count
+        self._ended: list[Schedule | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def begin(self, episode: int, first: int) -> None:
+        """Begin an episode anew with the window whose first job is row ``first`` of the log (by submission, from 0).
+
+        Raises
+        ------
+        UsageError
+            If no whole window, lead-in included, begins there.
+        """
+        first = int(first)
+        if not self.options.lead_in <= first <= len(self.workload) - self.options.jobs:
+            raise UsageError(
+                f"start {first}: windows of {self.options.jobs} jobs of {self.workload.name} begin with job "
+                f"{self.options.lead_in} to {len(self.workload) - self.options.jobs}; give one of these"
+            )
+        window = np.arange(first, first + self.options.jobs)
+        now = int(self._log.submit[first])
+        held, started, self._carried[episode] = _NONE, _NONE, None
+        if self.options.lead_in:
+            held, started, waits, self._carried[episode] = self._lead_in(first, now)
+            window = np.concatenate([waits, window])
+        rows = np.concatenate([held, window])
+        begin(self._batch, self.view, self._setting, episode, self._log, rows, started, now)
+        self._rows[episode], self._begun[episode], self._ended[episode] = rows, now, None
+
+    def _lead_in(self, first: int, now: int) -> tuple[Int64Array, Int64Array, Int64Array, Carried]:
+        """Return which jobs of the lead-in run, since when, which wait, and what runs beside the measured ones."""
+        before = np.arange(first - self.options.lead_in, first)
+        schedule = simulate(self.workload.select(before), self._lead_in_policy, self.options.rules)
+        # Nothing that is submitted from now on changes what was started before.
+        begun = schedule.start < now
+        runs, waits = begun & (schedule.end >= now), before[~begun]
+        zero = int(self._log.submit[waits[0]]) if len(waits) else now
+        beside = begun & (schedule.end > zero)
+        carried = Carried(
+            np.maximum(schedule.start[beside] - zero, 0),
+            schedule.end[beside] - zero,
+            schedule.workload.processors[beside],
+        )
+        return before[runs], schedule.start[runs], waits, carried
+
+    def step(self, actions: NDArray[np.integer[Any]]) -> None:
+        """Take one decision in each episode that is not over; ``view`` says what is seen then.
+
+        Parameters
+        ----------
+        actions : int array (count,)
+            The slot that each chooses. In place of one that is masked the first that is not is taken.
+        """
+        step_all(self._batch, self.view, self._setting, np.ascontiguousarray(actions, dtype=np.int64))
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Which episodes are over: bool array (count,)."""
+        return self.view.done
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which slots can be chosen: bool array (count, slots)."""
+        return self.view.mask
+
+    @property
+    def replaced(self) -> NDArray[np.bool_]:
+        """Where the last choice was masked, and another was taken: bool array (count,)."""
+        return self.view.replaced
+
+    def rewards(self) -> NDArray[np.float64]:
+        """Return the reward of the last decision in each: float64 array (count,)."""
+        if self.options.reward == "interval":
+            state = self._batch.state
+            rewards: NDArray[np.float64] = -self.view.cost[:, SINCE] / (state[:, COUNT] - state[:, HELD])
+            return rewards
+        rewards = np.zeros(len(self))
+        for at in np.flatnonzero(self.done).tolist():
+            rewards[at] = self.reward(at)
+        return rewards
+
+    def reward(self, episode: int) -> float:
+        """Return the reward of the last decision."""
+        if self.options.reward == "interval":
+            state = self._batch.state[episode]
+            return -float(self.view.cost[episode, SINCE]) / int(state[COUNT] - state[HELD])
+        return -self.goal.cost(self.schedule(episode)) if self.view.done[episode] else 0.0
+
+    def times(self) -> NDArray[np.float64]:
+        """Return the seconds since the beginning of each window: float64 array (count,)."""
+        return (self._batch.state[:, NOW] - self._begun) / self.workload.ticks
+
+    def window(self, episode: int) -> int:
+        """Return the row of the log with which the window begins."""
+        return int(self._rows[episode][-self.options.jobs])
+
+    def now(self, episode: int) -> float:
+        """Return the seconds since the beginning of the window."""
+        return float(self.times()[episode])
+
+    @property
+    def started(self) -> Int64Array:
+        """How many jobs run or have run in each episode: int64 array (count,)."""
+        return np.asarray(self._batch.state[:, STARTED], dtype=np.int64)
+
+    def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
+        """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
+
+        Who always takes the least plays the schedule that `policyfactory.simulate` gives for the policy.
+
+        Raises
+        ------
+        UsageError
+            If the policy reads predictions.
+        """
+        policy, batch, mask = resolve(policy), self._batch, self.view.mask[episode]
+        if policy.needs_predictions:
+            raise predictions_needed(policy, "an episode of the environment")
+        state, waiting = batch.state[episode], batch.waiting[episode]
+        jobs = waiting[1 : 1 + waiting[0]]
+        values = np.full(self.slots, np.inf)
+        rows, first = self._rows[episode], self._rows[episode][state[HELD]]
+        if len(jobs):
+            shown = self.workload.select(rows[jobs])
+            oldest = policy.epoch.rule == "oldest-waiting"
+            since = shown.submit[0] if oldest else self._log.submit[first]
+            r = formula_of(shown, policy, np.full(len(jobs), since)).r
+            p, w = batch.estimate[episode, jobs] / shown.ticks, (state[NOW] - shown.submit) / shown.ticks
+            # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
+            with np.errstate(all="ignore"):
+                scores = policy.scores(p, shown.processors, r, w, shown.machine, float(state[FREE_THEN]))
+            values[: len(jobs)] = scores
+        # Least of all is what cannot be: a job that scores inf itself is still before none at all.
+        values[mask] = np.minimum(values[mask], np.finfo(np.float64).max)
+        values[~mask] = np.inf
+        return values
+
+    def schedule(self, episode: int = 0) -> Schedule:
+        """Return the schedule of an episode that is over: of all jobs that the agent started.
+
+        Raises
+        ------
+        EvaluationError
+            If it is not over.
+        """
+        if not self.view.done[episode]:
+            raise EvaluationError(f"{self.workload.name}: the episode is not over; step until it is")
+        ended = self._ended[episode]
+        if ended is None:
+            ended = self._ended[episode] = self._measured(episode)
+        return ended
+
+    def _measured(self, episode: int) -> Schedule:
+        batch, rows = self._batch, self._rows[episode]
+        held = int(batch.state[episode, HELD])
+        measured, zero = slice(held, len(rows)), int(self._log.submit[rows[held]])
+        jobs = self.workload.select(rows[held:], name=f"{self.workload.name}[{self.window(episode)}]", rebase=True)
+        start = batch.start[episode, measured] - zero
+        end = start + batch.run_time[episode, measured]
+        backfilled = batch.backfilled[episode, measured].copy()
+        return Schedule(start, end, backfilled, jobs, "AGENT", self.options.rules, carried=self._carried[episode])
+
+    def look(self, episode: int = 0) -> Look:
+        """Return what is drawn of an episode."""
+        batch, n = self._batch, int(self._batch.state[episode, COUNT])
+        start, now, ticks = batch.start[episode, :n], int(batch.state[episode, NOW]), self.workload.ticks
+        submit, estimate, processors = (
+            column[episode, :n] for column in (batch.submit, batch.estimate, batch.processors)
+        )
+        runs = np.flatnonzero((start >= 0) & (start + batch.run_time[episode, :n] > now))
+        waits = np.flatnonzero((start < 0) & (submit <= now))
+        return Look(
+            f"{self.workload.name}[{self.window(episode)}]",
+            self.now(episode),
+            self.workload.machine,
+            (now - start[runs]) / ticks,
+            np.maximum(start[runs] + estimate[runs] - now, 0) / ticks,
+            processors[runs],
+            (now - submit[waits]) / ticks,
+            estimate[waits] / ticks,
+            processors[waits],
+        )
+
+    def outcome(self, episode: int = 0) -> dict[str, Any]:
+        """Return what is said of an episode that is over: the goal's value, and the guards by name."""
+        schedule = self.schedule(episode)
+        return {"goal": self.goal.value(schedule), "guards": measure_guards(schedule)}
+
+
+def _whole(column: Int64Array) -> Int64Array:
+    # Read-only like the workload's own columns: else the kernels would be compiled once more.
+    view = np.ascontiguousarray(column, dtype=np.int64).view()
+    view.flags.writeable = False
+    return view
+
+
+def _starts(workload: Workload, options: EpisodeOptions) -> tuple[int, int]:
+    """Return the first and the last job that a window may begin with."""
+    least, most = options.lead_in, len(workload) - options.jobs
+    if most < least:
+        lead_in = f" behind a lead-in of {options.lead_in:,}" if options.lead_in else ""
+        raise EvaluationError(
+            f"{workload.name}: windows of {options.jobs:,} jobs{lead_in} asked for, the log has {len(workload):,}; ask "
+            "for shorter ones or give a longer log"
+        )
+    first, last = (least, most) if options.starts is None else options.starts
+    if not least <= first <= last <= most:
+        raise UsageError(
+            f"{workload.name}: starts from {first} to {last}; windows of {options.jobs:,} jobs begin with job {least} "
+            f"to {most}; give a first and a last among these"
+        )
+    return int(first), int(last)
+
+
+# What an agent sees ---------------------------------------------------------------------------------------------------
+
+# What an agent sees, in words and bounds; the parts of it that do not change while a job waits.
+
+
+# The columns of a waiting job, as formulas; the second to the fourth are facts of the job.
+INPUTS = STANDARD_INPUTS
+# The columns of the machine and of a running job, in words.
+MACHINE = (
+    "share of the processors that are free now",
+    "log10(1 + jobs that wait)",
+    "log10(1 + jobs that run)",
+    "1 once a job that does not fit has been chosen and has its reservation, else 0",
+    "then the extra processors, as a share of all",
+    "then log10(seconds to the shadow time + 10) - 1",
+)
+RUNNING = (
+    "log10(requested seconds that are left + 10) - 1",
+    "log10(seconds since its start + 10) - 1",
+    "its processors, as a share of all",
+)
+
+
+def facts_of(workload: Workload, estimate: Int64Array) -> NDArray[np.float32]:
+    """Return what is shown of each job and does not change while it waits: float32 array (n, 3).
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    estimate : int64 array (n,), ticks
+        What the scheduler believes of their run times.
+    """
+    p, zero = estimate / workload.ticks, np.zeros(len(workload))
+    columns = [
+        Policy("INPUT", formula).scores(p, workload.processors, zero, m=workload.machine)
+        for formula in INPUTS[1 : FACTS + 1]
+    ]
+    return np.column_stack(columns).astype(np.float32)
+
+
+# The machine and the queue at a decision, as a picture ----------------------------------------------------------------
+
+
+# More bars than these would be lines.
+_MOST = 60
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """What is drawn.
+
+    Parameters
+    ----------
+    title : str
+        Of which log and window.
+    now : float
+        Seconds since the beginning of the window.
+    machine : int
+        Processors.
+    since, left, width : arrays (k,)
+        Of the running jobs: seconds since the start, requested seconds that are left, processors.
+    waited, request, needs : arrays (n,)
+        Of the waiting jobs in submit order: seconds waited, seconds requested, processors.
+    """
+
+    title: str
+    now: float
+    machine: int
+    since: FloatArray
+    left: FloatArray
+    width: Int64Array
+    waited: FloatArray
+    request: FloatArray
+    needs: Int64Array
+
+
+@keeps_settings
+def picture_of(look: Look) -> NDArray[np.uint8]:
+    """Return a picture, uint8 array (400, 900, 3): the running jobs over time, and the queue beside them."""
+    figure = new_figure(9.0, 4.0)
+    figure.set_dpi(100)
+    figure.suptitle(f"{look.title}, {look.now / HOUR:,.1f} h after its beginning")
+    machine, queue = figure.subplots(1, 2)
+    order = np.argsort(look.left, kind="stable")
+    low = np.concatenate([[0], np.cumsum(look.width[order])])[:-1]
+    span = (look.since + look.left)[order] / HOUR
+    machine.barh(
+        low, span, look.width[order], -look.since[order] / HOUR, align="edge", color=COLOURS[0], edgecolor="white"
+    )
+    machine.axvline(0.0, color=COLOURS[7])
+    machine.set(ylim=(0, look.machine), xlabel="hours from now", ylabel="processors", title=_running(look))
+    rows = np.arange(min(len(look.request), _MOST))
+    fits = look.needs[rows] <= look.machine - int(look.width.sum())
+    colours: list[Any] = [COLOURS[2] if one else COLOURS[1] for one in fits]
+    queue.barh(rows, look.request[rows] / HOUR, 0.8, color=colours)
+    if len(rows) <= 20:
+        for row in rows.tolist():
+            words = f" {look.needs[row]} for {look.request[row] / HOUR:.3g} h, waited {look.waited[row] / HOUR:.3g} h"
+            queue.text(0.0, row, words, va="center", fontsize=7)
+    queue.set(ylim=(max(len(rows), 8), -1), xlabel="requested hours", ylabel="place in the queue")
+    queue.set(title=f"{len(look.request)} wait (green: fits now)", yticks=[])
+    figure.canvas.draw()
+    # The canvas is Agg's (new_figure); its own type does not say what it can.
+    canvas: Any = figure.canvas
+    return np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[:, :, :3])
+
+
+def _running(look: Look) -> str:
+    return f"{len(look.width)} run, {look.machine - int(look.width.sum())} of {look.machine} processors free"

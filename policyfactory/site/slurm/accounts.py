@@ -1,0 +1,407 @@
+"""Associations, as ``sacctmgr dump CLUSTER`` writes them: accounts, users, shares and limits.
+
+A line is ``Cluster - 'name':Key=value:Key='value'`` and so on; ``Parent - 'account'`` says below which account the next
+ones are; since 26.05 lines ``QOS - 'name'`` stand in front. A value in quotes may hold colons, and so may the name of a
+resource with its type, ``gres/gpu:h100=3``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from policyfactory.core.errors import SiteError
+from policyfactory.core.text import shortened
+from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
+from policyfactory.site.model import Association, Limits, NotModelled, Origin, Qos, Setting
+from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole
+
+__all__ = ["Accounts", "qos_of", "read_dump", "read_qos"]
+
+_MOST = MOST_OF_A_KIND["associations"]
+# Keys that nobody knows, and names of QOS that associations have from those above them and change.
+_MOST_UNKNOWN, _MOST_QOS = 200_000, 20_000_000
+_PARENT_SHARES = 2**31 - 1  # how Slurm writes Fairshare=parent as a number
+_LINE = re.compile(r"(Cluster|Machine|Parent|Account|Project|User|Coordinator|QOS)\s*-\s*(.*)", re.IGNORECASE)
+_OLDER_LINES = {"machine": "cluster", "project": "account"}
+_VALUE = re.compile(r"('(?:[^']*)'|\"(?:[^\"]*)\"|[^:'\"]*)(?::|$)")
+_KEY = re.compile(r":*([A-Za-z]+)\s*[+-]?=\s*", re.ASCII)
+_PART = re.compile(r"'[^']*'(?=:|$)|\"[^\"]*\"(?=:|$)|[^:]*")
+_TYPED = re.compile(r"(?:.*[,=])?[a-z]+/[^=:,/]+", re.ASCII)  # a resource whose type is still to come
+_OLDER = {"cpus": "cpu", "nodes": "node", "memory": "mem"}
+
+
+@dataclasses.dataclass(slots=True)
+class Accounts:
+    """What a dump says.
+
+    Parameters
+    ----------
+    cluster : str
+        Its name.
+    associations : list of Association
+        Accounts, and users in accounts.
+    qos : list of dict of str to Setting
+        Rows of QOS, as of their table.
+    not_modelled : list of NotModelled
+        What of them matters and is not modelled.
+    digest : str
+        SHA-256 of the file.
+    unknown, inherited : int
+        Keys that nobody knows, and names of QOS that came from above, so far.
+    """
+
+    cluster: str = ""
+    associations: list[Association] = dataclasses.field(default_factory=list)
+    qos: list[dict[str, Setting]] = dataclasses.field(default_factory=list)
+    not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
+    digest: str = ""
+    unknown: int = 0
+    inherited: int = 0
+
+
+def read_dump(path: Path, origin: Origin) -> Accounts:
+    """Read what ``sacctmgr dump CLUSTER file=FILE`` has written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    origin : Origin
+        Is told where the associations stand.
+
+    Raises
+    ------
+    SiteError
+        If a line is none of it (names file and line).
+    InputError
+        If it cannot be read.
+    """
+    text, digest = read_text(path)
+    found = Accounts(digest=digest)
+    parent = "root"
+    effective: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        place = f"{path.name}:{number}"
+        if line.startswith("#") or "-" not in line:
+            if line and not line.startswith("#"):
+                origin.remark(
+                    "corrected", f"{shortened(line, 60)!r} ({place})", "sacctmgr load passes over such a line"
+                )
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise SiteError(
+                f"{place}: {shortened(line, 60)!r} is no line of an account or a user; give what sacctmgr dump CLUSTER "
+                f"file={path.name} writes"
+            )
+        kind = _OLDER_LINES.get(match[1].lower(), match[1].lower())
+        name, fields = _fields(match[2], place)
+        if kind == "qos":
+            found.qos.append({"name": Setting("Name", name, place), **fields})
+            continue
+        if kind == "cluster":
+            found.cluster = name
+        elif kind == "parent":
+            parent = name
+            continue
+        elif kind == "coordinator":
+            continue
+        if len(found.associations) >= _MOST:
+            raise SiteError(f"{place}: more than {_MOST:,} associations; give the dump of one cluster")
+        account = {"cluster": "root", "account": name}.get(kind, parent)
+        _judge(found, f"{match[1]} {name}", fields)
+        if "partition" in fields:
+            # It is in what is not modelled.
+            continue
+        above = "" if kind == "cluster" else account if kind == "user" else parent
+        one = _association(account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found)
+        origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", place, fields)
+        if kind != "user":
+            effective[account] = one.qos or effective.get(above, ())
+        if kind != "cluster" or one != Association("root"):
+            found.associations.append(one)
+    if not found.cluster and not found.associations:
+        raise SiteError(f"{path}: has no account; give what sacctmgr dump CLUSTER file={path.name} writes")
+    return found
+
+
+def _fields(text: str, place: str) -> tuple[str, dict[str, Setting]]:
+    """Return the name of a line and its fields by their keys in lower case."""
+    first = _VALUE.match(text)
+    fields: dict[str, Setting] = {}
+    at = first.end() if first else 0
+    if first is None or not first[1].strip("'\" "):
+        raise SiteError(f"{place}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
+    length = len(text.rstrip())
+    while at < length:
+        key = _KEY.match(text, at)
+        if key is None:
+            raise SiteError(f"{place}: {shortened(text[at:], 60)!r} is not KEY=VALUE; is the line cut off?")
+        value, at = _value(text, key.end())
+        fields[key[1].lower()] = Setting(key[1], _plain(value), place)
+    return _plain(first[1]).lower(), fields
+
+
+def _value(text: str, at: int) -> tuple[str, int]:
+    """Return a value that begins at a place, and where the next key begins: behind a colon that is in no quotes."""
+    begin = at
+    while True:
+        part = _PART.match(text, at)
+        end = len(text) if part is None else part.end()
+        if text[end : end + 1] != ":" or not _TYPED.fullmatch(text, at, end):
+            return text[begin:end], end + 1
+        at = end + 1
+
+
+def _plain(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+
+
+def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
+    known = known_settings("association")
+    for setting in fields.values():
+        missing = known.judge(setting.key, setting.value, setting.place, what)
+        if missing is not None:
+            found.not_modelled.append(missing)
+            found.unknown += setting.key.lower() not in known.names
+        if found.unknown > _MOST_UNKNOWN:
+            raise SiteError(
+                f"{setting.place}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
+            )
+
+
+def _association(
+    account: str,
+    user: str,
+    parent: str,
+    fields: Mapping[str, Setting],
+    inherited: tuple[str, ...],
+    found: Accounts,
+) -> Association:
+    shares = 1.0
+    setting = fields.get("fairshare", fields.get("shares"))
+    if setting is not None:
+        by_parent = setting.value.lower() == "parent" or setting.value == str(_PARENT_SHARES)
+        shares = math.nan if by_parent else float(whole(setting, 0, 2**32))
+
+    def number(*names: str) -> float:
+        for name in names:
+            if name in fields and fields[name].value != "-1":
+                return float(whole(fields[name]))
+        return math.inf
+
+    def resources(*names: str) -> dict[str, float]:
+        amounts: dict[str, float] = {}
+        for name in names:
+            if name in fields:
+                amounts |= tres(fields[name])
+        for older, name in _OLDER.items():
+            for key in (f"{names[0][:3]}{older}", f"{names[0][:3]}{older}perjob"):
+                if key in fields:
+                    amounts[name] = float(whole(fields[key]))
+        return amounts
+
+    total, left = limits(resources("grptres"), number("grpjobs"), number("grpsubmitjobs", "grpsubmit"))
+    job, more = limits(resources("maxtresperjob", "maxtres"))
+    what = f"User {user}" if user else f"Account {account}"
+    _left_out(found, what, "GrpTRES", left, fields)
+    _left_out(found, what, "MaxTRESPerJob", more, fields)
+    wall = fields.get("maxwalldurationperjob", fields.get("maxwall"))
+    return Association(
+        account,
+        user,
+        "" if user or account == "root" or parent == "root" else parent,
+        shares,
+        seconds(wall) if wall is not None else math.inf,
+        total,
+        Limits(number("maxjobs"), number("maxsubmitjobs", "maxsubmit")),
+        job,
+        fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
+        _qos(fields, inherited, found),
+        whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
+    )
+
+
+def _left_out(
+    found: Accounts, what: str, name: str, amounts: Mapping[str, float], fields: Mapping[str, Setting]
+) -> None:
+    place = next(iter(fields.values())).place if fields else ""
+    for resource, amount in amounts.items():
+        effect = f"jobs would wait, or be refused, for {resource} beyond this"
+        found.not_modelled.append(NotModelled(f"{what} {name}", f"{resource}={amount:g}", place, effect))
+
+
+def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...], found: Accounts) -> tuple[str, ...]:
+    """Return the QOS that an association may use: a list of its own, or the inherited one with ``+`` and ``-``."""
+    setting = fields.get("qos", fields.get("qoslevel"))
+    if setting is None:
+        return ()
+    names = listed(setting.value.lower())
+    if not any(name.startswith(("+", "-")) for name in names):
+        return names
+    if not all(name.startswith(("+", "-")) for name in names):
+        raise refused(setting, "names of QOS, or all of them with + or -")
+    found.inherited += len(inherited)
+    if found.inherited > _MOST_QOS:
+        raise SiteError(
+            f"{setting.place}: accounts and users have more than {_MOST_QOS:,} names of QOS from the accounts above "
+            "them; shorten the lists of those"
+        )
+    own = dict.fromkeys(inherited)
+    for name in names:
+        if name.startswith("+"):
+            own[name[1:]] = None
+        else:
+            own.pop(name[1:], None)
+    return tuple(own)
+
+
+# Qualities of service, as ``sacctmgr -P show qos`` prints them --------------------------------------------------------
+
+
+_QOS_MOST = MOST_OF_A_KIND["qos"]
+_RELATIVE = "relative"
+_CURE = "sacctmgr -P show qos > qos.txt"
+
+
+def read_qos(path: Path) -> tuple[list[dict[str, Setting]], str]:
+    """Return the rows of a table of QOS, and the SHA-256 of the file.
+
+    Raises
+    ------
+    SiteError
+        If a row cannot be read (names file and line).
+    InputError
+        If the file cannot be read.
+    """
+    return read_rows(path, ("Name", "Priority"), "Description", _CURE)
+
+
+def qos_of(
+    rows: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, preempts: bool
+) -> tuple[list[Qos], list[NotModelled]]:
+    """Return the QOS of rows of a table or a dump, and what is not modelled of them.
+
+    Parameters
+    ----------
+    rows : iterable of mapping of str to Setting
+        By the names of the columns in lower case.
+    wholes : mapping of str to Limits
+        By name of QOS what a relative one is a part of; of those without an entry that of the empty name, the cluster.
+    origin : Origin
+        Is told where they stand.
+    preempts : bool
+        Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
+
+    Raises
+    ------
+    SiteError
+        If a value is none of its kind (names file and line).
+    """
+    known = known_settings("qos")
+    missing: list[NotModelled] = []
+    found: list[Qos] = []
+    for row in rows:
+        what = f"QOS {row['name'].value}"
+        if not row["name"].value:
+            raise SiteError(f"{row['name'].place}: a QOS has no name; print the table with: {_CURE}")
+        for setting in row.values():
+            if setting.key.lower().startswith("preempt") and not preempts:
+                continue
+            unlike = known.judge(setting.key, setting.value, setting.place, what)
+            missing += [] if unlike is None else [unlike]
+        if len(found) >= _QOS_MOST:
+            raise SiteError(f"{row['name'].place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
+        origin.note(f"QOS {row['name'].value.lower()}", row["name"].place, row)
+        one = _qos_of(row, what, missing)
+        flags = listed(row["flags"].value) if "flags" in row else ()
+        if any(flag.lower() == _RELATIVE for flag in flags):
+            one = _part(one, wholes.get(one.name, wholes[""]))
+        found.append(dataclasses.replace(one, flags=_flags(flags, row, what, missing)))
+    return found, missing
+
+
+def _part(one: Qos, whole: Limits) -> Qos:
+    """Return a QOS whose limits are per cent of a whole, rounded down (assoc_mgr.c, _foreach_tres_pos_set_cnt)."""
+
+    def absolute(limits: Limits) -> Limits:
+        amounts = {
+            name: min(getattr(limits, name), 100) * getattr(whole, name) // 100
+            for name in ("nodes", "cores", "memory", "gpus")
+            if math.isfinite(getattr(limits, name))
+        }
+        return dataclasses.replace(limits, **amounts)
+
+    return dataclasses.replace(
+        one,
+        total=absolute(one.total),
+        per_user=absolute(one.per_user),
+        per_account=absolute(one.per_account),
+        per_job=absolute(one.per_job),
+    )
+
+
+def _qos_of(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Qos:
+    def cell(*names: str) -> Setting | None:
+        return next((row[name] for name in names if name in row and row[name].value), None)
+
+    def number(*names: str) -> float:
+        setting = cell(*names)
+        return math.inf if setting is None else float(whole(setting))
+
+    def group(resources: tuple[str, ...], jobs: float = math.inf, submitted: float = math.inf) -> Limits:
+        setting = cell(*resources)
+        if setting is None:
+            return Limits(jobs, submitted)
+        known, left = limits(tres(setting), jobs, submitted)
+        for name, amount in left.items():
+            effect = f"jobs would wait, or be refused, for {name} beyond this"
+            missing.append(NotModelled(f"{what} {setting.key}", f"{name}={amount:g}", setting.place, effect))
+        return known
+
+    priority, wall, factor = cell("priority"), cell("maxwall", "maxwalldurationperjob"), cell("usagefactor")
+    return Qos(
+        row["name"].value.lower(),
+        0 if priority is None else whole(priority, 0, 2**32 - 1),
+        math.inf if wall is None else seconds(wall),
+        group(("grptres",), number("grpjobs"), number("grpsubmit", "grpsubmitjobs")),
+        group(
+            ("maxtrespu", "maxtresperuser"),
+            number("maxjobspu", "maxjobsperuser"),
+            number("maxsubmitpu", "maxsubmitjobsperuser"),
+        ),
+        group(
+            ("maxtrespa", "maxtresperaccount"),
+            number("maxjobspa", "maxjobsperaccount"),
+            number("maxsubmitpa", "maxsubmitjobsperaccount"),
+        ),
+        group(("maxtres", "maxtresperjob")),
+        1.0 if factor is None else _factor(factor),
+    )
+
+
+def _flags(flags: Iterable[str], row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
+    """Return the flags that are modelled, in Slurm's own spelling."""
+    known, kept = known_settings("qos_flags"), []
+    for flag in flags:
+        if flag.lower() in known.modelled:
+            kept.append(known.names[flag.lower()])
+        elif flag.lower() != _RELATIVE:
+            one = known.judge(flag, "yes", row["flags"].place, f"{what} Flags")
+            missing += [] if one is None else [one]
+    return tuple(kept)
+
+
+def _factor(setting: Setting) -> float:
+    try:
+        value = float(setting.value)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1e9:
+        raise refused(setting, "a number from 0")
+    return value
