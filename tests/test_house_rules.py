@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
 import os
 import re
 import subprocess
+import tokenize
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,9 +71,41 @@ def test_a_file_holds_one_idea() -> None:
     assert long == []
 
 
+def test_the_name_of_a_class_is_used_once() -> None:
+    places: dict[str, list[str]] = {}
+    for name, _, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def code_lines(source: str, tree: ast.Module) -> int:
+    """Return the lines of a module that have code: no comments, no docstrings, nothing empty."""
+    rest = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in rest:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            lines -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
+    return len(lines)
+
+
+def test_a_folder_keeps_to_its_budget() -> None:
+    budgets = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["policyfactory"]["budgets"]
+    found: Counter[str] = Counter()
+    for name, source, tree in modules():
+        found[name.split("/")[1]] += code_lines(source, tree) if name.count("/") > 1 else 0
+    over = {folder: (lines, budgets.get(folder)) for folder, lines in found.items() if lines > budgets.get(folder, 0)}
+    assert over == {}, "a budget is raised in a commit that says why and what was given up"
+
+
 def test_a_kernel_has_a_plain_twin_of_its_name() -> None:
     twins = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "naive").glob("*.py"))
-    for module in sorted((ROOT / "policyfactory" / "engine").glob("*.py")):
+    engine = ROOT / "policyfactory" / "engine"
+    for module in [*sorted(engine.glob("*.py")), *sorted((engine / "slurm").glob("*.py"))]:
         tree = ast.parse(module.read_text(encoding="utf-8"))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
