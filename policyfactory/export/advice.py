@@ -12,8 +12,8 @@ import numpy as np
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
 from policyfactory.export.sample import possible_requests
-from policyfactory.policy.compile import PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import PriorityScale
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 

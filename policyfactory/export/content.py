@@ -16,9 +16,9 @@ from policyfactory.core.version import __version__
 from policyfactory.export.expressible import NO_THRESHOLD
 from policyfactory.export.queue import Queue
 from policyfactory.export.sample import ExportSample, wide_sample
-from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.expression import VARIABLES
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST, PriorityScale
 from policyfactory.policy.store import Model
 from policyfactory.workload.accounting.times import shown
 

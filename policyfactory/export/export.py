@@ -28,9 +28,9 @@ from policyfactory.export.foresight import site_predictions
 from policyfactory.export.options import ExportOptions
 from policyfactory.export.sample import ExportSample, learn_scale, sample_of, wide_sample
 from policyfactory.export.targets import TARGETS, Target
-from policyfactory.policy.compile import LARGEST, MOST_TIES, PriorityScale, tie_share
 from policyfactory.policy.expression import Binary, Call, Expression, Negative, Number
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST, MOST_TIES, PriorityScale, tie_share
 from policyfactory.policy.store import Model, PolicyLike, is_catalogued, model_to_json, resolve, resolve_model
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import counts_nodes, printable

@@ -17,7 +17,7 @@ from policyfactory.workload.header import printable
 if TYPE_CHECKING:
     from policyfactory.export.preview import Preview
     from policyfactory.export.queue import Queue
-    from policyfactory.policy.compile import PriorityScale
+    from policyfactory.policy.scale import PriorityScale
 
 __all__ = ["Exported", "claim", "earlier_files", "places", "write_files"]
 

@@ -17,8 +17,8 @@ from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, format_duration, parse_duration
 from policyfactory.export.expressible import check_asked, check_free, check_predictions, check_size
-from policyfactory.policy.compile import PriorityScale
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import PriorityScale
 from policyfactory.workload.accounting.times import duration
 
 __all__ = [

@@ -13,9 +13,8 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.text import DAY, WEEK, format_duration
 from policyfactory.export.expressible import check_size
-from policyfactory.policy.compile import LARGEST, PriorityScale, scale_of
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.features import possible_predictions
+from policyfactory.policy.scale import LARGEST, PriorityScale, scale_of
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
@@ -67,7 +66,11 @@ class ExportSample:
 
     def scores(self, policy: Policy) -> FloatArray:
         """Return the score of each job; what a policy reads of predictions is drawn, as wide as it may be."""
-        predictions = possible_predictions(self.p) if policy.needs_predictions else None
+        predictions = None
+        if policy.needs_predictions:
+            from policyfactory.predict.features import possible_predictions  # the compiler is slow to load
+
+            predictions = possible_predictions(self.p)
         asked = None
         if policy.asked:
             asked = possible_requests(self.q) if self.asked is None else self.asked

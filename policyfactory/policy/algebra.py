@@ -24,8 +24,6 @@ import numpy as np
 
 from policyfactory.core.errors import FormulaError
 from policyfactory.core.options import FloatArray
-from policyfactory.engine.waiting import evaluate
-from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.expression import (
     FUNCTIONS,
     OF_A_JOB,
@@ -651,6 +649,10 @@ def _jobs(axes: list[tuple[float, ...]]) -> FloatArray:
 
 
 def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:
+    # The compiler is slow to load.
+    from policyfactory.engine.waiting import evaluate
+    from policyfactory.policy.compile import compile_expression
+
     program = compile_expression(expression)
     stack = np.empty((program.depth, jobs.shape[1]))
     evaluate(program.codes, program.operands, np.ascontiguousarray(jobs), jobs.shape[1], machine, free, stack)

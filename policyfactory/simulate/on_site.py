@@ -21,8 +21,8 @@ from policyfactory.engine.slurm.numbers import ROWS, Numbering, follow_run, new_
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.state import NOW, WAITING
 from policyfactory.engine.waiting import ASKED, COLUMNS
-from policyfactory.policy.compile import HIGHEST, PriorityScale, scale_of
 from policyfactory.policy.policy import Policy, predictions_needed
+from policyfactory.policy.scale import HIGHEST, PriorityScale, scale_of
 from policyfactory.predict.features import possible_predictions
 from policyfactory.predict.training import Predictor
 from policyfactory.simulate.predicted import Lessons, check_predictor

@@ -14,8 +14,8 @@ import policyfactory as pf
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import format_duration
 from policyfactory.export.advice import gaming, renewal, starvation
-from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, PriorityScale
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate

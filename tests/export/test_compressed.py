@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from policyfactory.export.content import Export, ExportSite, File
 from policyfactory.export.export import compressed, make_with_few_ties
 from policyfactory.export.sample import learn_scale, wide_sample
-from policyfactory.policy.compile import MOST_TIES, tie_share
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import MOST_TIES, tie_share
 from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_site
 

@@ -15,8 +15,8 @@ from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.text import DAY, WEEK
 from policyfactory.export.content import ExportSite
 from policyfactory.export.sample import ExportSample, learn_scale, sample_of, wide_sample
-from policyfactory.policy.compile import LARGEST, MOST_TIES, PriorityScale, scale_of, tie_share
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, MOST_TIES, PriorityScale, scale_of, tie_share
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.workload.jobs import Workload
 from sites import make_sample

@@ -21,8 +21,8 @@ from policyfactory.core.errors import ExportError
 from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.queue import UNLIMITED_S
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import CATALOGUE, Model
 from policyfactory.review.shadow_log import read_shadow
 from sites import make_queue, make_site

@@ -22,8 +22,8 @@ from policyfactory.export.export import export
 from policyfactory.export.foresight import SitePredictions
 from policyfactory.export.slurm.job_submit import lua_string, renewal_commands
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from policyfactory.predict.features import NAMES
 from policyfactory.predict.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history

@@ -19,8 +19,8 @@ from policyfactory.export.queue import Queue
 from policyfactory.export.scripts import parts
 from policyfactory.export.slurm.site_factor_c import HIGHEST, make, policy_header
 from policyfactory.export.targets import TARGETS
-from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, PriorityScale
 from policyfactory.policy.store import CATALOGUE, Model
 from sites import make_queue, make_site
 

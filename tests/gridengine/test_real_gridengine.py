@@ -18,8 +18,8 @@ import pytest
 from policyfactory.export.content import Export
 from policyfactory.export.gridengine import make
 from policyfactory.export.queue import Queue
-from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from schedulers.gridengine import Cell
 from schedulers.processes import short_directory, wait_for

@@ -17,8 +17,8 @@ from naive.slurm_workload import workload_of
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.export.content import ExportSite as Target
 from policyfactory.export.sample import ExportSample, learn_scale
-from policyfactory.policy.compile import LARGEST, PriorityScale
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST, PriorityScale
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulate.on_site import SiteFactors, simulate_timetable
 from policyfactory.simulate.prepare import prepare

@@ -23,8 +23,8 @@ from naive.slurm_workload import BY, workload_of
 from policyfactory.engine.past import FEATURES
 from policyfactory.export.content import ExportSite as Target
 from policyfactory.export.sample import ExportSample, learn_scale
-from policyfactory.policy.compile import HIGHEST, LARGEST, PriorityScale
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import HIGHEST, LARGEST, PriorityScale
 from policyfactory.predict.features import known_of
 from policyfactory.predict.history_file import hash_with, key_of, read_history
 from policyfactory.predict.options import PredictorOptions

@@ -13,8 +13,8 @@ import pytest
 
 from policyfactory.export.content import Export
 from policyfactory.export.queue import Queue
-from policyfactory.policy.compile import LARGEST
 from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for
 from schedulers.slurm import Cluster

@@ -53,7 +53,7 @@ class Numbering(NamedTuple):
     processors : float
         Of the machine.
     low, high, largest : float
-        As of `policyfactory.policy.compile.PriorityScale`.
+        As of `policyfactory.policy.scale.PriorityScale`.
     highest : float
         The most that a number can be: those of jobs beyond the threshold are above ``largest``.
     threshold : int
@@ -162,7 +162,7 @@ def _number(jobs: SlurmJobs, numbering: Numbering, which: Int64Array, count: int
 
 @inlined
 def _whole(numbering: Numbering, score: float) -> float:
-    """Return the number of a score, as `policyfactory.policy.compile.PriorityScale` has it."""
+    """Return the number of a score, as `policyfactory.policy.scale.PriorityScale` has it."""
     if math.isnan(score):
         return 1.0
     part = (score - numbering.low) / (numbering.high - numbering.low)

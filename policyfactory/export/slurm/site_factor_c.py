@@ -29,9 +29,9 @@ from policyfactory.export.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.export.sample import learn_scale
 from policyfactory.export.scripts import filled, sentences, whole
 from policyfactory.export.slurm.uninstall import uninstall_script
-from policyfactory.policy.compile import HIGHEST, PriorityScale
 from policyfactory.policy.expression import ASKED
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import HIGHEST, PriorityScale
 from policyfactory.policy.store import Model
 
 __all__ = ["make", "policy_header"]

@@ -5,31 +5,33 @@ docs/environment.md says what is observed, decided and rewarded.
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.policy.store import PolicyLike
-from policyfactory.search.environment.episodes import EpisodeOptions, picture_of
-from policyfactory.search.environment.paper import PaperLog
-from policyfactory.simulate.schedule import Schedule
-
-import gymnasium  # isort: skip
-from collections.abc import Sequence
-
-from gymnasium.vector.utils import batch_space  # isort: skip
-import dataclasses
-from pathlib import Path
-from typing import Literal, TypeAlias
-
 from policyfactory.engine.episodes import FEATURES, MACHINE, RUNNING
-from policyfactory.search.environment.episodes import Episodes
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.policy.store import PolicyLike
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, picture_of
+from policyfactory.search.environment.paper import PaperEpisodes, PaperLog
+from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import random_rlscheduler
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.utils import seeding
+    from gymnasium.vector.utils import batch_space
+except ImportError:
+    raise UsageError(
+        "the environment needs Gymnasium, which is not installed; install the extra rl: pip install 'policyfactory[rl]'"
+    ) from None
 
 __all__ = [
     "NAME",
@@ -41,9 +43,6 @@ __all__ = [
     "observation_space",
     "observe",
 ]
-
-# Behind what says how to install it.
-
 
 NAME = "policyfactory/Scheduling-v0"
 
@@ -170,9 +169,6 @@ if NAME not in gymnasium.registry:
 
 # It gives what Gymnasium's own, made of as many single environments, gives, many times faster. An episode that is over
 # begins anew with the next step (`gymnasium.vector.AutoresetMode.NEXT_STEP`), whose action is not looked at.
-
-
-# Behind what says how to install it.
 
 
 class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
@@ -319,15 +315,6 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 # What the environments share ------------------------------------------------------------------------------------------
 
 # What the environments share: how episodes are made of what the user gives, spaces, and where windows begin.
-
-
-try:
-    from gymnasium import spaces
-    from gymnasium.utils import seeding
-except ImportError:
-    raise UsageError(
-        "the environment needs Gymnasium, which is not installed; install the extra rl: pip install 'policyfactory[rl]'"
-    ) from None
 
 
 Mode = Literal["standard", "paper"]
