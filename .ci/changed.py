@@ -21,7 +21,7 @@ MARK = "<!-- nights: written by .ci/night -->\n"
 AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "Slurm's rules": (
         (
-            "policyfactory/engine/slurm*",
+            "policyfactory/engine/slurm/*",
             "policyfactory/simulate/slurm/*",
             "policyfactory/site/*.py",
             "tests/naive/slurm*",

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import subprocess
+import sys
 import tokenize
 import tomllib
 from collections import Counter
@@ -156,3 +157,10 @@ def test_what_is_made_by_a_build_is_not_in_the_repository() -> None:
     for name in done.stdout.splitlines():
         assert not name.endswith((".pyc", ".nbi", ".nbc", ".partial", ".lock", ".so")), name
         assert not name.endswith((".swf", ".swf.gz")), f"{name}: logs of the archive stay out of the repository"
+
+
+def test_what_is_run_by_what_changed_names_what_is_there() -> None:
+    done = subprocess.run([sys.executable, ".ci/changed.py"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tests = [word for line in done.stdout.splitlines() for word in line.partition(": ")[2].split()]
+    assert all((ROOT / test).is_file() for test in tests)
