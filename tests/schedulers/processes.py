@@ -21,7 +21,7 @@ def require(*programs: str) -> None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [program for program in programs if shutil.which(program, path=path) is None]
     if missing:
-        reason = f"{', '.join(missing)} not installed (.ci/run names the Debian packages)"
+        reason = f"{', '.join(missing)} not installed (.ci/install names the Debian packages)"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)

@@ -74,7 +74,7 @@ class Case:
 def require_faketime() -> None:
     """Skip where libfaketime is absent; fail in CI, where it is installed."""
     if not LIBRARY.exists():
-        reason = f"{LIBRARY.name} not installed (.ci/run names the Debian package)"
+        reason = f"{LIBRARY.name} not installed (.ci/install names the Debian package)"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
