@@ -9,8 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, NoReturn
 
 from policyfactory.cli.compiling import noted
-from policyfactory.core import inputs
-from policyfactory.core import process as signals
+from policyfactory.core import inputs, process
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.files import no_empty_folders
 from policyfactory.core.process import ignore_folder
@@ -41,11 +40,6 @@ def build_app() -> typer.Typer:
         train,
         workload,
     )
-    from policyfactory.cli import evaluate as tune
-    from policyfactory.cli import learn as demo
-    from policyfactory.cli import predict as history
-    from policyfactory.cli import review as shadow
-    from policyfactory.cli import train as judge
     from policyfactory.cli.help import Commands
 
     app = typer.Typer(
@@ -73,17 +67,17 @@ def build_app() -> typer.Typer:
     app.command("fit")(fit.fit)
     app.add_typer(policy.app, name="policy")
     app.command("evaluate")(evaluate.evaluate)
-    app.command("tune")(tune.tune)
+    app.command("tune")(evaluate.tune)
     app.command("predict")(predict.predict)
     app.command("learn")(learn.learn)
     app.command("train")(train.train)
-    app.command("judge")(judge.judge)
+    app.command("judge")(train.judge)
     app.command("distill")(distill.distill)
     app.command("export")(export.export)
-    app.add_typer(history.app, name="history")
-    app.command("shadow")(shadow.shadow)
+    app.add_typer(predict.app, name="history")
+    app.command("shadow")(review.shadow)
     app.command("review")(review.review)
-    app.command("demo")(demo.demo)
+    app.command("demo")(learn.demo)
     return app
 
 
@@ -115,23 +109,23 @@ def run() -> None:
         os.environ.setdefault(name, "1")
     try:
         try:
-            signals.install()
+            process.install()
             with inputs.command(), noted(), no_empty_folders():
                 build_command()()
         except Exception as error:
-            if (cause := signals.behind(error)) is None:
+            if (cause := process.behind(error)) is None:
                 raise
             raise cause from None
         finally:
             # What follows is short, and must not be cut short.
-            signals.ignore()
+            process.ignore()
     except PolicyfactoryError as error:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt as stop:
         _stop(stop)
     except SystemExit as end:
         # Typer makes exit codes of interrupts.
-        if end.code and (received := signals.received()) is not None:
+        if end.code and (received := process.received()) is not None:
             _stop(received)
         raise
     except BrokenPipeError:
@@ -152,7 +146,7 @@ def run() -> None:
 def _stop(stop: KeyboardInterrupt) -> NoReturn:
     """Say by what the run was stopped, and what the command noted to it about what is kept."""
     notes = getattr(stop, "__notes__", ["no file is half written; run the same command again"])
-    _fail(f"{signals.stopped(stop)}: {'; '.join(notes)}", getattr(stop, "exit_code", 130))
+    _fail(f"{process.stopped(stop)}: {'; '.join(notes)}", getattr(stop, "exit_code", 130))
 
 
 def _of_printing(error: OSError) -> bool:
@@ -166,7 +160,7 @@ def _of_printing(error: OSError) -> bool:
 
 def _fail(message: str, code: int) -> NoReturn:
     _say("error", message)
-    signals.end(code)
+    process.end(code)
 
 
 def _say(kind: str, message: str) -> None:

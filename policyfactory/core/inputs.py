@@ -211,7 +211,7 @@ def _is_input(path: Path, given: Path) -> UsageError:
 # Whom an input is from. -----------------------------------------------------------------------------------------------
 
 
-def who_else(path: Path, *, like: Path | None = None) -> str:
+def who_else(path: Path) -> str:
     """Say who else than this user and root can change a file or a folder, by its owner and its mode.
 
     A group that is the user's alone, as many systems make one for each user, is no one else.
@@ -220,8 +220,6 @@ def who_else(path: Path, *, like: Path | None = None) -> str:
     ----------
     path : Path
         Exists.
-    like : Path, optional
-        A folder whose code runs here in any case: who can write there is no one else.
 
     Returns
     -------
@@ -233,13 +231,10 @@ def who_else(path: Path, *, like: Path | None = None) -> str:
     OSError
         If it cannot be looked at.
     """
-    status, known = path.stat(), None if like is None else like.stat()
-    if status.st_uid not in {0, os.geteuid(), None if known is None else known.st_uid}:
+    status = path.stat()
+    if status.st_uid not in {0, os.geteuid()}:
         return f"{path} belongs to {_name(status.st_uid, pwd.getpwuid)}"
     writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if known is not None:
-        same = stat.S_IWOTH | (stat.S_IWGRP if known.st_gid == status.st_gid else 0)
-        writers &= ~(known.st_mode & same)
     if writers & stat.S_IWGRP and _is_own_group(status.st_gid):
         writers &= ~stat.S_IWGRP
     if not writers:

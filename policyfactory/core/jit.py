@@ -29,11 +29,10 @@ from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import config
 from numba.core import event
 from numba.extending import typeof_impl
 
-from policyfactory.core import process as signals
+from policyfactory.core import process
 from policyfactory.core.files import try_lock
 from policyfactory.core.inputs import who_else
 from policyfactory.core.process import announce
@@ -383,14 +382,14 @@ def interruptible(kernel: Callable[..., R], *arguments: Any) -> R:
         If a signal came. The arrays among the arguments must not be used any more.
     """
     main = threading.current_thread() is threading.main_thread()
-    if config.DISABLE_JIT or not (main and signals.installed()):  # type: ignore[attr-defined]
+    if _config.DISABLE_JIT or not (main and process.installed()):
         return kernel(*arguments)
     call = _Call(kernel, arguments)
     _helper().put(call)
     try:
         call.done.acquire()
     except BaseException:
-        signals.abandon()
+        process.abandon()
         raise
     if call.error is not None:
         raise call.error

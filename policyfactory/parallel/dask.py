@@ -29,7 +29,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from policyfactory.core import process as signals
+from policyfactory.core import process
 from policyfactory.core.errors import InputError, UsageError, WorkersError
 from policyfactory.core.inputs import read_bytes, who_else
 from policyfactory.parallel.workers import Function, Notify, Workers, unit_text
@@ -309,9 +309,9 @@ class DaskExecutor:
 
     def _leave(self) -> None:
         client = self._client
-        if self._cluster is not None and signals.stopping():
+        if self._cluster is not None and process.stopping():
             # All of it is inside this process, which ends now, and Dask would wait for its threads.
-            signals.abandon()
+            process.abandon()
             client = None
         # Whatever cannot be taken back now is lost with the scheduler; the error of the run matters more.
         with contextlib.suppress(Exception):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, Protocol, Self, TypeVar
 
-from policyfactory.core import process as signals
+from policyfactory.core import process
 from policyfactory.core.errors import UsageError, WorkersError
 
 __all__ = [
@@ -145,10 +145,10 @@ class ThreadExecutor:
 
     def __exit__(self, *error: object) -> None:
         self._stopped.set()
-        if signals.stopping():
+        if process.stopping():
             self._threads.shutdown(wait=False, cancel_futures=True)
             if wait(tuple(self._open), _GRACE).not_done:
-                signals.abandon()
+                process.abandon()
                 return
         self._threads.shutdown(cancel_futures=True)
 
