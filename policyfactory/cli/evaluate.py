@@ -82,7 +82,7 @@ def _refuse_options(context: typer.Context) -> None:
 
 # ``policyfactory tune`` -----------------------------------------------------------------------------------------------
 
-# ``policyfactory tune``: choose the policy of the next day or week from what the past ones have shown.
+# Choose the policy of the next day or week from what the past ones have shown.
 
 
 _NAME = "tuning"

@@ -152,7 +152,7 @@ def _close(learned: Learned, folder: Path, log: Path) -> None:
 
 # ``policyfactory demo`` -----------------------------------------------------------------------------------------------
 
-# ``policyfactory demo``: the whole job on the embedded workload, each step the command that a user would type.
+# The whole job on the embedded workload, each step the command that a user would type.
 
 
 def demo(

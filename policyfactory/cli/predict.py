@@ -113,7 +113,7 @@ def _bar(name: str) -> Iterator[Callable[[float], object]]:
 
 # ``policyfactory history`` --------------------------------------------------------------------------------------------
 
-# ``policyfactory history``: what a scheduler knows of its users' recent jobs, for predictions at submission.
+# What a scheduler knows of its users' recent jobs, for predictions at submission.
 
 
 app = typer.Typer(

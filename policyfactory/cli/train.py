@@ -206,7 +206,7 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
 
 # ``policyfactory judge`` ----------------------------------------------------------------------------------------------
 
-# ``policyfactory judge``: the score of other people's formulas on training replicas of a log, as JSON.
+# The score of other people's formulas on training replicas of a log, as JSON.
 
 
 _STDIN = Path("-")

@@ -306,7 +306,7 @@ def _show(report: ImportReport, *, json: bool) -> None:
 
 # ``policyfactory workload download`` ----------------------------------------------------------------------------------
 
-# ``policyfactory workload download``: logs of the Parallel Workloads Archive and published tables of jobs, by name.
+# Logs of the Parallel Workloads Archive and published tables of jobs, by name.
 
 
 def register_download(app: typer.Typer) -> None:

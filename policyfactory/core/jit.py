@@ -338,7 +338,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 # Kernels that take long are answered for while they run ---------------------------------------------------------------
 
-# Kernels that take long are answered for while they run: a signal ends the command then, not when they are done.
+# A signal ends the command then, not when they are done.
 #
 # Python calls what was installed for a signal between two steps of the main thread, and a kernel is one step. So a
 # second thread runs it, and the main thread waits in a way that a signal ends. The kernel goes on until the process

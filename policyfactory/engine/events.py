@@ -256,7 +256,7 @@ def backfill(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arra
 
 # The running jobs -----------------------------------------------------------------------------------------------------
 
-# The running jobs: a heap by actual end, which drives the clock, and a table by predicted end, for reservations.
+# A heap by actual end, which drives the clock, and a table by predicted end, for reservations.
 #
 # The heap is an int64 array (2, rows + 1): ``heap[END, 0]`` counts the entries, and from column 1 on row 0 has their
 # ends and row 1 their jobs, the earliest end first. The table (`policyfactory.engine.events`) has the predicted end
@@ -366,7 +366,7 @@ def reserve(running: Int64Array, now: int, free: int, needed: int) -> tuple[int,
 
 # A sorted table that grows and shrinks at either end ------------------------------------------------------------------
 
-# A sorted table that grows and shrinks at either end: the waiting jobs by rank, the running ones by predicted end.
+# The waiting jobs by rank, the running ones by predicted end.
 #
 # It is one int64 array. Row 0 keeps the bounds: columns ``low`` to ``high`` (exclusive) of the other rows are in use.
 # Row 1 is the key, ascending; the rows below it belong to the key above them. Most entries come in near one end and

@@ -114,7 +114,7 @@ def busy_integrals(start: Int64Array, end: Int64Array, processors: Int64Array) -
 
 # Integrals over time in bins ------------------------------------------------------------------------------------------
 
-# Integrals over time in bins: what runs, or waits, in each hour of a schedule, without sorting it.
+# What runs, or waits, in each hour of a schedule, without sorting it.
 
 
 @kernel
@@ -231,7 +231,7 @@ def _add(sums: FloatArray, rests: FloatArray, at: int, value: float) -> None:
 
 # Run times guessed from what the user's jobs did that have ended ------------------------------------------------------
 
-# Run times guessed from what the user's jobs did that have ended: simple rules, beside which a predictor is judged.
+# Simple rules, beside which a predictor is judged.
 #
 # The mean of the last two is that of Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions
 # rather than user runtime estimates", IEEE TPDS 18(6), 2007, section 3.
@@ -370,7 +370,7 @@ def _quantile(values: FloatArray, tenths: int) -> float:
 
 # Which processors a job runs on ---------------------------------------------------------------------------------------
 
-# Which processors a job runs on: an assignment of processor numbers to a schedule that only counts them.
+# An assignment of processor numbers to a schedule that only counts them.
 #
 # A schedule that never uses more than m processors can always be given numbers 0 to m - 1 in the order of the starts,
 # since any free processor serves. Processors are kept as sorted intervals, so the work depends on the number of holes

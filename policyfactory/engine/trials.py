@@ -374,7 +374,7 @@ def _order_group(problem: Problem, lists: IntArray, jobs: IntArray, total: NDArr
 
 # Many trials at once --------------------------------------------------------------------------------------------------
 
-# Many trials at once: random orders in, means and co-moments out; memory does not grow with the trials.
+# Random orders in, means and co-moments out; memory does not grow with the trials.
 #
 # The kernels go on from the words and the sums that they are given, so that long runs can be cut into calls.
 

@@ -358,7 +358,7 @@ class PrecisionOptions(OptionTable):
 
 # The protocol that options make for plain logs ------------------------------------------------------------------------
 
-# The protocol that options make for plain logs: those of a command, or the keywords of a call.
+# Those of a command, or the keywords of a call.
 
 
 By: TypeAlias = Literal["command", "call"]

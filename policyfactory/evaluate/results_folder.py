@@ -357,7 +357,7 @@ def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: 
 
 # The page of a study --------------------------------------------------------------------------------------------------
 
-# The page of a study: the card of its logs, what decides, how the policies stand, and the evidence.
+# The card of its logs, what decides, how the policies stand, and the evidence.
 
 
 _CLAIMS = "claims"

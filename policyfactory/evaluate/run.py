@@ -287,7 +287,7 @@ def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:
 
 # The journal of a run of experiments ----------------------------------------------------------------------------------
 
-# The journal of a run of experiments: its finished simulations, from which an interrupted run resumes.
+# Its finished simulations, from which an interrupted run resumes.
 #
 # A record is one simulation: a contender on a case. Its number follows from the experiment, the log, the number of the
 # case and the place of the contender, so that neither workers nor batches of a precision change what belongs where.

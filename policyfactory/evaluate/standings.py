@@ -338,7 +338,7 @@ def _wins(outcome: Outcome, logs: Sequence[str]) -> Section:
 
 # The recorded schedule beside the policies ----------------------------------------------------------------------------
 
-# The recorded schedule beside the policies: its row of values, and how far each policy is from it.
+# Its row of values, and how far each policy is from it.
 
 
 RECORDED_NOTE = f"{RECORDED}: the same jobs as the log recorded them; it is no contender."

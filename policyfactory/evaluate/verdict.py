@@ -419,7 +419,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
 
 # Before a site is believed --------------------------------------------------------------------------------------------
 
-# Before a site is believed: each log's own jobs are replayed on it, and their waits compared with the record.
+# Each log's own jobs are replayed on it, and their waits compared with the record.
 
 
 def replay_logs(

@@ -371,7 +371,7 @@ def _now() -> int:
 
 # Keep scores apart that whole numbers would make equal ----------------------------------------------------------------
 
-# Keep scores apart that whole numbers would make equal: the same order, on a scale of logarithms.
+# The same order, on a scale of logarithms.
 #
 # The sizes of scores like -(w/p)**3*q go from 1e-15 to 1e12. Spread evenly over two thousand million numbers, most of
 # them would get the same one. Then the export is made of another formula with the same order: log10(1 + score/c) for

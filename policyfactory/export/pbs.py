@@ -352,7 +352,7 @@ def _power(node: Expression, base: Expression, exponent: Expression, policy: Pol
 
 # A policy for OpenPBS -------------------------------------------------------------------------------------------------
 
-# A policy for OpenPBS: a shell script of ``qmgr`` commands that sets ``job_sort_formula``, and takes it back.
+# A shell script of ``qmgr`` commands that sets ``job_sort_formula``, and takes it back.
 #
 # What the formula is, and how it is guarded, is in `policyfactory.export.pbs`. Where r stands under a logarithm
 # or the like, a hook writes it into a resource when a job is queued.
@@ -452,7 +452,7 @@ def _script(text: str, epoch: int | None) -> str:
 
 # The value that OpenPBS gives a job by a formula ----------------------------------------------------------------------
 
-# The value that OpenPBS gives a job by a formula: Python arithmetic, and 0 where anything goes wrong.
+# Python arithmetic, and 0 where anything goes wrong.
 #
 # The scheduler puts the job's numeric resources into a dictionary (0 for what it did not ask for; a number without a
 # fraction becomes a Python integer), evaluates the text with the names of ``math``, and takes 0 after any exception

@@ -447,7 +447,7 @@ def _fit(sample: Sample, problem: _Problem, best: _Minimum, *, name: str, method
 
 # A user's own form ----------------------------------------------------------------------------------------------------
 
-# A user's own form: any expression over p, q and r with named coefficients, such as ``a*p**b*q + c*log10(r)``.
+# Any expression over p, q and r with named coefficients, such as ``a*p**b*q + c*log10(r)``.
 
 
 _MOST_COEFFICIENTS = 40

@@ -332,7 +332,7 @@ def _texts(rows: Iterable[Iterable[str]]) -> tuple[tuple[Cell, ...], ...]:
 
 # Pictures of a fit ----------------------------------------------------------------------------------------------------
 
-# Pictures of a fit: priority over p, q and r (paper 004 figure 3, paper 002 figure 2), ranking, certainty.
+# Priority over p, q and r (paper 004 figure 3, paper 002 figure 2), ranking, certainty.
 
 
 _GRID = 120

@@ -286,7 +286,7 @@ def _call_unit(function: str, units: list[Unit | None]) -> Unit | None:
 
 # A user's form multiplied out -----------------------------------------------------------------------------------------
 
-# A user's form multiplied out: which products of coefficients stand before which formulas of p, q and r.
+# Which products of coefficients stand before which formulas of p, q and r.
 #
 # ``(c1*log10(p))*(c2*q) + c3*log10(r)`` has three coefficients but only two products of them, c1*c2 and c3. Where
 # every product can take any value whatever the others are, the form is linear in these effective coefficients and

@@ -410,7 +410,7 @@ def _raised(base: Sympy, exponent: Sympy) -> Expression:
 
 # A formula multiplied out ---------------------------------------------------------------------------------------------
 
-# A formula multiplied out: a sum of terms with exact factors, found in bounded time whatever the formula is.
+# A sum of terms with exact factors, found in bounded time whatever the formula is.
 #
 # ``2*(p + 1)*q - q`` is ``2*p*q + q``. What would need too many terms, as ``(p + q)**100``, and what is no product,
 # as ``log10(p)``, stands in the terms as it is written, like a variable of its own.

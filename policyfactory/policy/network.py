@@ -105,7 +105,7 @@ class Layer:
 
 # What all files of policies are read with -----------------------------------------------------------------------------
 
-# What all files of policies are read with: JSON within bounds, every field checked before it is used.
+# JSON within bounds, every field checked before it is used.
 
 
 # What a field has to be: a check, and its words.

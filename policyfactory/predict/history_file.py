@@ -316,7 +316,7 @@ def _name(word: str) -> str:
 
 # From a look at the accounting to what is known of the users ----------------------------------------------------------
 
-# From a look at the accounting to what is known of the users: a history goes on from where it stood.
+# A history goes on from where it stood.
 
 
 # Stands for the request of a job without a limit, as in the scripts of the schedulers.

@@ -125,7 +125,7 @@ def _plain(value: float | str | None) -> str:
 
 # Pictures as SVG that may stand inside a page -------------------------------------------------------------------------
 
-# Pictures as SVG that may stand inside a page: drawn once, reduced to shapes, names made unique.
+# Drawn once, reduced to shapes, names made unique.
 #
 # matplotlib's SVG is rebuilt from an allow-list of elements and attributes. What is left can neither load nor run
 # anything; comments (they hold the texts of the picture) and metadata are dropped, style attributes become presentation
@@ -224,7 +224,7 @@ def _rounded(name: str, value: str) -> str:
 
 # Sections as Markdown -------------------------------------------------------------------------------------------------
 
-# Sections as Markdown: headings, paragraphs, tables with the numbers of the page and the terminal.
+# Headings, paragraphs, tables with the numbers of the page and the terminal.
 
 
 def table_markdown(table: Table) -> list[str]:

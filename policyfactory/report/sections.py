@@ -221,7 +221,7 @@ class Section:
 
 # Numbers with their units as people read them -------------------------------------------------------------------------
 
-# Numbers with their units as people read them: one unit for a whole column, and one for a metric all over a report.
+# One unit for a whole column, and one for a metric all over a report.
 
 
 _TIME = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (5 * MINUTE, MINUTE, "min"))

@@ -134,7 +134,7 @@ def _alike(alike: tuple[_Alike, _Alike], line: Logged, user: str) -> list[int]:
 
 # What a policy would be worth on the jobs of a time -------------------------------------------------------------------
 
-# What a policy would be worth on the jobs of a time: against the record, and against first come, first served.
+# Against the record, and against first come, first served.
 
 
 BASELINE = "FCFS"

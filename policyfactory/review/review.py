@@ -284,7 +284,7 @@ def _simulated(review: Review) -> Iterator[str]:
 
 # A review as sections -------------------------------------------------------------------------------------------------
 
-# A review as sections: tables of the ways, the weeks and the groups, and a picture of the weeks.
+# Tables of the ways, the weeks and the groups, and a picture of the weeks.
 
 
 _MARKS = {-1: "lower", 0: "no difference", 1: "higher"}  # better or worse is for the verdict

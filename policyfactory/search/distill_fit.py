@@ -240,7 +240,7 @@ def _searched(family: Family, pairs: Pairs) -> list[FittedFormula]:
 
 # Coefficients that put pairs of jobs in a given order -----------------------------------------------------------------
 
-# Coefficients that put pairs of jobs in a given order: logistic regression on the differences of their terms.
+# Logistic regression on the differences of their terms.
 #
 # An order is all that a queue takes from a formula, and all that it takes from a network, whose outputs have no unit
 # and could be squeezed or stretched without changing a schedule. So every pair counts alike, however far apart the
@@ -330,7 +330,7 @@ def search_order(
 
 # The queues that a network had to decide on ---------------------------------------------------------------------------
 
-# The queues that a network had to decide on: which jobs waited together, and what was known of them then.
+# Which jobs waited together, and what was known of them then.
 #
 # The network plays windows by the rules that it was made for. In mode standard its schedule says all: at the beginning
 # of a pass those jobs wait that were submitted and have not been started before. In mode paper, where a choice is

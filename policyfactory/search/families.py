@@ -228,7 +228,7 @@ def parse_start(text: str) -> dict[str, float]:
 
 # The published policy that a log's own past speaks for ----------------------------------------------------------------
 
-# The published policy that a log's own past speaks for: what anybody could run without learning anything.
+# What anybody could run without learning anything.
 
 
 # Of the catalogue all that run small or early jobs first.

@@ -364,7 +364,7 @@ def _difference(there: Any, here: Any) -> str:
 
 # CMA-ES over the coefficients of a form -------------------------------------------------------------------------------
 
-# CMA-ES over the coefficients of a form: one search, asked for candidates and told what they are worth.
+# One search, asked for candidates and told what they are worth.
 #
 # N. Hansen and A. Ostermeier, "Completely derandomized self-adaptation in evolution strategies", Evolutionary
 # Computation 9(2), 2001; by the package ``cma``. All random numbers are of our own streams: a search that is asked and
@@ -448,7 +448,7 @@ class Evolution:
 
 # What a search has tried ----------------------------------------------------------------------------------------------
 
-# What a search has tried: its worth, its place, the front of it, and how it is kept in a journal.
+# Its worth, its place, the front of it, and how it is kept in a journal.
 
 
 _MOST_OF_FRONT = 12  # candidates of a search that are no proposals but on its front

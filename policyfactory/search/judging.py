@@ -238,7 +238,7 @@ def _values(task: Task, windows: Played, policies: Sequence[Policy]) -> list[Flo
 
 # What an arena says of candidates -------------------------------------------------------------------------------------
 
-# What an arena says of candidates: ratios to the published policy, with intervals, as values and as JSON.
+# Ratios to the published policy, with intervals, as values and as JSON.
 
 
 KIND = "judgement"
@@ -483,7 +483,7 @@ def _finite(value: float) -> float | None:
 
 # The Pareto front -----------------------------------------------------------------------------------------------------
 
-# The Pareto front: of what was tried, what nothing else beats in the goal and in all that it costs at once.
+# Of what was tried, what nothing else beats in the goal and in all that it costs at once.
 #
 # By the replicas for choosing, which no candidate was learned on. The published policies beside compete too: a
 # candidate that one of them beats in everything is on no front.

@@ -188,7 +188,7 @@ def _damaged(path: Path, why: str) -> InputError:
 
 # The windows of a log -------------------------------------------------------------------------------------------------
 
-# The windows of a log: early ones to learn from, later ones to choose by, and the latest to judge on.
+# Early ones to learn from, later ones to choose by, and the latest to judge on.
 #
 # They are drawn at random places of three parts of the log that follow each other in time and share no job. Those for
 # judging do not overlap either, since overlapping windows are not independent and would make intervals too narrow.
@@ -428,7 +428,7 @@ class Learner(Protocol):
 
 # Windows that are played again and again ------------------------------------------------------------------------------
 
-# Windows that are played again and again: whatever does not depend on the policy is prepared once.
+# Whatever does not depend on the policy is prepared once.
 
 
 # The columns of what is measured of a window: the goal, then the guards.

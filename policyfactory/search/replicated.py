@@ -277,7 +277,7 @@ def replicated(
 
 # Candidates that others hand in ---------------------------------------------------------------------------------------
 
-# Candidates that others hand in: formulas as texts, which are read and never run, their faults as data.
+# Formulas as texts, which are read and never run, their faults as data.
 #
 # A line is a formula, or a JSON object with a ``formula`` and, if it is given one, a ``name``; what else the object has
 # is ignored. Blank lines and lines that begin with # are skipped. Sizes are bounded, formulas are read by

@@ -475,7 +475,7 @@ def node_numbers(site: Site, hosts: str, what: str = "the host list") -> Int64Ar
 
 # The site that is assumed of a log where nobody has described one -----------------------------------------------------
 
-# The site that is assumed of a log where nobody has described one: its nodes are guessed from its jobs.
+# Its nodes are guessed from its jobs.
 
 
 # Part of what is asked for that comes in whole nodes: KTH, HPC2N, SDSC-BLUE and Curie get the nodes that they had.

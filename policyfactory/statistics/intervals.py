@@ -500,7 +500,7 @@ def adjusted(value: float, interval: Interval, freedom: float, trials: int) -> I
 
 # Intervals from draws of a log ----------------------------------------------------------------------------------------
 
-# Intervals from draws of a log: what other weeks and other users would give, not what more draws would.
+# What other weeks and other users would give, not what more draws would.
 #
 # Logs that are drawn from one log, and replicas of it, all have its jobs. Their mean gets as exact as one likes with
 # more of them, and says nothing of other jobs. But a draw deviates from its log as the log deviates from what it is a

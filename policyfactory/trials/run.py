@@ -455,7 +455,7 @@ def finished_tuples(
 
 # How precise scores are -----------------------------------------------------------------------------------------------
 
-# How precise scores are: their spread over repetitions against the number of trials (figure 2 of paper 004).
+# Their spread over repetitions against the number of trials (figure 2 of paper 004).
 
 
 # 1 and 2 are the places and the orders of the tables; these orders are independent of both.

@@ -677,7 +677,7 @@ _PICTURES = {"arrivals": draw_arrivals, "sizes": draw_sizes, "run-times": draw_r
 
 # How long jobs waited in the record -----------------------------------------------------------------------------------
 
-# How long jobs waited in the record: over time, by queue, by partition, and whether the machine had room for them.
+# Over time, by queue, by partition, and whether the machine had room for them.
 
 
 LONG_WAIT = 600  # s: a scheduler that has room starts a job sooner

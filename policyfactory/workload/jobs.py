@@ -113,7 +113,7 @@ class Attributes:
 
 # What jobs ask for besides processors and time ------------------------------------------------------------------------
 
-# What jobs ask for besides processors and time: nodes, memory, GPUs, and the queue, QOS and account they name.
+# Nodes, memory, GPUs, and the queue, QOS and account they name.
 
 
 # Columns whose numbers are places in a tuple of names, and the key of that tuple.
@@ -298,7 +298,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Requests) if field.na
 
 # What a cleaning did to a log -----------------------------------------------------------------------------------------
 
-# What a cleaning did to a log: every job dropped or changed is counted, with the reason and an example.
+# Every job dropped or changed is counted, with the reason and an example.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

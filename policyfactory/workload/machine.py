@@ -270,7 +270,7 @@ def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
 
 # Jobs that were written in parts --------------------------------------------------------------------------------------
 
-# Jobs that were written in parts: status 2 (to be continued), 3 (last part, completed) and 4 (last part, failed).
+# Status 2 (to be continued), 3 (last part, completed) and 4 (last part, failed).
 #
 # A log that records preemptions (header label Preemption) has for each such job either a line that sums it up, and
 # then its parts (Double), or the parts only (Yes). For a workload a job counts once: the sum stays and its parts go;

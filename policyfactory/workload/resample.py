@@ -336,7 +336,7 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
 
 # Replicas -------------------------------------------------------------------------------------------------------------
 
-# Replicas: a log with the weeks of its users moved against each other, its bursts jittered and its load scaled.
+# A log with the weeks of its users moved against each other, its bursts jittered and its load scaled.
 #
 # Nothing is chosen on a single run: one week may hold a third of a log's slowdown. A replica has each job of the log
 # once, which resampled weeks have not; so what a predictor learns of jobs that have ended it can not know of the same

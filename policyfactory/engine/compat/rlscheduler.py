@@ -457,7 +457,7 @@ def _take(job: int, taken: Int64Array, shown: Int64Array, count: int) -> int:
 
 # A formula in the place of RLScheduler's agent ------------------------------------------------------------------------
 
-# A formula in the place of RLScheduler's agent: the job of the least value is chosen, of the queue or of those shown.
+# The job of the least value is chosen, of the queue or of those shown.
 #
 # Equal values go by submit time, then job id. Jobs that are submitted at one instant are gone through for backfilling
 # in the order of the values that they had at the decision, as in the program, which sorts its one queue by the values.

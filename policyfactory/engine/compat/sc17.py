@@ -113,7 +113,7 @@ def _wait_for_head(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Pi
 
 # The clock of the SC'17 programs --------------------------------------------------------------------------------------
 
-# The clock of the SC'17 programs: arrivals, completions and the delay of a dispatch, as SimGrid 3.13 times them.
+# Arrivals, completions and the delay of a dispatch, as SimGrid 3.13 times them.
 #
 # Times are seconds, as doubles: a dispatch takes 2.61 ms, so starts are no whole numbers of anything, and whatever
 # falls within 1e-5 s after an instant happens at it. docs/sc17.md has the rules.
@@ -505,7 +505,7 @@ def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, no
 
 # Backfilling as the SC'17 programs do it ------------------------------------------------------------------------------
 
-# Backfilling as the SC'17 programs do it: one job is brought to the front at a time. See docs/sc17.md.
+# One job is brought to the front at a time. See docs/sc17.md.
 #
 # The programs look for the reservation of the head again and again through all running jobs: each round picks one of
 # those with the least rest of their request, in whole seconds, until enough processors are counted. Here the running

@@ -233,7 +233,7 @@ def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -
 
 # Which nodes a job may use from a time on -----------------------------------------------------------------------------
 
-# Which nodes a job may use from a time on: those of its partition that are up, and what reservations leave of them.
+# Those of its partition that are up, and what reservations leave of them.
 #
 # The rules are those of the reservations of Slurm 22.05, found in their source.
 

@@ -367,7 +367,7 @@ def _single(usable: Int32Array, first: int, last: int, cores: int) -> int:
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
 
-# Blocks: nodes that follow each other and are alike, which passes under Slurm's rules look at as one.
+# Nodes that follow each other and are alike, which passes under Slurm's rules look at as one.
 #
 # A machine of thousands of nodes has a hundred jobs or two, most of them on nodes that follow each other: what nodes
 # have, what is taken of them and when it is free again differs between jobs, and hardly within one. So the passes walk

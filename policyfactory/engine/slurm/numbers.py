@@ -177,7 +177,7 @@ def _whole(numbering: Numbering, score: float) -> float:
 
 # Predictions in a run under Slurm's rules -----------------------------------------------------------------------------
 
-# Predictions in a run under Slurm's rules: the run is followed, and its jobs are predicted as they are submitted.
+# The run is followed, and its jobs are predicted as they are submitted.
 #
 # The run stops where jobs are submitted and where priorities are calculated (`policyfactory.engine.slurm.passes`);
 # what was started, has ended or was put back meanwhile is noted then, and nothing that comes later is looked at. Of

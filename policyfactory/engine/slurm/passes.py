@@ -462,7 +462,7 @@ def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
 
 # Slurm's main pass ----------------------------------------------------------------------------------------------------
 
-# Slurm's main pass: the queue in its order, each partition up to the first job that cannot start.
+# The queue in its order, each partition up to the first job that cannot start.
 #
 # The rules are those of Slurm 22.05, found in its source.
 

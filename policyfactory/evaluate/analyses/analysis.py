@@ -310,7 +310,7 @@ def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | No
 
 # What the cases of a log say together ---------------------------------------------------------------------------------
 
-# What the cases of a log say together: estimates over cases, and differences from the baseline paired by case.
+# Estimates over cases, and differences from the baseline paired by case.
 #
 # What is kept of a schedule is a few numbers. Shares and counts are averaged over the cases (shares add up to 100
 # then); of what has heavy tails (waits, slowdowns and their ratios) the median over the cases is taken. Differences
@@ -410,7 +410,7 @@ def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dic
 
 # Tables and pictures of analyses --------------------------------------------------------------------------------------
 
-# Tables and pictures of analyses: a row a log and policy, values beside their differences from the baseline.
+# A row a log and policy, values beside their differences from the baseline.
 
 
 def log_column(*, several: bool) -> Columns:
@@ -548,7 +548,7 @@ def difference_cell(values: FloatArray, place: int, *, drawn: float | None, lowe
 
 # Sentences of analyses ------------------------------------------------------------------------------------------------
 
-# Sentences of analyses: estimates, differences, and names of cases and policies as a text has them.
+# Estimates, differences, and names of cases and policies as a text has them.
 
 
 def shared_unit(seconds: Iterable[float]) -> str:

@@ -256,7 +256,7 @@ def _number_text(value: float) -> str:
 
 # Who wins and who loses at a glance -----------------------------------------------------------------------------------
 
-# Who wins and who loses at a glance: the groups that differ, a column a policy; all others in one sentence.
+# The groups that differ, a column a policy; all others in one sentence.
 
 
 _CLASSES = 6  # groups of one grouping and log; those that move most

@@ -145,7 +145,7 @@ set_priority = functools.partial(_make, "slurm-priority-lua", "priority")
 
 # The sum of weighted factors that Slurm's priority/multifactor computes -----------------------------------------------
 
-# The sum of weighted factors that Slurm's priority/multifactor computes: as configuration, as numbers, as a formula.
+# As configuration, as numbers, as a formula.
 #
 # What of it depends on the job alone (Slurm 22.05.8, seen): the age factor, min(age, PriorityMaxAge)/PriorityMaxAge;
 # the processors, times any number, with the flag NO_NORMAL_TRES; and, with SMALL_RELATIVE_TO_TIME, the size factor, the
@@ -287,7 +287,7 @@ def make_weights(gains: tuple[float, float, float], machine: ExportMachine) -> M
 
 # What a script in Lua needs to predict a job at its submission --------------------------------------------------------
 
-# What a script in Lua needs to predict a job at its submission: the forests, and where the history of the users is.
+# The forests, and where the history of the users is.
 #
 # The forests are numbers in a text that the script takes apart: constants of a function in Lua are limited in number,
 # and nothing of a model is ever run as code.

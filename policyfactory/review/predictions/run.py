@@ -223,7 +223,7 @@ class Predicted(ComparedPredictors):
 
 # The folder of predictions --------------------------------------------------------------------------------------------
 
-# The folder of predictions: the page, the tables, what was predicted of each job, the last model.
+# The page, the tables, what was predicted of each job, the last model.
 
 
 MODEL_FILE = "model.json"

@@ -217,7 +217,7 @@ def _plain(name: str, title: str, columns: tuple[Column, ...], rows: Sequence[tu
 
 # The calibration as a picture -----------------------------------------------------------------------------------------
 
-# The calibration as a picture: what was predicted and what came of it, by tenths of the jobs.
+# What was predicted and what came of it, by tenths of the jobs.
 
 
 def draw_calibration(predicted: ComparedPredictors) -> Figure:

@@ -314,7 +314,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
 # What the environments share ------------------------------------------------------------------------------------------
 
-# What the environments share: how episodes are made of what the user gives, spaces, and where windows begin.
+# How episodes are made of what the user gives, spaces, and where windows begin.
 
 
 Mode = Literal["standard", "paper"]

@@ -230,7 +230,7 @@ def best_candidate(world: World, starts: Int64Array, trained: TrainedNumbers, na
 
 # Trajectory filtering -------------------------------------------------------------------------------------------------
 
-# Trajectory filtering: the first rounds learn from windows that are neither trivial nor hopeless under SJF.
+# The first rounds learn from windows that are neither trivial nor hopeless under SJF.
 #
 # The SC'20 paper takes the windows whose value under SJF lies between the median and twice the mean of all; its program
 # has 10 and 150 instead. Phase 2 learns from all windows.

@@ -202,7 +202,7 @@ def play(
 
 # What a network learns in ---------------------------------------------------------------------------------------------
 
-# What a network learns in: windows of a log, played side by side, decision by decision, and what they have cost.
+# Windows of a log, played side by side, decision by decision, and what they have cost.
 #
 # `PaperWorld` is the program of the SC'20 paper, `StandardWorld` this package's simulator (EASY, or strict order). Both
 # show the jobs that can be chosen as rows of the network's inputs, and what has accrued of the goal: its differences

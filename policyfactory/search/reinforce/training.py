@@ -426,7 +426,7 @@ def _alone(torch: Any) -> Iterator[None]:
 
 # The state of a training run on disk ----------------------------------------------------------------------------------
 
-# The state of a training run on disk: a plain npz file, from which the same command goes on to the same result.
+# A plain npz file, from which the same command goes on to the same result.
 #
 # It may come from a stranger or be damaged: nothing in it is run, its size is bounded, and every array is checked. The
 # random numbers of a round are those of its seed and number, so there is no state of them to keep.

@@ -190,7 +190,7 @@ def _split(values: Int64Array, size: int) -> Iterator[Int64Array]:
 
 # How much better a decision was than expected -------------------------------------------------------------------------
 
-# How much better a decision was than expected: by other rollouts of the same window, or by a value network.
+# By other rollouts of the same window, or by a value network.
 #
 # Costs are to be small; advantages are positive where a decision was better.
 

@@ -367,7 +367,7 @@ def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) 
 
 # Numbers as Slurm's files write them ----------------------------------------------------------------------------------
 
-# Numbers as Slurm's files write them: times, counts, resources by name (TRES), generic resources of nodes (Gres).
+# Times, counts, resources by name (TRES), generic resources of nodes (Gres).
 
 
 ENDLESS = frozenset({"infinite", "unlimited", "-1"})

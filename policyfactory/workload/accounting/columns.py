@@ -179,7 +179,7 @@ class Columns:
 
 # The lines of a table of text by column -------------------------------------------------------------------------------
 
-# The lines of a table of text by column: as texts, as numbers, or as numbers of their different texts.
+# As texts, as numbers, or as numbers of their different texts.
 
 
 class Rows:

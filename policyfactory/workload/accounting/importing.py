@@ -272,7 +272,7 @@ def _machine(
 
 # Imported jobs as a log of the Standard Workload Format ---------------------------------------------------------------
 
-# Imported jobs as a log of the Standard Workload Format: numbers for names, a header that says how it was made.
+# Numbers for names, a header that says how it was made.
 
 
 # Field 11: 0 failed, 1 completed, 5 cancelled, -1 unknown.

@@ -333,7 +333,7 @@ def _state(record: Record, status: str | None, *, deleted: bool) -> State:
 
 # The fields of a PBS accounting record --------------------------------------------------------------------------------
 
-# The fields of a PBS accounting record: how many processors and nodes, how long, and what was asked for.
+# How many processors and nodes, how long, and what was asked for.
 #
 # Sources: the accounting functions of OpenPBS (``src/server/accounting.c``: the order of the fields, which values are
 # quoted) and the accounting chapters of the TORQUE administrator's guide; genuine records of OpenPBS, PBS Professional

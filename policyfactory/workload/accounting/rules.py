@@ -297,7 +297,7 @@ def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:
 
 # Several records that are one job -------------------------------------------------------------------------------------
 
-# Several records that are one job: the same record twice, earlier looks at a job, runs of a requeued job, het jobs.
+# The same record twice, earlier looks at a job, runs of a requeued job, het jobs.
 
 
 # After this long an id that comes again is that of another job: a requeue follows the end of a run within minutes.

@@ -496,7 +496,7 @@ def mark_asked(record: Record, submit_line: str) -> None:
 
 # The cells of ``sacct -P`` as numbers ---------------------------------------------------------------------------------
 
-# The cells of ``sacct -P`` as numbers: from the column that has something, of one cell once however often it comes.
+# From the column that has something, of one cell once however often it comes.
 
 
 _Reader = Callable[[str], int | None]

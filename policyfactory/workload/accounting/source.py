@@ -149,7 +149,7 @@ class Source:
 
 # Which accounting log a file is ---------------------------------------------------------------------------------------
 
-# Which accounting log a file is: the readers there are, and how a file's first lines show its format.
+# The readers there are, and how a file's first lines show its format.
 
 
 # A reader is ``read(text, path, clock)``: the text of one file as it takes it, the file's name for messages, and what

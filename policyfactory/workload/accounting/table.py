@@ -216,7 +216,7 @@ class Sieve:
 
 # What an import did ---------------------------------------------------------------------------------------------------
 
-# What an import did: every record is a job of the new log, or is counted with the rule that took it away.
+# Every record is a job of the new log, or is counted with the rule that took it away.
 
 
 # Above this share one limit of a partition looks like a default that nobody asked for.

@@ -240,7 +240,7 @@ def default_workload(jobs: int = DEFAULT_JOBS, seed: int = DEFAULT_SEED) -> Work
 
 # Which jobs the Lublin-Feitelson model describes ----------------------------------------------------------------------
 
-# Which jobs the Lublin-Feitelson model describes: its constants, and its parameters for a machine of any size.
+# Its constants, and its parameters for a machine of any size.
 #
 # U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid
 # jobs", Journal of Parallel and Distributed Computing 63 (2003), https://doi.org/10.1016/S0743-7315(03)00108-4,

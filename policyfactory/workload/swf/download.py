@@ -426,7 +426,7 @@ def _check_size(size: int, largest: int, path: Path) -> None:
 
 # One request for a file by HTTP ---------------------------------------------------------------------------------------
 
-# One request for a file by HTTP: which addresses and redirects are followed, and how long a server may take.
+# Which addresses and redirects are followed, and how long a server may take.
 #
 # The standard library's client reads what the server sends through `_Watched`, which ends a transfer that is too slow
 # or takes too long wherever it is: within a header that never ends as well as in the file.

@@ -220,7 +220,7 @@ def log_of_workload(workload: Workload) -> SwfLog:
 
 # Fields behind the 18th of a log --------------------------------------------------------------------------------------
 
-# Fields behind the 18th of a log: what jobs ask for besides, under the names that the header has for them.
+# What jobs ask for besides, under the names that the header has for them.
 #
 # ``; ExtraFields: nodes memory_mb gpus`` names fields 19, 20 and 21 of every line. Programs that know 18 fields read
 # such a file as before. Numbers of partitions, qualities of service, accounts and users have their names in the header,

@@ -187,7 +187,7 @@ def scan_jobs(
 
 # Whole numbers as the lines of a log ----------------------------------------------------------------------------------
 
-# Whole numbers as the lines of a log: what ``%`` of Python prints, without a string of each number.
+# What ``%`` of Python prints, without a string of each number.
 
 
 # Lines at once: their text stays within the caches.

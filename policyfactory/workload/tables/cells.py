@@ -213,7 +213,7 @@ def _decoded(cell: Any) -> str:
 
 # From cells to numbers ------------------------------------------------------------------------------------------------
 
-# From cells to numbers: times, durations, counts, memory and names as a mapping says they are written.
+# Times, durations, counts, memory and names as a mapping says they are written.
 
 
 # What a duration is where the table says that there is no limit; beside `NO_TIME` and `UNREADABLE`.

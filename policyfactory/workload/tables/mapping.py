@@ -209,7 +209,7 @@ class TableMapping:
 
 # Reading a mapping ----------------------------------------------------------------------------------------------------
 
-# Reading a mapping: a small TOML file, each key of which is known; whatever is wrong is named with its place.
+# A small TOML file, each key of which is known; whatever is wrong is named with its place.
 
 
 SCHEMA = 1

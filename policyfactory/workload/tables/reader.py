@@ -337,7 +337,7 @@ class _Block:
 
 # From published tables of jobs to one log -----------------------------------------------------------------------------
 
-# From published tables of jobs to one log: the import of accounting logs, with a mapping as the format.
+# The import of accounting logs, with a mapping as the format.
 
 
 class TableFormat:
