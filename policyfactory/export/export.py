@@ -82,6 +82,12 @@ def export(
         If the target cannot express the policy; says what to do.
     OutputError
         If a file is there already, or cannot be written.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> pf.export("SAF", "python")
+    <Exported SAF to python: saf.py>
     """
     chosen = changed(options or ExportOptions(), changes)
     place = None if output is None else Path(output)

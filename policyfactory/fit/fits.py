@@ -287,6 +287,13 @@ def fit(
         If a form is outside the grammar.
     InputError, ScoreTableError
         If the file cannot be read, or is no score table.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> scores = pf.generate(pf.generate_lublin(256, 500, seed=1), tuples=2, trials=3200)
+    >>> len(pf.fit(scores, bootstrap=0))
+    360
     """
     if isinstance(scores, Path | str):
         scores = read_score_table(scores)

@@ -125,6 +125,12 @@ def simplify_order(
     ------
     FormulaError
         If a named coefficient has no value.
+
+    Examples
+    --------
+    >>> from policyfactory.policy.expression import parse
+    >>> print(simplify_order(parse("8e-6*log10(p)*q + 0.007*log10(r) + 0.02"), digits=5))
+    log10(p)*q + 875*log10(r)
     """
     shorter = shorter_formula(expression).expression
     return shorter if digits is None else round_coefficients(shorter, digits, rounding)

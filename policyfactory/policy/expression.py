@@ -398,6 +398,11 @@ def parse(text: str, *, coefficients: bool = False, free: Collection[str] = ()) 
     ------
     FormulaError
         If the text is outside the grammar or its bounds; it has the position of the fault.
+
+    Examples
+    --------
+    >>> parse("a*p**b*q + c*log10(r)", coefficients=True).coefficients
+    ('a', 'b', 'c')
     """
     if not isinstance(text, str):
         raise FormulaError(f"a formula is a text such as 'p*q', got {type(text).__name__}")

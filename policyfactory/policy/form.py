@@ -141,7 +141,7 @@ def _first_factor(expression: Expression) -> Expression:
     return expression
 
 
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class FormPolicy(Policy):
     """A form with values, for a simulation: its ``formula`` still has the names of the coefficients.
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import facts_html
-from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, check_texts, parse
+from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, Variable, check_texts, parse
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
@@ -129,25 +129,7 @@ class Epoch:
                 return "r counts from the submission of the job that has waited longest"
 
 
-@functools.lru_cache(maxsize=1024)
-def _parsed(formula: str) -> Expression:
-    return parse(formula)
-
-
-@functools.lru_cache(maxsize=1024)
-def _variables(formula: str) -> frozenset[str]:
-    return _parsed(formula).variables
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(formula: str) -> Program:
-    # Imported here: reading and printing policies must not wait for the compiler.
-    from policyfactory.policy.compile import compile_expression
-
-    return compile_expression(_parsed(formula))
-
-
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Policy:
     """A formula in p, q, r, w, m, f and predictions; the queue is sorted by it, LOWER runs first.
 
@@ -171,6 +153,14 @@ class Policy:
         What computes the scores in place of a formula; see `from_function`.
     network : Network or None
         The same; see `from_network`.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> pf.Policy("MINE", "p*q").scores(p=[60, 10], q=[1, 8], r=[0, 5])
+    array([60., 80.])
+    >>> pf.Policy("AGED", "p*q / (1 + w)").is_static
+    False
     """
 
     name: str
@@ -266,7 +256,7 @@ class Policy:
         """Whether it is a formula, and neither a function nor a network."""
         return self.function is None and self.network is None
 
-    @property
+    @functools.cached_property
     def expression(self) -> Expression:
         """The formula as a tree.
 
@@ -285,21 +275,24 @@ class Policy:
                 f"policy {self.name} is a Python function without a formula: it can be simulated and evaluated, not "
                 "exported or stored; fit a formula (policyfactory.fit) for that"
             )
-        return _parsed(self.formula)
+        return parse(self.formula)
 
-    @property
+    @functools.cached_property
     def program(self) -> Program:
         """Formula or network as a program of the array machine; of a function, one that reads its scores as r."""
         if self.network is not None:
             return self.network.program
-        return _compiled(self.formula if self.function is None else "r")
+        # Imported here: reading and printing policies must not wait for the compiler.
+        from policyfactory.policy.compile import compile_expression
 
-    @property
+        return compile_expression(self.expression if self.function is None else Variable("r"))
+
+    @functools.cached_property
     def variables(self) -> frozenset[str]:
         """The names that formula or network has, of `VARIABLES`; a function may use p, q, r and m."""
         if self.network is not None:
             return self.network.variables
-        return _variables(self.formula) if self.function is None else frozenset("pqrm")
+        return self.expression.variables if self.function is None else frozenset("pqrm")
 
     @property
     def needs_predictions(self) -> bool:

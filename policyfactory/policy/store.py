@@ -336,6 +336,12 @@ def resolve(spec: PolicyLike) -> Policy:
         If there is no such policy; near matches are named.
     ModelFileError, InputError
         If the model file cannot be used.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> pf.resolve("sjf")
+    <Policy SPF: p>
     """
     if isinstance(spec, Policy):
         return spec

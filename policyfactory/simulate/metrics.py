@@ -122,6 +122,13 @@ def measure(schedule: Ran, names: str | Iterable[str] | None = None) -> dict[str
         If there is no metric of a name, or ``names`` is empty.
     EvaluationError
         If the schedule has no job.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> schedule = pf.simulate(pf.generate_lublin(256, 500, seed=1), "SAF")
+    >>> round(pf.measure(schedule, "mean_bsld")["mean_bsld"], 2)
+    11.15
     """
     if not hasattr(schedule, "workload"):
         raise UsageError(f"a {type(schedule).__name__} has no metrics; a schedule has: simulate(workload, policy)")

@@ -80,6 +80,13 @@ def simulate(
     -----
     UserWarning
         If a function of Python gives some of the jobs no score (NaN).
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> log = pf.generate_lublin(256, 500, seed=1)
+    >>> pf.simulate(log, "SAF", threshold="20h")
+    <Schedule of lublin-256 under SAF: 500 jobs>
     """
     policy, rules = resolve(policy), rules_with(rules, options)
     if not isinstance(workload, Workload):

@@ -328,6 +328,13 @@ def compare(
     ------
     EvaluationError
         If the baseline is not among the policies.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> tested = pf.evaluate(pf.generate_lublin(256, 500, seed=1), ["FCFS", "SAF"])
+    >>> [one.policy for one in pf.compare(tested.outcome.evaluation, metrics=["mean_bsld"])]
+    ['SAF']
     """
     name = evaluation.policies[0] if baseline is None else baseline
     if name not in evaluation.policies:

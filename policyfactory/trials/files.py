@@ -320,6 +320,12 @@ def generate(
         If the workload is shorter than a tuple.
     WorkersError
         If the workers cannot be reached, or are lost.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> pf.generate(pf.generate_lublin(256, 500, seed=1), tuples=2, trials=3200)
+    <ScoreTable lublin-256: 64 jobs in 2 tuples>
     """
     options = changed(options or GenerateOptions(), settings)
     inputs: dict[str, str] = {}

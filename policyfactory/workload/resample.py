@@ -330,6 +330,13 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
         If an argument is out of range.
     WorkloadError
         If the log has less than two whole weeks, or draws from active weeks could not differ.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> log = pf.generate_lublin(256, 5000, seed=1)
+    >>> pf.resample(log, weeks=2, seed=1)
+    <Workload lublin-256[r1]: 1,289 jobs on 256 processors>
     """
     return UserWeeks(workload).sample(weeks, seed, number, draw)
 

@@ -102,6 +102,12 @@ def generate_lublin(
     ------
     UsageError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> pf.generate_lublin(256, 500, seed=1)
+    <Workload lublin-256: 500 jobs on 256 processors>
     """
     model = LublinModel.for_machine(processors, typed=typed, **sizes)
     draw = draw_jobs(model, jobs, seed=seed, stream=stream)

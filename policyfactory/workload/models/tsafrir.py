@@ -384,6 +384,14 @@ def tsafrir_estimates(
         If an argument is out of range, or there are fewer than 227 jobs.
     WorkloadError
         If the jobs run so long that the estimates cannot cover them.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> log = pf.generate_lublin(256, 500, seed=1)
+    >>> asked = pf.tsafrir_estimates(log, max_estimate=86_400, seed=1)
+    >>> bool((asked.requested_time >= asked.run_time).all())
+    True
     """
     ticks = workload.ticks
     # The estimate is in whole seconds and must cover the run time.
