@@ -12,4 +12,5 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 from mutation.command import main  # noqa: E402 (see above)
 
+os.nice(19)
 sys.exit(main(sys.argv[1:]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import random
 import sys
 import time
@@ -77,7 +76,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--page", type=Path, help="renew the table of a page, between its marks")
     parser.add_argument("--preload", default=" ".join(PRELOADED), help="libraries to import before the forks")
     options = parser.parse_args(arguments)
-    os.nice(19)
     targets = [
         target
         for target in read_targets(options.targets, options.root.resolve())
