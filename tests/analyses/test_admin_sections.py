@@ -40,6 +40,7 @@ def experiment() -> Experiment:
     )
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_sections(experiment: Experiment) -> None:
     one, two = (run_experiment(experiment, workers=workers).sections for workers in (1, 2))
     assert [section.name for section in one[-5:]] == list(NAMES)

@@ -132,6 +132,7 @@ def test_the_printed_commands_run_as_printed(run, tmp_path: Path) -> None:
     run(*words[1:])
 
 
+@pytest.mark.slow
 def test_on_a_site_that_is_far_from_the_record_the_exit_code_says_so(run, tmp_path: Path) -> None:
     jobs = daily(8)
     write_swf(log_of_workload(dataclasses.replace(jobs, start=jobs.submit + 50_000)), tmp_path / "log.swf")

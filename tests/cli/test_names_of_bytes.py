@@ -14,6 +14,8 @@ import pytest
 from accounting_logs import job, sacct_text
 from commands import Run
 
+pytestmark = pytest.mark.slow
+
 ODD = os.fsdecode(b"a\xff")
 MODEL = '{"kind": "policyfactory-model", "schema_version": 1, "name": "MINE", "formula": "p*q"}\n'
 PROTOCOL = (

@@ -45,7 +45,13 @@ def log(tmp_path_factory) -> Path:
     return path
 
 
-WAYS = [("SIGTERM", 1, "threading"), ("SIGINT", 1, "threading"), ("SIGHUP", 2, "threading"), ("SIGTERM", 1, "dask")]
+WAYS = [
+    ("SIGINT", 1, "threading"),
+    *(
+        pytest.param(*way, marks=pytest.mark.slow)
+        for way in [("SIGTERM", 1, "threading"), ("SIGHUP", 2, "threading"), ("SIGTERM", 1, "dask")]
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "workers", "backend"), WAYS)

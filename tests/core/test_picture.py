@@ -82,13 +82,14 @@ def rc_file(*more: str) -> str:
     return "\n".join([*(f"{name}: {value}" for name, value in SETTINGS.items()), *more, ""])
 
 
-@pytest.mark.parametrize("who", ["user", "command"])
+@pytest.mark.parametrize("who", [pytest.param("user", marks=pytest.mark.slow), "command"])
 def test_a_settings_file_in_the_folder_changes_no_byte(tmp_path, script, plain, who):
     without_locale = rc_file("a nonsense line", "more: nonsense: here").replace("use_locale: True", "use_locale: False")
     (tmp_path / "matplotlibrc").write_text(without_locale if who == "user" else rc_file("a nonsense line"))
     assert drawn(script, tmp_path, who) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"font.size: \xff\xfe", None])
 def test_a_command_reads_no_settings_file(tmp_path, script, plain, content):
     rc = tmp_path / "matplotlibrc"
@@ -98,6 +99,7 @@ def test_a_command_reads_no_settings_file(tmp_path, script, plain, content):
     assert drawn(script, tmp_path, "command", **environment) == plain
 
 
+@pytest.mark.slow
 def test_the_environment_changes_no_byte(tmp_path, script, plain):
     assert drawn(script, tmp_path, "command", **ENVIRONMENT) == plain
 

@@ -11,6 +11,8 @@ import pytest
 
 from support import ROOT
 
+pytestmark = pytest.mark.slow
+
 # What Python, loky, Dask and the package import, early and late.
 NAMES = [
     "asyncio", "cloudpickle", "joblib", "json", "multiprocessing", "numba", "numpy", "pickle", "runpy", "scipy",

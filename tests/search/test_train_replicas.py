@@ -79,6 +79,7 @@ def test_the_margin_over_the_runner_up_has_its_interval(found) -> None:
     json.dumps(report, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_finds_the_same(workload: Workload, found, tmp_path: Path) -> None:
     again = train(workload, FormulaSearch.of(FEW), SMALL, workers=2, output=tmp_path)
     assert again.as_dict()["candidates"] == found.as_dict()["candidates"]
