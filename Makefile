@@ -4,6 +4,9 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 VENV ?= .venv
 BIN := $(VENV)/bin
 
+# Programs that are started hundreds of times read kept bytecode, also where the environment forbids to keep it.
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 QUICK := -m 'not (slurm or browser or fault or slow)' --hypothesis-profile quick
