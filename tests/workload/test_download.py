@@ -40,11 +40,10 @@ def fetch(server: Server, target: Path, **options: Any) -> Download:
     return download(server.url, target, patience=patience, **({"sha256": DIGEST} | options))
 
 
-def a_part(server: Server, target: Path, content: bytes, **changes: Any) -> None:
+def a_part(server: Server, target: Path, content: bytes, validator: object = '"one"') -> None:
     """Leave a part as an earlier call does."""
     partial_path(target).write_bytes(content)
-    record = {"address": server.url, "validator": server.etag, "total": len(server.content)} | changes
-    target.with_name(f"{target.name}.partial.json").write_text(json.dumps(record))
+    target.with_name(f"{target.name}.partial.json").write_text(json.dumps([server.url, validator]))
 
 
 def only(target: Path) -> bool:
@@ -194,11 +193,11 @@ def test_a_kill_between_two_versions_leaves_nothing_to_glue(
 def test_a_part_that_is_already_the_whole_file(server: Server, target: Path) -> None:
     a_part(server, target, CONTENT)
     assert fetch(server, target).sha256 == DIGEST
-    assert server.asked == []
+    assert server.asked == [f"bytes={len(CONTENT)}-"]
 
 
 def test_a_part_that_is_longer_than_the_file_is_begun_again(server: Server, target: Path) -> None:
-    a_part(server, target, CONTENT + b"more", total=None)
+    a_part(server, target, CONTENT + b"more")
     fetch(server, target)
     assert server.asked == [f"bytes={len(CONTENT) + 4}-", ""]
     assert target.read_bytes() == CONTENT
@@ -296,28 +295,14 @@ def test_a_folder_that_is_not_there(server: Server, target: Path) -> None:
         fetch(server, target.parent / "nowhere" / "log.swf.gz")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"validator": 'a\r\nHost: b"'},
-        {"validator": ""},
-        {"validator": 'W/"one"'},
-        {"validator": 1},
-        {"address": "file:///etc/passwd"},
-        {"address": None},
-        {"total": -1},
-        {"total": 999},
-        {"total": True},
-        {"more": 1},
-    ],
-)
-def test_a_record_of_a_part_that_is_nonsense_is_ignored(changes: dict[str, Any], server: Server, target: Path) -> None:
-    a_part(server, target, CONTENT[:1000], **changes)
+@pytest.mark.parametrize("validator", ['a\r\nHost: b"', "", 'W/"one"', 1, None, ["a", "b"]])
+def test_a_record_of_a_part_that_is_nonsense_is_ignored(validator: object, server: Server, target: Path) -> None:
+    a_part(server, target, CONTENT[:1000], validator)
     fetch(server, target)
     assert server.asked == [""]
 
 
-@pytest.mark.parametrize("text", ["[", "[]", "1", "[" * 5000, "", "\xff" * 20_000])
+@pytest.mark.parametrize("text", ["[", "[]", "1", "[1, 2, 3]", "[" * 5000, "", "\xff" * 20_000])
 def test_a_record_of_a_part_that_is_no_record_is_ignored(text: str, server: Server, target: Path) -> None:
     a_part(server, target, CONTENT[:1000])
     target.with_name(f"{target.name}.partial.json").write_text(text)

@@ -81,16 +81,19 @@ HOSTILE: dict[str, tuple[Conversation, str]] = {
     "header line too long": (saying(OK + b"A: " + b"a" * 70_000 + END), "malformed"),
     "headers too many": (saying(OK + b"A: a\r\n" * 101 + b"\r\n"), "malformed"),
     "headers without end": (for_ever(OK, b"A: a\r\n" * 1000), "malformed"),
-    "continue without end": (for_ever(b"", b"HTTP/1.1 100 Continue" + END), "malformed"),
+    "continue without end": (for_ever(b"", b"HTTP/1.1 100 Continue" + END), "fewer than 1,000 bytes a second"),
     "headers cut": (saying(OK + b"Content-Le"), "sent 0 bytes"),
-    "length is negative": (saying(OK + b"Content-Length: -5" + END + b"hello"), "Content-Length is '-5'"),
-    "length is text": (saying(OK + b"Content-Length: five" + END + b"hello"), "Content-Length is 'five'"),
+    "length is negative": (saying(OK + b"Content-Length: -5" + END + b"hello"), "malformed: 'Content-Length -5"),
+    "length is text": (saying(OK + b"Content-Length: five" + END + b"hello"), "malformed: 'Content-Length five"),
     "length is signed": (saying(OK + b"Content-Length: +5" + END + b"hello"), "malformed"),
     "length has a line in it": (saying(OK + b"Content-Length: 1_0" + END + b"hello"), "malformed"),
     "length is Arabic": (saying(OK + b"Content-Length: \xd9\xa5" + END + b"hello"), "malformed"),
     "length is empty": (saying(OK + b"Content-Length:" + END + b"hello"), "malformed"),
     "length has 5000 digits": (saying(OK + b"Content-Length: " + b"9" * 5000 + END), "malformed"),
-    "two lengths": (saying(OK + b"Content-Length: 5\r\nContent-Length: 6" + END + b"hello"), "'5, 6'"),
+    "two lengths": (
+        saying(OK + b"Content-Length: 5\r\nContent-Length: 6" + END + b"hello"),
+        ", 6, Tr",
+    ),
     "length is huge": (saying(OK + b"Content-Length: 999999999999999999" + END), "no log is that large"),
     "length is not reached": (saying(OK + b"Content-Length: 9" + END + b"hello"), "ended after 5 of 9 bytes"),
     "chunk is negative": (for_ever(OK + b"Transfer-Encoding: chunked" + END + b"-1\r\n", b"a" * 65536), "no log|malfo"),
@@ -100,9 +103,9 @@ HOSTILE: dict[str, tuple[Conversation, str]] = {
     "chunk line too long": (saying(OK + b"Transfer-Encoding: chunked" + END + b"1" * 70_000), "malformed|failed"),
     "chunks end in trailers without end": (
         for_ever(OK + b"Transfer-Encoding: chunked" + END + b"0\r\n", b"A: a\r\n" * 1000),
-        "malformed",
+        "fewer than 1,000 bytes a second",
     ),
-    "another coding": (saying(OK + b"Transfer-Encoding: gzip, chunked" + END + b"0\r\n\r\n"), "Transfer-Encoding is"),
+    "another coding": (saying(OK + b"Transfer-Encoding: gzip, chunked" + END + b"0\r\n\r\n"), "Transfer-Encoding gzip"),
     "a part nobody asked for": (saying(b"HTTP/1.1 206 P\r\nContent-Range: bytes 5-9/10" + END + b"hello"), "another p"),
     "no content": (saying(b"HTTP/1.1 204 No Content" + END), "answered 204, which is no file"),
     "a reason with an escape": (saying(b"HTTP/1.1 403 \x1b[31mred\x9b" + END), r"answered 403 \?\[31mred\?"),
@@ -112,7 +115,7 @@ HOSTILE: dict[str, tuple[Conversation, str]] = {
     "redirect to a file": (saying(b"HTTP/1.1 302 F\r\nLocation: file:///etc/passwd" + END), "only http and https"),
     "redirect to ftp": (saying(b"HTTP/1.1 301 F\r\nLocation: ftp://127.0.0.1/a" + END), "only http and https"),
     "redirect to half an address": (saying(b"HTTP/1.1 307 F\r\nLocation: http://[::1" + END), "not followed"),
-    "redirect to a port too high": (saying(b"HTTP/1.1 308 F\r\nLocation: http://a:70000/" + END), "malformed"),
+    "redirect to a port too high": (saying(b"HTTP/1.1 308 F\r\nLocation: http://a:70000/" + END), "not followed"),
     "redirect with a password": (saying(b"HTTP/1.1 302 F\r\nLocation: http://me:secret@a/" + END), r"\*\*\*@a"),
     "redirect with control characters": (saying(b"HTTP/1.1 302 F\r\nLocation: \x1b]0;\x00\xff" + END), "."),
 }
@@ -124,7 +127,7 @@ def test_a_hostile_server_is_answered_with_a_sentence(
 ) -> None:
     monkeypatch.setattr("policyfactory.workload.swf.download._LARGEST", 1 << 20)
     conversation, expected = HOSTILE[name]
-    patience = {"timeout": 0.3} if name == "never a word" else {}
+    patience = {"never a word": {"timeout": 0.3}}.get(name, {"speed_time": 1.0})
     with answering(conversation) as address, pytest.raises(InputError, match=expected) as caught:
         fetch(address, tmp_path, **patience)
     message = str(caught.value)

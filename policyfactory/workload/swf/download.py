@@ -12,60 +12,58 @@ import contextlib
 import csv
 import dataclasses
 import difflib
-import http
 import http.client
-import io
-import ipaddress
 import json
 import os
 import re
 import socket
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from http.client import HTTPResponse
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, UsageError
-from policyfactory.core.files import atomic_write, dump_json, exclusive, sync_folder
+from policyfactory.core.files import atomic_write, exclusive, sync_folder
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import partial_path
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "ARCHIVE_URL",
-    "KNOWN_LOGS",
-    "Download",
-    "DownloadLimits",
-    "KnownLog",
-    "OutOfTimeError",
-    "PassingFaultError",
-    "Patience",
-    "check_address",
-    "download",
-    "find_log",
-    "open_address",
-]
+__all__ = ["ARCHIVE_URL", "KNOWN_LOGS", "Download", "KnownLog", "Patience", "check_address", "download", "find_log"]
 
 _BLOCK = 1 << 16
 _MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
 _LARGEST = 1 << 30  # bytes; what is read of a log
+_MOST_REDIRECTIONS = 10
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
-_LENGTH = re.compile(r"\d{1,18}")
-_STRONG_TAG = re.compile(r'"[!#-~]{1,200}"')
-_DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
+_LENGTH = re.compile(r"\d{1,18}", re.ASCII)
+# A strong ETag, or a date: a weak ETag does not promise equal bytes.
+_VALIDATOR = re.compile(r'"[!#-~]{1,200}"|[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT', re.ASCII)
 # The server or the way to it had a bad moment: worth another try.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+# A backslash is a slash for some programs and none for others.
+_ADDRESS = re.compile(
+    rf"(?i:https?)://(?:(?=[^/?:]{{1,253}}(?:[/?:]|\Z))(?:{_LABEL}\.)*{_LABEL}\.?|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?P<port>\d{1,5}))?(?:[/?][!-\[\]-~]*)?",
+    re.ASCII,
+)
+_LONGEST_ADDRESS = 2_000
 
 Progress = Callable[[int, int | None], None]
 Check = Callable[[Path], None]
+
+
+class _PassingFaultError(Exception):
+    """The connection failed in a way that may be over the next time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class Patience:
     max_time : float
         Seconds after which the download is given up, all attempts together.
     speed_limit, speed_time : float
-        An attempt fails that brings fewer than so many bytes a second over so many seconds.
+        An attempt fails that brings fewer than so many bytes of the file a second over so many seconds.
     largest : int, optional
         Bytes of the file at most (default: what is read of a log).
     """
@@ -143,10 +141,6 @@ class Download:
     present: bool = False
 
 
-def _validator_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.partial.json")
-
-
 def download(
     url: str,
     path: Path,
@@ -183,62 +177,42 @@ def download(
         If the file cannot be written, or another run is writing it.
     """
     check_address(url)
+    patience = patience or Patience()
     with exclusive(path):
         if path.exists():
-            return _already_there(url, path, sha256)
-        resumed_from = 0 if _known_part(path) is None else _size(path)
-        _fetch_patiently(url, path, patience or Patience(), progress)
+            digest = sha256_file(path)
+            if sha256 not in {None, digest}:
+                raise InputError(
+                    f"{path}: is there already with SHA-256 {digest}, expected is {sha256}: it is damaged, filtered or "
+                    "another version; move it away and try again"
+                )
+            return Download(path, url, path.stat().st_size, 0, digest, sha256 is not None, present=True)
+        resumed_from = _known_part(path)[0]
+        until = time.monotonic() + patience.max_time
+        for attempt in range(1, patience.tries + 1):
+            try:
+                _fetch(url, path, _Watch(patience, until), progress)
+                break
+            except _PassingFaultError as fault:
+                late = time.monotonic() >= until
+                if late or attempt == patience.tries:
+                    why = f"took longer than {patience.max_time:g} s (--max-time)"
+                    raise InputError(_given_up(url, path, why if late else f"{fault} ({attempt} tries)")) from None
+                time.sleep(min(patience.pause * 2 ** (attempt - 1), max(until - time.monotonic(), 0)))
         return _finish(url, path, sha256, check, resumed_from)
 
 
-def _fetch_patiently(url: str, path: Path, patience: Patience, progress: Progress | None) -> None:
-    until = time.monotonic() + patience.max_time
-    limits = DownloadLimits(
-        patience.timeout, until, patience.speed_limit, patience.speed_time, patience.largest or _LARGEST
-    )
-    for attempt in range(1, patience.tries + 1):
-        try:
-            _fetch(url, path, limits, progress)
-        except OutOfTimeError:
-            raise InputError(_given_up(url, path, f"took longer than {patience.max_time:g} s (--max-time)")) from None
-        except PassingFaultError as fault:
-            if attempt == patience.tries:
-                raise InputError(_given_up(url, path, f"{fault} ({patience.tries} tries)")) from None
-            time.sleep(min(patience.pause * 2 ** (attempt - 1), max(until - time.monotonic(), 0)))
-        else:
-            return
-
-
 def _given_up(url: str, path: Path, why: str) -> str:
-    kept = 0 if _known_part(path) is None else _size(path)
+    kept = _known_part(path)[0]
     rest = f"{kept:,} bytes are kept, the same command goes on from there" if kept else "try again later"
     return f"{url}: {why}; {rest}, or use a mirror (--base-url)"
-
-
-def _size(path: Path) -> int:
-    return partial_path(path).lstat().st_size
-
-
-def _already_there(url: str, path: Path, sha256: str | None) -> Download:
-    digest = sha256_file(path)
-    if sha256 is not None and digest != sha256:
-        raise InputError(
-            f"{path}: is there already with SHA-256 {digest}, expected is {sha256}: it is damaged, filtered or another "
-            "version; move it away and try again"
-        )
-    return Download(path, url, path.stat().st_size, 0, digest, sha256 is not None, present=True)
-
-
-def _throw_away(path: Path) -> None:
-    partial_path(path).unlink(missing_ok=True)
-    _validator_path(path).unlink(missing_ok=True)
 
 
 def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resumed_from: int) -> Download:
     """Check the whole part and give it its name."""
     part = partial_path(path)
     digest = sha256_file(part)
-    if sha256 is not None and digest != sha256:
+    if sha256 not in {None, digest}:
         _throw_away(path)
         raise InputError(
             f"{url}: SHA-256 is {digest}, expected {sha256}: the transfer was damaged, or the server has another "
@@ -251,332 +225,255 @@ def _finish(url: str, path: Path, sha256: str | None, check: Check | None, resum
             _throw_away(path)
             raise InputError(f"{url}: what the server sent is not what it should be: {error}; it was removed") from None
     size = part.stat().st_size
-    try:
+    with _writing(path):
         part.replace(path)
         sync_folder(path.parent)
-    except OSError as error:
-        raise OutputError(_unwritable(path, error)) from None
-    _validator_path(path).unlink(missing_ok=True)
+    _throw_away(path)
     return Download(path, url, size, resumed_from, digest, sha256 is not None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """Of what ``NAME.partial`` is the beginning: the address that sent it, its version there, its whole size."""
-
-    address: str
-    validator: str
-    total: int | None
+def _record_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial.json")
 
 
-def _known_part(path: Path) -> _Part | None:
-    """Return what the part is, or None if there is none that can be gone on with."""
+def _throw_away(path: Path) -> None:
+    partial_path(path).unlink(missing_ok=True)
+    _record_path(path).unlink(missing_ok=True)
+
+
+def _known_part(path: Path) -> tuple[int, str, str]:
+    """Return how many bytes are kept, the address that sent them, and what identifies the version it sent.
+
+    Without bytes that can be gone on with, it is 0 and two empty texts.
+    """
     part = partial_path(path)
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError, PolicyfactoryError):
-        known = _Part(**json.loads(read_bytes(_validator_path(path), limit=1 << 14, own=True)))
-        check_address(known.address)
-        identified = _STRONG_TAG.fullmatch(known.validator) or _DATE.fullmatch(known.validator)
-        whole = known.total is None or (type(known.total) is int and 0 < _size(path) <= known.total)
-        if identified and whole and part.is_file() and not part.is_symlink() and _size(path) > 0:
-            return known
-    return None
+        address, validator = json.loads(read_bytes(_record_path(path), limit=1 << 14, own=True))
+        if _VALIDATOR.fullmatch(validator) and part.is_file() and not part.is_symlink():
+            return part.stat().st_size, address, validator
+    return 0, "", ""
 
 
-def _fetch(url: str, path: Path, limits: DownloadLimits, progress: Progress | None) -> None:
-    """Bring the part up to the whole file, in one request.
-
-    Raises
-    ------
-    PassingFaultError
-        If it may work the next time.
-    OutOfTimeError
-        If there is no time left.
-    InputError
-        If it will not work.
-    """
-    known = _known_part(path)
-    have = 0 if known is None else _size(path)
-    if known is not None and have == known.total:
-        return
-
-    def headers(address: str) -> dict[str, str]:
-        common = {"User-Agent": f"policyfactory/{__version__}", "Accept-Encoding": "identity"}
-        if known is None or address != known.address:
-            return common
-        return common | {"Range": f"bytes={have}-", "If-Range": known.validator}
-
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        with open_address(url, limits, limits.largest, headers) as (address, answer):
-            asked = known if known is not None and address == known.address else None
-            _receive(answer, path, (address, limits.largest), have, asked, progress)
-    except urllib.error.HTTPError as error:
-        _refused(error, url, path)
-
-
-def _refused(error: urllib.error.HTTPError, url: str, path: Path) -> None:
-    """Turn the server's answer into what to do."""
-    reason = f"{error.code} {printable(str(error.reason))}"
-    if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-        _throw_away(path)
-        raise PassingFaultError("the server's file is not longer than what was here")
-    if error.code in _PASSING:
-        raise PassingFaultError(f"the server answered {reason}")
-    if error.code == http.HTTPStatus.NOT_FOUND:
-        raise InputError(
-            f"{url}: the server has no such file (404); it may have moved: see its pages, or use --base-url"
-        )
-    raise InputError(f"{url}: the server answered {reason}; try a mirror with --base-url")
-
-
-def _receive(
-    answer: HTTPResponse, path: Path, sent: tuple[str, int], have: int, known: _Part | None, progress: Progress | None
-) -> None:
-    """Write what an address sends, at most so many bytes, behind the part, or in its place if it is the beginning."""
-    (address, largest), length = sent, _length(answer, sent[0])
-    if answer.status == http.HTTPStatus.PARTIAL_CONTENT:
-        start, total = have, _rest(answer, path, have, known)
-    elif answer.status == http.HTTPStatus.OK:
-        start, total = 0, length
-    else:
-        raise InputError(f"{address}: the server answered {answer.status}, which is no file; try a mirror (--base-url)")
-    _check_size(total or 0, largest, path)
-    if start == 0:
-        # The part goes before the record of the next one is there: they could not be told apart after a kill.
-        _throw_away(path)
-        atomic_write(_validator_path(path), dump_json(dataclasses.asdict(_Part(address, _validator(answer), total))))
-    try:
-        part = os.open(partial_path(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        yield
     except OSError as error:
-        raise OutputError(_unwritable(path, error)) from None
-    try:
-        while block := answer.read1(_BLOCK):
-            start += len(block)
-            _check_size(start, largest, path)
-            _append(part, block, path)
-            if progress is not None:
-                progress(start, total)
-        with contextlib.suppress(OSError):  # a disk that cannot be waited for
-            os.fsync(part)
-    finally:
-        os.close(part)
-    if start == 0 or (total is not None and start > total):
-        # A server that breaks off in the headers seems to have an empty file.
-        _throw_away(path)
-        raise PassingFaultError(f"the server sent {start:,} bytes, expected {'some' if total is None else total}")
-    if total is not None and start < total:
-        raise PassingFaultError(f"the connection ended after {start:,} of {total:,} bytes")
-
-
-def _length(answer: HTTPResponse, address: str) -> int | None:
-    """Return how many bytes the answer has, None if it does not say."""
-    coding = answer.headers.get("Transfer-Encoding")
-    said = answer.headers.get_all("Content-Length") or []
-    if coding is None and not said:
-        return None
-    if coding is None and len(set(said)) == 1 and _LENGTH.fullmatch(said[0]):
-        return int(said[0])
-    if coding is not None and coding.lower() == "chunked":
-        return None
-    name, value = ("Content-Length", ", ".join(said)) if coding is None else ("Transfer-Encoding", coding)
-    raise InputError(f"{address}: the answer is malformed: {name} is {printable(ascii(value), 60)}; try a mirror")
-
-
-def _rest(answer: HTTPResponse, path: Path, have: int, known: _Part | None) -> int | None:
-    """Return how large the whole is whose rest the server sends.
-
-    Raises
-    ------
-    PassingFaultError
-        If it is not the rest that was asked for; the part is removed then.
-    """
-    sent = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-    if sent is not None and known is not None:
-        first, last = int(sent[1]), int(sent[2])
-        total = known.total if sent[3] == "*" else int(sent[3])
-        version = answer.headers.get("ETag" if known.validator.startswith('"') else "Last-Modified")
-        same = version in {None, known.validator} and known.total in {None, total}
-        if same and first == have <= last and answer.length in {None, last - first + 1}:
-            return total
-    _throw_away(path)
-    raise PassingFaultError("the server sent another part than was asked for")
-
-
-def _validator(answer: HTTPResponse) -> str:
-    """Return what identifies the server's version of the file. A weak ETag does not promise equal bytes."""
-    tag, date = answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", "")
-    return tag if _STRONG_TAG.fullmatch(tag) else date if _DATE.fullmatch(date) else ""
-
-
-def _append(part: int, block: bytes, path: Path) -> None:
-    try:
-        while block:
-            block = block[os.write(part, block) :]
-    except OSError as error:
-        raise OutputError(_unwritable(path, error)) from None
-
-
-def _unwritable(path: Path, error: OSError) -> str:
-    return f"{partial_path(path)}: cannot be written: {error.strerror}; free some space or choose another folder"
-
-
-def _check_size(size: int, largest: int, path: Path) -> None:
-    if size > largest:
-        raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large")
+        cure = "free some space or choose another folder"
+        raise OutputError(f"{partial_path(path)}: cannot be written: {error.strerror}; {cure}") from None
 
 
 # One request for a file by HTTP ---------------------------------------------------------------------------------------
 
-# Which addresses and redirects are followed, and how long a server may take.
-#
-# The standard library's client reads what the server sends through `_Watched`, which ends a transfer that is too slow
-# or takes too long wherever it is: within a header that never ends as well as in the file.
+
+class _Watch(threading.Thread):
+    """Ends a connection that takes too long or brings too few bytes of the file, within a header as well."""
+
+    def __init__(self, patience: Patience, until: float) -> None:
+        super().__init__(daemon=True)
+        self.patience, self.received, self.reason = patience, 0, ""
+        self._until, self._done = until, threading.Event()
+        self._socket: socket.socket | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+        self.attach(None)
+
+    def run(self) -> None:
+        before, span, least = 0, self.patience.speed_time, self.patience.speed_limit
+        while not self._done.wait(max(min(span, self._until - time.monotonic()), 0)):
+            late = time.monotonic() >= self._until
+            if late or self.received - before < least * span:
+                slow = f"fewer than {least:,g} bytes a second came for {span:g} s (--speed-limit, --speed-time)"
+                self.reason = "it took too long" if late else slow
+                self._end()
+                return
+            before = self.received
+
+    def attach(self, connection: socket.socket | None) -> None:
+        """Watch a connection in place of the one before."""
+        if self._socket is not None:
+            self._socket.close()
+        # A socket of our own: that of the connection is taken over by TLS.
+        self._socket = None if connection is None else connection.dup()
+        if self.reason:
+            self._end()
+
+    def _end(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds without a byte after which the attempt fails."""
+        return min(self.patience.timeout, max(self._until - time.monotonic(), 0.01))
 
 
-_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
-_MOST_REDIRECTIONS = 10
-_MOST_BEFORE = 300_000  # bytes of status lines and headers
-# Printable ASCII; a backslash is a slash for some programs and none for others.
-_ADDRESS = re.compile(r"(?!.*\\)[!-~]{1,2000}")
-_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*{_LABEL}\.?")
+def _fetch(url: str, path: Path, watch: _Watch, progress: Progress | None) -> None:
+    """Bring the part up to the whole file, in one request.
 
-_BRACKETS = re.compile(r"\[[0-9A-Fa-f:.]+\](?::\d*)?")
-
-
-class PassingFaultError(Exception):
-    """The connection failed in a way that may be over the next time."""
-
-
-class OutOfTimeError(Exception):
-    """All tries together took too long."""
-
-
-@dataclasses.dataclass(slots=True)
-class DownloadLimits:
-    """How long a transfer may take, and how slow it may be.
-
-    Parameters
-    ----------
-    silence : float
-        Seconds without a byte after which a try fails.
-    until : float
-        When everything has to be done, on the clock of `time.monotonic`.
-    speed, span : float
-        A try fails that brings fewer than ``speed`` bytes a second over ``span`` seconds.
-    largest : int
-        Bytes that a file may have.
+    Raises
+    ------
+    _PassingFaultError
+        If it may work the next time.
+    InputError
+        If it will not.
     """
-
-    silence: float
-    until: float
-    speed: float
-    span: float
-    largest: int = 1 << 30
-    _since: float = 0.0
-    _bytes: int = 0
-    _room: int = 0
-
-    def begin(self, room: int) -> None:
-        """Count anew; ``room`` bytes may come."""
-        self._since, self._bytes, self._room = time.monotonic(), 0, room
-
-    def wait(self) -> float:
-        """Return how many seconds may pass until the next bytes.
-
-        Raises
-        ------
-        OutOfTimeError
-            If none.
-        """
-        left = self.until - time.monotonic()
-        if left <= 0:
-            raise OutOfTimeError
-        return min(self.silence, left)
-
-    def received(self, size: int) -> None:
-        """Count bytes.
-
-        Raises
-        ------
-        PassingFaultError
-            If they come too slowly.
-        http.client.HTTPException
-            If they are too many.
-        """
-        self._bytes += size
-        self._room -= size
-        if self._room < 0:
-            raise http.client.HTTPException("more is sent than an answer can have")
-        now = time.monotonic()
-        if now - self._since >= self.span:
-            if self._bytes < self.speed * (now - self._since):
-                raise PassingFaultError(
-                    f"fewer than {self.speed:,g} bytes a second came for {self.span:g} s (--speed-limit, --speed-time)"
-                )
-            self._since, self._bytes = now, 0
+    try:
+        with watch, _follow(url, path, watch) as answer:
+            _receive(answer, path, watch, progress)
+    except urllib.error.HTTPError as error:
+        error.close()
+        reason = f"{error.code} {printable(str(error.reason))}"
+        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if error.headers.get("Content-Range") == f"bytes */{_known_part(path)[0]}":
+                return  # it is whole already
+            _throw_away(path)
+            raise _PassingFaultError("the server's file is not longer than what was here") from None
+        if error.code in _PASSING:
+            raise _PassingFaultError(f"the server answered {reason}") from None
+        if error.code == HTTPStatus.NOT_FOUND:
+            cure = "it may have moved: see its pages, or use --base-url"
+            raise InputError(f"{url}: the server has no such file (404); {cure}") from None
+        raise InputError(f"{url}: the server answered {reason}; try a mirror with --base-url") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        # ValueError: the client's parser, and proxies of the environment that are no addresses.
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = printable(str(cause), 200)
+            raise InputError(f"{url}: the server's certificate is not trusted: {why}") from None
+        why = watch.reason or f"the connection failed ({printable(str(cause) or type(cause).__name__)})"
+        if watch.reason or isinstance(error, OSError | http.client.IncompleteRead):
+            raise _PassingFaultError(why) from None
+        why = printable(ascii(str(error))[1:-1] or type(error).__name__)
+        raise InputError(f"{url}: the answer (or a proxy of the environment) is malformed: {why}") from None
 
 
-class _Watched(io.RawIOBase):
-    """What comes from a socket, as long as the limits allow."""
-
-    def __init__(self, sock: socket.socket, limits: DownloadLimits) -> None:
-        self._sock, self._limits = sock, limits
-        # Keeps the socket open after the connection lets go of it.
-        self._raw: Any = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._sock.settimeout(self._limits.wait())
+def _follow(url: str, path: Path, watch: _Watch) -> http.client.HTTPResponse:
+    """Return the answer to a request for the file, or for its rest at the address that sent the beginning."""
+    opener, address = _opener(watch), url
+    have, sender, validator = _known_part(path)
+    for _ in range(_MOST_REDIRECTIONS + 1):
+        headers = {"User-Agent": f"policyfactory/{__version__}", "Accept-Encoding": "identity"}
+        if have and address == sender:
+            headers |= {"Range": f"bytes={have}-", "If-Range": validator}
+        request = urllib.request.Request(address, headers=headers)  # noqa: S310 (the scheme was checked)
         try:
-            size: int = self._raw.readinto(buffer)
-        except TimeoutError:
-            self._limits.wait()
-            raise
-        self._limits.received(size)
-        return size
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _Answer(http.client.HTTPResponse):
-    def __init__(self, sock: socket.socket, *args: Any, limits: DownloadLimits, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp.close()
-        self.fp = io.BufferedReader(_Watched(sock, limits))
+            answer: http.client.HTTPResponse = opener.open(request, timeout=watch.timeout)
+        except urllib.error.HTTPError as error:
+            target = error.headers.get("Location")
+            if error.code not in _REDIRECTIONS or target is None:
+                raise
+            error.close()
+            address = _redirected(address, target)
+        else:
+            return answer
+    raise InputError(f"{url}: the server redirects more than {_MOST_REDIRECTIONS} times; try a mirror (--base-url)")
 
 
-def _opener(limits: DownloadLimits) -> urllib.request.OpenerDirector:
+def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
     """Return an opener for http and https alone, through the proxies of the environment, that follows no redirect."""
 
-    def connection(kind: Any, host: str, **options: Any) -> Any:
-        made = kind(host, **options)
-        made.response_class = partial(_Answer, limits=limits)
-        return made
+    class Plain(http.client.HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            watch.attach(self.sock)
 
-    class Http(urllib.request.HTTPHandler):
+    class Secure(http.client.HTTPSConnection, Plain):
+        """Its own connect begins with that of `Plain`, so that the handshake is watched too."""
+
+    class Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         def http_open(self, request: urllib.request.Request) -> Any:
-            return self.do_open(partial(connection, http.client.HTTPConnection), request)
+            return self.do_open(Plain, request)
 
-    class Https(urllib.request.HTTPSHandler):
         def https_open(self, request: urllib.request.Request) -> Any:
-            context = ssl.create_default_context()
-            return self.do_open(partial(connection, http.client.HTTPSConnection), request, context=context)
+            return self.do_open(Secure, request, context=ssl.create_default_context())
 
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.UnknownHandler(),
-        Http(),
-        Https(),
+        Handler(),
         urllib.request.HTTPDefaultErrorHandler(),
         urllib.request.HTTPErrorProcessor(),
     ):
         opener.add_handler(handler)
     return opener
+
+
+def _receive(answer: http.client.HTTPResponse, path: Path, watch: _Watch, progress: Progress | None) -> None:
+    """Write what an address sends behind the part, or in its place if it is the beginning."""
+    have, address = _known_part(path)[0], answer.geturl()
+    lengths = set(answer.headers.get_all("Content-Length", []))
+    coding = answer.headers.get("Transfer-Encoding", "chunked")
+    if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)) or coding.lower() != "chunked":
+        what = printable(ascii(f"Content-Length {', '.join(sorted(lengths))}, Transfer-Encoding {coding}"), 100)
+        raise InputError(f"{address}: the answer is malformed: {what}; try a mirror")
+    if answer.status == HTTPStatus.PARTIAL_CONTENT:
+        size, total = have, _rest(answer, path)
+    elif answer.status == HTTPStatus.OK:
+        size, total = 0, answer.length
+        # The part goes before the record of the next one is there: they could not be told apart after a kill.
+        _throw_away(path)
+        tag, date = answer.headers.get("ETag", ""), answer.headers.get("Last-Modified", "")
+        validator = next((text for text in (tag, date) if _VALIDATOR.fullmatch(text)), "")
+        atomic_write(_record_path(path), json.dumps([address, validator]))
+    else:
+        raise InputError(f"{address}: the server answered {answer.status}, which is no file; try a mirror (--base-url)")
+    largest = watch.patience.largest or _LARGEST
+    _check_size(total or 0, largest, path)
+    with _writing(path):
+        file = partial_path(path).open("ab")
+    with file:
+        while block := answer.read1(_BLOCK):
+            size += len(block)
+            watch.received += len(block)
+            _check_size(size, largest, path)
+            with _writing(path):
+                file.write(block)
+                file.flush()
+            if progress is not None:
+                progress(size, total)
+        with contextlib.suppress(OSError):  # a disk that cannot be waited for
+            os.fsync(file.fileno())
+    if watch.reason:
+        raise _PassingFaultError(watch.reason)
+    if size == 0 or (total is not None and size > total):
+        # A server that breaks off in the headers seems to have an empty file.
+        _throw_away(path)
+        raise _PassingFaultError(f"the server sent {size:,} bytes, expected {'some' if total is None else total}")
+    if total is not None and size < total:
+        raise _PassingFaultError(f"the connection ended after {size:,} of {total:,} bytes")
+
+
+def _rest(answer: http.client.HTTPResponse, path: Path) -> int | None:
+    """Return how large the whole is whose rest the server sends.
+
+    Raises
+    ------
+    _PassingFaultError
+        If it is not the rest that was asked for; the part is removed then.
+    """
+    have, _, validator = _known_part(path)
+    sent = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+    version = answer.headers.get("ETag" if validator.startswith('"') else "Last-Modified", validator)
+    if have and sent is not None and version == validator:
+        first, last = int(sent[1]), int(sent[2])
+        if first == have <= last and answer.length in {None, last - first + 1}:
+            return None if sent[3] == "*" else int(sent[3])
+    _throw_away(path)
+    raise _PassingFaultError("the server sent another part than was asked for")
+
+
+def _check_size(size: int, largest: int, path: Path) -> None:
+    if size > largest:
+        raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large")
 
 
 def check_address(address: str) -> str:
@@ -587,110 +484,18 @@ def check_address(address: str) -> str:
     UsageError
         If it is none of http or https, has a name or password in it, or is malformed; it is shown without them.
     """
-    if "@" in address:
-        # Wherever a malformed address has them: nothing before the last @ is shown.
-        scheme, _, rest = address.partition(":")
-        shown = f"{scheme}://***@{rest.rpartition('@')[2]}" if scheme.isalpha() and rest.startswith("//") else "***"
-    else:
-        shown = address
-    shown = printable(shown, 200)
-    if not _ADDRESS.fullmatch(address):
-        raise UsageError(
-            f"{shown!r}: an address is at most 2,000 printable ASCII characters without blanks and backslashes; write "
-            "%20 for a blank, and a host's name as xn--..."
-        )
-    try:
-        parts = urllib.parse.urlsplit(address)
-        host, port, user = parts.hostname or "", parts.port, parts.username
-    except ValueError:
-        # Its words may hold a part of a password.
-        raise UsageError(f"{shown}: has a malformed host or port (host.example.org:8080 or [::1]:8080)") from None
-    if parts.scheme not in {"http", "https"}:
-        raise UsageError(f"{shown}: only http and https addresses are downloaded from; give another --base-url")
-    if user is not None:
-        raise UsageError(f"{shown}: names and passwords in addresses are not taken; use a public --base-url")
-    if not _is_host(host, parts.netloc) or port == 0:
-        raise UsageError(f"{shown}: has no host or port that can be (host.example.org, port 1 to 65535)")
-    return address
-
-
-def _is_host(host: str, netloc: str) -> bool:
-    if "[" in netloc:
-        if not _BRACKETS.fullmatch(netloc):
-            return False
-        with contextlib.suppress(ValueError):
-            return bool(ipaddress.IPv6Address(host))
-        return False
-    return _HOST.fullmatch(host) is not None
-
-
-@contextlib.contextmanager
-def open_address(
-    address: str, limits: DownloadLimits, largest: int, headers: Callable[[str], Mapping[str, str]]
-) -> Iterator[tuple[str, http.client.HTTPResponse]]:
-    """Request a file, following redirects, and give the address that sends it with the answer.
-
-    Parameters
-    ----------
-    address : str
-        As `check_address` takes it.
-    limits : Limits
-        How long it may take.
-    largest : int
-        Bytes that the answer may have.
-    headers : callable
-        Gives the headers to send to an address.
-
-    Raises
-    ------
-    PassingFaultError
-        If the connection failed.
-    OutOfTimeError
-        If it took too long.
-    InputError
-        If the answer is malformed, or points to where no file is taken from.
-    urllib.error.HTTPError
-        If the server refuses; closed.
-    """
-    try:
-        final, answer = _follow(address, limits, headers)
-        # Twice: the lengths of small chunks take room.
-        limits.begin(2 * largest + _MOST_BEFORE)
-        with answer:
-            yield final, answer
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise
-    except ssl.SSLCertVerificationError as error:
-        raise InputError(_untrusted(address, error)) from None
-    except urllib.error.URLError as error:
-        if isinstance(error.reason, ssl.SSLCertVerificationError):
-            raise InputError(_untrusted(address, error.reason)) from None
-        raise PassingFaultError(f"the connection failed ({printable(str(error.reason))})") from None
-    except (OSError, http.client.IncompleteRead) as error:
-        raise PassingFaultError(f"the connection failed ({printable(str(error) or type(error).__name__)})") from None
-    except (http.client.HTTPException, ValueError) as error:
-        # ValueError: the client's parser, and proxies of the environment that are no addresses.
-        reason = printable(ascii(str(error))[1:-1] or type(error).__name__)
-        raise InputError(f"{address}: the answer (or a proxy of the environment) is malformed: {reason}") from None
-
-
-def _follow(
-    address: str, limits: DownloadLimits, headers: Callable[[str], Mapping[str, str]]
-) -> tuple[str, http.client.HTTPResponse]:
-    opener, here = _opener(limits), address
-    for _ in range(_MOST_REDIRECTIONS + 1):
-        limits.begin(_MOST_BEFORE)
-        request = urllib.request.Request(here, headers=dict(headers(here)))  # noqa: S310 (the scheme was checked)
-        try:
-            return here, opener.open(request, timeout=limits.wait())
-        except urllib.error.HTTPError as error:
-            target = error.headers.get("Location")
-            if error.code not in _REDIRECTIONS or target is None:
-                raise
-            error.close()
-            here = _redirected(here, target)
-    raise InputError(f"{address}: the server redirects more than {_MOST_REDIRECTIONS} times; try a mirror (--base-url)")
+    match = _ADDRESS.fullmatch(address)
+    if match is not None and len(address) <= _LONGEST_ADDRESS and 0 < int(match["port"] or 80) < 1 << 16:
+        return address
+    # Wherever a malformed address has a name and password: nothing before the last @ is shown.
+    hidden, mark, rest = address.rpartition("@")
+    scheme = hidden.partition(":")[0]
+    shown = f"{f'{scheme}://' if scheme in {'http', 'https'} else ''}***@{rest}" if mark else address
+    raise UsageError(
+        f"{printable(shown, 200)!r}: only http and https addresses are downloaded from, without names and passwords, "
+        f"of at most {_LONGEST_ADDRESS:,} printable ASCII characters (https://host.example.org:8080/logs, "
+        "http://[::1]/logs; write %20 for a blank, and a host's name as xn--...)"
+    )
 
 
 def _redirected(here: str, target: str) -> str:
@@ -706,14 +511,8 @@ def _redirected(here: str, target: str) -> str:
     return there
 
 
-def _untrusted(address: str, error: ssl.SSLError) -> str:
-    return f"{address}: the server's certificate is not trusted: {printable(str(error), 200)}"
+# The logs of the Parallel Workloads Archive by name (https://www.cs.huji.ac.il/labs/parallel/workload/) ---------------
 
-
-# The logs of the Parallel Workloads Archive by name -------------------------------------------------------------------
-
-# The logs of the Parallel Workloads Archive by name (https://www.cs.huji.ac.il/labs/parallel/workload/).
-#
 # ``archive.csv`` has the names, folders and versions of the archive's list of logs. A SHA-256 is pinned for the files
 # that this project was tested with, as they were when it was tested; for the others the digest is printed and written
 # down when they are downloaded. Whoever uses a log cites the archive (Feitelson, Tsafrir and Krakov, Experience with
