@@ -15,16 +15,19 @@ from typing import Any
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import format_duration, shortened
-from policyfactory.site.model import Association, Contradiction, NotModelled, Origin, Partition, Qos, Scheduling, Site
-from policyfactory.site.values import (
-    LONGEST_TEXT,
-    MOST_HOSTS,
-    MOST_NAMED,
-    MOST_NAMES,
-    MOST_WRITTEN,
-    count_hosts,
-    expand,
+from policyfactory.site.model import (
+    Association,
+    Contradiction,
+    NotModelled,
+    Origin,
+    Partition,
+    Qos,
+    Scheduling,
+    Site,
+    declared_settings,
 )
+from policyfactory.site.values import MOST_HOSTS, MOST_NAMED, MOST_WRITTEN, count_hosts, expand
+from policyfactory.workload.declared import LONGEST_TEXT, MOST_NAMES
 
 __all__ = [
     "MOST_ENTRIES",
@@ -472,7 +475,8 @@ def _kinds() -> Iterable[str]:
 def known_settings(kind: str) -> Settings:
     """Return the settings of a kind, a table of ``keys.toml``."""
     table = _table()[kind]
-    modelled, silent, matters = table["modelled"].split(), table["silent"].split(), table.get("matters", {})
+    modelled = [*table["modelled"].split(), *declared_settings().get(kind, ())]
+    silent, matters = table["silent"].split(), table.get("matters", {})
     return Settings(
         {name.lower(): name for name in (*modelled, *silent, *matters)},
         frozenset(name.lower() for name in modelled),

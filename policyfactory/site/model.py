@@ -7,10 +7,25 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from policyfactory.core.text import shortened
-from policyfactory.site.values import expand
+from policyfactory.site.values import (
+    COUNT,
+    HOSTS,
+    LIMIT,
+    MEMORY,
+    MOMENT,
+    MOST_CORES,
+    MOST_GPUS,
+    NUMBER,
+    NUMBERS,
+    SECONDS,
+    SHARES,
+    WEIGHT,
+    expand,
+)
+from policyfactory.workload.declared import FLAG, NAMES, TEXT, choice, count, kept, rows
 
 __all__ = [
     "Association",
@@ -24,9 +39,11 @@ __all__ = [
     "Priority",
     "Qos",
     "Reservation",
+    "SchedulerParameter",
     "Scheduling",
     "Setting",
     "Site",
+    "declared_settings",
 ]
 
 
@@ -54,19 +71,44 @@ class Priority:
         PriorityFlags in Slurm's words. Fair Tree is the default since Slurm 19.05; ``NO_FAIR_TREE`` turns it off.
     """
 
-    kind: Literal["multifactor", "basic"] = "multifactor"
-    age: int = 0
-    fair_share: int = 0
-    job_size: int = 0
-    partition: int = 0
-    qos: int = 0
-    association: int = 0
-    tres: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    max_age: float = 7 * 86400.0
-    favor_small: bool = False
-    calculation_period: float = 300.0
-    half_life: float = 7 * 86400.0
-    flags: tuple[str, ...] = ()
+    kind: Literal["multifactor", "basic"] = kept(choice("multifactor", "basic"), "multifactor")
+    age: int = kept(WEIGHT, 0, slurm="PriorityWeightAge")
+    fair_share: int = kept(WEIGHT, 0, slurm="PriorityWeightFairshare")
+    job_size: int = kept(WEIGHT, 0, slurm="PriorityWeightJobSize")
+    partition: int = kept(WEIGHT, 0, slurm="PriorityWeightPartition")
+    qos: int = kept(WEIGHT, 0, slurm="PriorityWeightQOS")
+    association: int = kept(WEIGHT, 0, slurm="PriorityWeightAssoc")
+    tres: Mapping[str, float] = kept(NUMBERS, dict)
+    max_age: float = kept(SECONDS, 7 * 86400.0, slurm="PriorityMaxAge")
+    favor_small: bool = kept(FLAG, False, slurm="PriorityFavorSmall")
+    calculation_period: float = kept(SECONDS, 300.0, slurm="PriorityCalcPeriod")
+    half_life: float = kept(SECONDS, 7 * 86400.0, slurm="PriorityDecayHalfLife")
+    flags: tuple[str, ...] = kept(NAMES, ())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SchedulerParameter:
+    """How Slurm writes a value of SchedulerParameters.
+
+    Parameters
+    ----------
+    unit : int or float
+        Seconds of its unit; 1 of a count.
+    low, high : int
+        Slurm says in its log that a value beyond these is invalid, and takes the default.
+    """
+
+    unit: float = 1
+    low: int = 0
+    high: int = 2**31 - 1
+
+
+def _count(default: int, *bounds: int) -> Any:
+    return kept(COUNT, default, parameter=SchedulerParameter(1, *bounds))
+
+
+def _time(default: float, *bounds: int, unit: float = 1.0) -> Any:
+    return kept(SECONDS, default, parameter=SchedulerParameter(unit, *bounds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,35 +135,45 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         Seconds that a job may run over its limit (OverTimeLimit); infinite: jobs are not killed.
     """
 
-    backfill: bool = True
-    select: Literal["cores", "cores+memory", "nodes"] = "cores"
-    default_queue_depth: int = 100
-    partition_job_depth: int = 0
-    sched_interval: float = 60.0
-    batch_sched_delay: float = 3.0
-    sched_max_job_start: int = 0
-    bf_interval: float = 30.0
-    bf_window: float = 86400.0
-    bf_resolution: float = 60.0
-    bf_max_job_test: int = 500
-    bf_max_job_part: int = 0
-    bf_max_job_user: int = 0
-    bf_max_job_user_part: int = 0
-    bf_max_job_assoc: int = 0
-    bf_max_job_start: int = 0
-    bf_continue: bool = False
-    bf_min_prio_reserve: float = 0.0
-    bf_job_part_count_reserve: int = 0
-    bf_min_age_reserve: float = 0.0
-    default_memory_per_core: int = 0
-    default_memory_per_node: int = 0
-    kill_overrun: float = 0.0
+    backfill: bool = kept(FLAG, True)
+    select: Literal["cores", "cores+memory", "nodes"] = kept(choice("cores", "cores+memory", "nodes"), "cores")
+    default_queue_depth: int = _count(100)
+    partition_job_depth: int = _count(0)
+    sched_interval: float = _time(60.0)
+    batch_sched_delay: float = _time(3.0)
+    sched_max_job_start: int = _count(0)
+    bf_interval: float = _time(30.0, 1, 10_800)
+    bf_window: float = _time(86400.0, 1, 43_200, unit=60.0)
+    bf_resolution: float = _time(60.0, 1, 3_600)
+    bf_max_job_test: int = _count(500, 1, 1_000_000)
+    bf_max_job_part: int = _count(0)
+    bf_max_job_user: int = _count(0)
+    bf_max_job_user_part: int = _count(0)
+    bf_max_job_assoc: int = _count(0)
+    bf_max_job_start: int = _count(0, 0, 10_000)
+    bf_continue: bool = kept(FLAG, False)
+    bf_min_prio_reserve: float = kept(NUMBER, 0.0, parameter=SchedulerParameter(1.0, 0, 2**32 - 1))
+    bf_job_part_count_reserve: int = _count(0, 0, 100_000)
+    bf_min_age_reserve: float = _time(0.0, 0, 2_592_000)
+    default_memory_per_core: int = kept(MEMORY, 0, slurm="DefMemPerCPU")
+    default_memory_per_node: int = kept(MEMORY, 0, slurm="DefMemPerNode")
+    kill_overrun: float = kept(SECONDS, 0.0)
+
+
+def declared_settings() -> dict[str, tuple[str, ...]]:
+    """Return the keys of slurm.conf, and the SchedulerParameters, that are fields of `Priority` and `Scheduling`."""
+    fields = (*dataclasses.fields(Priority), *dataclasses.fields(Scheduling))
+    return {
+        "conf": tuple(one.metadata["slurm"] for one in fields if "slurm" in one.metadata),
+        "parameters": tuple(one.name for one in fields if "parameter" in one.metadata),
+    }
 
 
 # A site: what a cluster has and what its scheduler is told, in Slurm's words ------------------------------------------
 
 
 NEVER = math.inf
+_PRIORITY = count(0, 65_535)
 _LONGEST_SETTING = 2_000  # characters that are kept of one that is not modelled
 
 
@@ -143,11 +195,11 @@ class NodeGroup:
         Nodes of a lower weight are taken first (Weight).
     """
 
-    names: str
-    cores: int = 1
-    memory: int = 0
-    gpus: int = 0
-    weight: int = 1
+    names: str = kept(HOSTS)
+    cores: int = kept(count(1, MOST_CORES), 1)
+    memory: int = kept(MEMORY, 0)
+    gpus: int = kept(count(0, MOST_GPUS), 0)
+    weight: int = kept(WEIGHT, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -162,12 +214,12 @@ class Limits:
         Held by running jobs; memory in MB.
     """
 
-    jobs: float = NEVER
-    submitted: float = NEVER
-    nodes: float = NEVER
-    cores: float = NEVER
-    memory: float = NEVER
-    gpus: float = NEVER
+    jobs: float = kept(LIMIT, NEVER)
+    submitted: float = kept(LIMIT, NEVER)
+    nodes: float = kept(LIMIT, NEVER)
+    cores: float = kept(LIMIT, NEVER)
+    memory: float = kept(MEMORY, NEVER)
+    gpus: float = kept(LIMIT, NEVER)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -200,20 +252,20 @@ class Partition:
         Whether jobs start in it (State=UP).
     """
 
-    name: str
-    nodes: str = "ALL"
-    default: bool = False
-    tier: int = 1
-    job_factor: int = 1
-    max_time: float = NEVER
-    default_time: float = NEVER
-    max_nodes: float = NEVER
-    min_nodes: int = 1
-    exclusive: bool = False
-    qos: str = ""
-    allowed_accounts: tuple[str, ...] = ()
-    allowed_qos: tuple[str, ...] = ()
-    up: bool = True
+    name: str = kept(TEXT)
+    nodes: str = kept(HOSTS, "ALL")
+    default: bool = kept(FLAG, False)
+    tier: int = kept(_PRIORITY, 1)
+    job_factor: int = kept(_PRIORITY, 1)
+    max_time: float = kept(SECONDS, NEVER)
+    default_time: float = kept(SECONDS, NEVER)
+    max_nodes: float = kept(LIMIT, NEVER)
+    min_nodes: int = kept(COUNT, 1)
+    exclusive: bool = kept(FLAG, False)
+    qos: str = kept(TEXT, "")
+    allowed_accounts: tuple[str, ...] = kept(NAMES, ())
+    allowed_qos: tuple[str, ...] = kept(NAMES, ())
+    up: bool = kept(FLAG, True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -240,15 +292,15 @@ class Qos:
         Slurm's flags, in its words: NoReserve, OverPartQOS, PartitionMaxNodes, PartitionMinNodes, PartitionTimeLimit.
     """
 
-    name: str
-    priority: int = 0
-    max_wall: float = NEVER
-    total: Limits = Limits()
-    per_user: Limits = Limits()
-    per_account: Limits = Limits()
-    per_job: Limits = Limits()
-    usage_factor: float = 1.0
-    flags: tuple[str, ...] = ()
+    name: str = kept(TEXT)
+    priority: int = kept(WEIGHT, 0)
+    max_wall: float = kept(SECONDS, NEVER)
+    total: Limits = kept(Limits, Limits())
+    per_user: Limits = kept(Limits, Limits())
+    per_account: Limits = kept(Limits, Limits())
+    per_job: Limits = kept(Limits, Limits())
+    usage_factor: float = kept(NUMBER, 1.0)
+    flags: tuple[str, ...] = kept(NAMES, ())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -281,17 +333,17 @@ class Association:
         Weighed by PriorityWeightAssoc; 0: that of the account above.
     """
 
-    account: str
-    user: str = ""
-    parent: str = ""
-    shares: float = 1.0
-    max_wall: float = NEVER
-    total: Limits = Limits()
-    own: Limits = Limits()
-    per_job: Limits = Limits()
-    default_qos: str = ""
-    qos: tuple[str, ...] = ()
-    priority: int = 0
+    account: str = kept(TEXT)
+    user: str = kept(TEXT, "")
+    parent: str = kept(TEXT, "")
+    shares: float = kept(SHARES, 1.0)
+    max_wall: float = kept(SECONDS, NEVER)
+    total: Limits = kept(Limits, Limits())
+    own: Limits = kept(Limits, Limits())
+    per_job: Limits = kept(Limits, Limits())
+    default_qos: str = kept(TEXT, "")
+    qos: tuple[str, ...] = kept(NAMES, ())
+    priority: int = kept(WEIGHT, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -312,13 +364,13 @@ class Reservation:
         Unix seconds from which the scheduler knows it; minus infinity: always.
     """
 
-    name: str
-    nodes: str
-    start: float
-    end: float
-    users: tuple[str, ...] = ()
-    accounts: tuple[str, ...] = ()
-    known: float = -NEVER
+    name: str = kept(TEXT)
+    nodes: str = kept(HOSTS)
+    start: float = kept(MOMENT)
+    end: float = kept(MOMENT)
+    users: tuple[str, ...] = kept(NAMES, ())
+    accounts: tuple[str, ...] = kept(NAMES, ())
+    known: float = kept(MOMENT, -NEVER)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -337,11 +389,11 @@ class Outage:
         In words.
     """
 
-    nodes: str
-    start: float
-    end: float = NEVER
-    drained: bool = False
-    reason: str = ""
+    nodes: str = kept(HOSTS)
+    start: float = kept(MOMENT)
+    end: float = kept(MOMENT, NEVER)
+    drained: bool = kept(FLAG, False)
+    reason: str = kept(TEXT, "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -358,10 +410,10 @@ class NotModelled:
         What it would change.
     """
 
-    name: str
-    value: str
-    place: str
-    effect: str
+    name: str = kept(TEXT)
+    value: str = kept(TEXT)
+    place: str = kept(TEXT)
+    effect: str = kept(TEXT)
 
     def __post_init__(self) -> None:
         for field in ("name", "value", "effect"):
@@ -396,18 +448,18 @@ class Site:
         What was assumed where nobody described the site, in a sentence; empty: somebody did.
     """
 
-    name: str
-    nodes: tuple[NodeGroup, ...]
-    partitions: tuple[Partition, ...]
-    qos: tuple[Qos, ...] = ()
-    associations: tuple[Association, ...] = ()
-    reservations: tuple[Reservation, ...] = ()
-    outages: tuple[Outage, ...] = ()
-    priority: Priority = dataclasses.field(default_factory=Priority)
-    scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
-    enforced: tuple[str, ...] = ()
-    not_modelled: tuple[NotModelled, ...] = ()
-    remarks: tuple[str, ...] = ()
+    name: str = kept(TEXT)
+    nodes: tuple[NodeGroup, ...] = rows(NodeGroup)
+    partitions: tuple[Partition, ...] = rows(Partition)
+    qos: tuple[Qos, ...] = rows(Qos)
+    associations: tuple[Association, ...] = rows(Association)
+    reservations: tuple[Reservation, ...] = rows(Reservation)
+    outages: tuple[Outage, ...] = rows(Outage)
+    priority: Priority = kept(Priority, Priority())
+    scheduling: Scheduling = kept(Scheduling, Scheduling())
+    enforced: tuple[str, ...] = kept(NAMES, ())
+    not_modelled: tuple[NotModelled, ...] = rows(NotModelled)
+    remarks: tuple[str, ...] = kept(NAMES, ())
     assumed: str = ""
 
     @property

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from policyfactory.core.text import counted, format_duration, shortened
-from policyfactory.site.file import written_values
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Association, Limits, Qos, Site
+from policyfactory.workload.declared import written_values
 
 __all__ = ["NOT_MODELLED", "PARTITIONS", "limit_rows", "not_modelled_rows", "partition_rows", "setting_rows", "summary"]
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from policyfactory.core.errors import SiteError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.text import parse_duration, shortened
 from policyfactory.workload.accounting.times import duration
+from policyfactory.workload.declared import LARGEST, TEXT, Kind, WrongValueError, count
 
 __all__ = [
-    "FLAG",
+    "COUNT",
     "HOSTS",
     "LATEST",
-    "LONGEST_TEXT",
+    "LIMIT",
     "LONGEST_TIME",
     "MEMORY",
     "MOMENT",
@@ -26,65 +26,26 @@ __all__ = [
     "MOST_GPUS",
     "MOST_HOSTS",
     "MOST_NAMED",
-    "MOST_NAMES",
     "MOST_WRITTEN",
-    "NAMES",
     "NUMBER",
     "NUMBERS",
     "SECONDS",
     "SHARES",
-    "TEXT",
-    "Kind",
+    "WEIGHT",
     "Named",
-    "choice",
     "compress",
-    "count",
     "count_hosts",
     "expand",
     "parse_memory",
-    "read_value",
 ]
 
-_LARGEST = 2**53  # beyond, a float is no longer exact
 LATEST = 1 << 40  # Unix seconds: beyond all calendars
-LONGEST_TEXT = 10_000
 LONGEST_TIME = 1 << 33  # seconds: more than 200 years
 MOST_CORES = 1_000_000  # of a node
 MOST_GPUS = 10_000  # of a node
-MOST_NAMES = 100_000
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of value.
-
-    Parameters
-    ----------
-    read : function of a value of TOML
-        Returns the value of the model; a ValueError says what was expected instead.
-    write : function of a value of the model
-        Returns the value for TOML.
-    """
-
-    read: Callable[[Any], Any]
-    write: Callable[[Any], Any]
-
-
-class _WrongError(ValueError):
-    """Says what is wrong with a value, and not what was expected."""
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT or not value.isprintable():
-        raise ValueError(f"a text of at most {LONGEST_TEXT:,} printable characters")
-    return value
 
 
 def _hosts(value: Any) -> str:
@@ -95,24 +56,12 @@ def _hosts(value: Any) -> str:
     try:
         count_hosts(value)
     except UsageError as error:
-        raise _WrongError(str(error)) from None
+        raise WrongValueError(str(error)) from None
     return value
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MOST_NAMES:
-        raise ValueError(f'a list of at most {MOST_NAMES:,} texts, for example ["normal", "long"]')
-    return tuple(_text(name) for name in value)
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise ValueError("a number")
     return float(value)
 
@@ -120,7 +69,7 @@ def _number(value: Any) -> float:
 def _numbers(value: Any) -> dict[str, float]:
     if not isinstance(value, Mapping) or len(value) > 100:
         raise ValueError('a table of numbers, for example {cpu = 1000, "gres/gpu" = 3000}')
-    return {_text(name): _number(number) for name, number in value.items()}
+    return {TEXT.read(name): _number(number) for name, number in value.items()}
 
 
 def _shares(value: Any) -> float:
@@ -175,15 +124,15 @@ def parse_memory(text: str) -> int | None:
     if match is None:
         return None
     megabytes = math.ceil(float(match[1]) * _MB[match[2].upper()])
-    return megabytes if megabytes <= _LARGEST else None
+    return megabytes if megabytes <= LARGEST else None
 
 
 def _memory(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
         return value
     megabytes = parse_memory(value) if isinstance(value, str) else None
     if megabytes is None:
-        raise ValueError(f'a size such as "192G", or a whole number of MB; at most {_LARGEST // 1024**3}P')
+        raise ValueError(f'a size such as "192G", or a whole number of MB; at most {LARGEST // 1024**3}P')
     return megabytes
 
 
@@ -216,58 +165,25 @@ def _write_moment(value: float) -> Any:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def count(low: int = 0, high: int = _LARGEST, *, unlimited: bool = False) -> Kind:
-    """Return the kind of whole numbers from ``low`` to ``high``; with ``unlimited``, also of that word."""
-    word = ', or "unlimited"' if unlimited else ""
-
-    def read(value: Any) -> float:
-        if unlimited and isinstance(value, str) and value.lower() in _UNLIMITED:
-            return math.inf
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"a whole number from {low:,} to {high:,}{word}")
-        return value
-
-    return Kind(read, lambda value: "unlimited" if math.isinf(value) else int(value))
+def _limit(value: Any) -> float:
+    if isinstance(value, str) and value.lower() in _UNLIMITED:
+        return math.inf
+    try:
+        return int(COUNT.read(value))
+    except ValueError as error:
+        raise ValueError(f'{error}, or "unlimited"') from None
 
 
-def choice(words: Sequence[str]) -> Kind:
-    """Return the kind of one of several words."""
-
-    def read(value: Any) -> str:
-        if value not in words:
-            raise ValueError(f"one of {', '.join(words)}")
-        return str(value)
-
-    return Kind(read, _same)
-
-
-TEXT = Kind(_text, _same)
-HOSTS = Kind(_hosts, _same)
-FLAG = Kind(_flag, _same)
-NAMES = Kind(_names, list)
+COUNT = count()
+LIMIT = Kind(_limit, lambda value: "unlimited" if math.isinf(value) else int(value))
+WEIGHT = count(0, 2**32 - 1)
+HOSTS = Kind(_hosts)
 NUMBER = Kind(_number, lambda value: int(value) if value == int(value) else value)
 NUMBERS = Kind(_numbers, lambda value: {name: NUMBER.write(number) for name, number in value.items()})
 SHARES = Kind(_shares, lambda value: "parent" if math.isnan(value) else NUMBER.write(value))
 SECONDS = Kind(_seconds, _write_seconds)
 MEMORY = Kind(_memory, _write_memory)
 MOMENT = Kind(_moment, _write_moment)
-
-
-def read_value(kind: Kind, value: Any, where: str) -> Any:
-    """Return a value of the model.
-
-    Raises
-    ------
-    SiteError
-        If it is not of that kind.
-    """
-    try:
-        return kind.read(value)
-    except _WrongError as error:
-        raise SiteError(f"{where}: {error}") from None
-    except ValueError as error:
-        given = shortened(repr(value), 60)
-        raise SiteError(f"{where} is {given}; expected {error}") from None
 
 
 # Host lists -----------------------------------------------------------------------------------------------------------

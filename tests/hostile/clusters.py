@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from policyfactory.site.file import dump_site, read_site, written_values
+from policyfactory.site.file import dump_site, read_site
 from policyfactory.site.model import Site
 from policyfactory.site.show import limit_rows, not_modelled_rows, partition_rows, setting_rows, summary
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock, find_zone
+from policyfactory.workload.declared import written_values
 from support import ROOT
 
 __all__ = [

@@ -11,6 +11,7 @@ import pytest
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.site.consistent import UNKNOWN
 from policyfactory.site.model import Association, Limits, Qos, Site
+from policyfactory.site.slurm import defaults
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 
@@ -170,3 +171,17 @@ def test_limits_of_a_relative_qos_are_per_cent(tmp_path: Path, partition: str, c
     site = _imported(tmp_path / "slurm.conf", Reports(qos=tmp_path / "qos.txt"))
     gpus = 1 if partition else 4
     assert site.qos == (Qos("rel", total=Limits(7, cores=cores, memory=memory), per_user=Limits(gpus=gpus)),)
+
+
+def test_a_default_of_a_parameter_by_version_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = defaults._Default("SchedulerParameters bf_max_job_test", "100", (0, 0), "an older slurm.conf(5)")
+    newer = dataclasses.replace(row, value="500", since=(20, 11))
+    monkeypatch.setattr(defaults, "_TABLE", (*defaults._TABLE, row, newer))
+    path = tmp_path / "slurm.conf"
+    for text, version, expected in (
+        (SMALL, "20.02", 100),
+        (SMALL, "22.05", 500),
+        (f"{SMALL}SchedulerParameters=bf_continue,bf_max_job_test=7\n", "20.02", 7),
+    ):
+        path.write_text(text)
+        assert _imported(path, version=version).scheduling.bf_max_job_test == expected

@@ -23,7 +23,7 @@ _VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Default:
-    """A default of a key of slurm.conf since a version, and where Slurm says so."""
+    """A default since a version, and where Slurm says so: of a key, or of ``SchedulerParameters NAME``."""
 
     key: str
     value: str
@@ -78,8 +78,10 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
         if _missing(conf, key):
             of_key = [one for one in _TABLE if one.key == key]
             taken = next(one for one in reversed(of_key) if one.since <= number)
-            value = ",".join([*listed(conf.value(key)), taken.value])
-            conf.settings[key.lower()] = Setting(key, value, f"default of Slurm {_written(number)}")
+            setting, _, parameter = key.partition(" ")
+            added = f"{parameter}={taken.value}" if parameter else taken.value
+            value = ",".join([*listed(conf.value(setting)), added])
+            conf.settings[setting.lower()] = Setting(setting, value, f"default of Slurm {_written(number)}")
             if not printed:
                 cure = "" if told else f"; it is the newest known: give yours with --slurm-version, or write {key}"
                 how = f"the default of Slurm {_written(number)}{_change(of_key, taken)}{cure}"
@@ -95,6 +97,9 @@ def _missing(conf: Conf, key: str) -> bool:
         return fair and not flags & {"FAIR_TREE", "NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}
     if key == "SelectTypeParameters" and "/cons_" not in conf.value("SelectType").lower():
         return False
+    setting, _, parameter = key.lower().partition(" ")
+    if parameter:
+        return parameter not in {one.partition("=")[0].strip().lower() for one in listed(conf.value(setting))}
     return key.lower() not in conf.settings
 
 

@@ -6,41 +6,32 @@ the version were filled in before (`policyfactory.site.slurm.defaults`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import NotModelled, Origin, Priority, Scheduling, Setting
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
+from policyfactory.site.values import SECONDS, WEIGHT
+from policyfactory.workload.declared import FLAG, Kind
 
 __all__ = ["enforced", "read_priority", "read_scheduling"]
 
-_WEIGHTS = {
-    "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "job_size": "PriorityWeightJobSize",
-    "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS", "association": "PriorityWeightAssoc",
-}  # fmt: skip
+# How slurm.conf writes the fields of `Priority` that are keys of it, by their kinds.
+_READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda one: unsigned(one, 32), SECONDS: seconds, FLAG: yes}
+_PARAMETERS = {
+    one.name: one.metadata["parameter"] for one in dataclasses.fields(Scheduling) if "parameter" in one.metadata
+}
 _PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS",
     "NO_NORMAL_TRES",
 )  # fmt: skip
 _RESETS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
-# SchedulerParameters by the seconds of their unit; None: a count.
-_UNITS: dict[str, float | None] = {
-    "default_queue_depth": None, "partition_job_depth": None, "sched_interval": 1.0, "batch_sched_delay": 1.0,
-    "sched_max_job_start": None, "bf_interval": 1.0, "bf_window": 60.0,
-    "bf_resolution": 1.0, "bf_max_job_test": None, "bf_max_job_part": None, "bf_max_job_user": None,
-    "bf_max_job_user_part": None, "bf_max_job_assoc": None, "bf_max_job_start": None, "bf_min_prio_reserve": None,
-    "bf_job_part_count_reserve": None, "bf_min_age_reserve": 1.0,
-}  # fmt: skip
 _ABSENT = Setting("", "", "")
 _CRAY = ("cray", "cray_aries", "alps")  # on top of select/linear, if not told otherwise
 _SELECT = ("linear", "cons_res", "cons_tres", "serial", *_CRAY)
-# Slurm says in its log that a value beyond these is invalid, and takes the default.
-_BOUNDS = {
-    "bf_min_prio_reserve": (0, 2**32 - 1), "bf_interval": (1, 10800), "bf_window": (1, 43200),
-    "bf_resolution": (1, 3600), "bf_max_job_test": (1, 1_000_000), "bf_max_job_start": (0, 10_000),
-    "bf_job_part_count_reserve": (0, 100_000), "bf_min_age_reserve": (0, 2_592_000),
-}  # fmt: skip
 _KINDS = ("priority/basic", "priority/multifactor", "priority/multifactor2")  # the last until Slurm 14.11
 # Until Slurm 17.11 other programs could decide on the order.
 _OTHER_SCHEDULERS = ("sched/wiki", "sched/wiki2", "sched/hold", "sched/gang")
@@ -56,23 +47,17 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
     """
     given = conf.settings
     values: dict[str, Any] = {
-        name: unsigned(given[key.lower()], 32) for name, key in _WEIGHTS.items() if key.lower() in given
+        one.name: _READ[one.metadata["kind"]](given[key])
+        for one in dataclasses.fields(Priority)
+        if (key := one.metadata.get("slurm", "").lower()) in given
     }
     missing: list[NotModelled] = []
     if "priorityweighttres" in given:
         values["tres"], missing = _weights(given["priorityweighttres"])
-    for name, key in (
-        ("max_age", "prioritymaxage"), ("calculation_period", "prioritycalcperiod"),
-        ("half_life", "prioritydecayhalflife"),
-    ):  # fmt: skip
-        if key in given:
-            values[name] = seconds(given[key])
     if math.isinf(values.get("half_life", 0.0)):
         values["half_life"] = 0.0
     if values.get("calculation_period", 60.0) < 60 or math.isinf(values.get("calculation_period", 60.0)):
         raise refused(given["prioritycalcperiod"], "at least one minute")
-    if "priorityfavorsmall" in given:
-        values["favor_small"] = yes(given["priorityfavorsmall"])
     reset = given.get("priorityusageresetperiod")
     if reset is not None and reset.value.upper() not in _RESETS:
         raise refused(reset, f"one of {', '.join(_RESETS)}")
@@ -178,7 +163,7 @@ def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotMod
         lower = "bf_max_job_test" if part.key.lower() == "max_job_bf" else part.key.lower()
         if lower == "bf_continue":
             values[lower] = True
-        elif lower in _UNITS:
+        elif lower in _PARAMETERS:
             found += _take_parameter(values, lower, part, origin)
     if values.get("bf_max_job_assoc") and values.get("bf_max_job_user"):
         values["bf_max_job_user"] = 0
@@ -195,15 +180,12 @@ def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Or
     if name == "bf_interval" and number == -1:
         values["backfill"] = False
         return []
-    low, high = _BOUNDS.get(name, (0, 2**31 - 1))
-    if not low <= number <= high:
-        how = f"it is none from {low:,} to {high:,}; slurmctld takes the default, and so do we"
-        origin.correct(part, "SchedulerParameters", how)
+    how = _PARAMETERS[name]
+    if not how.low <= number <= how.high:
+        invalid = f"it is none from {how.low:,} to {how.high:,}; slurmctld takes the default, and so do we"
+        origin.correct(part, "SchedulerParameters", invalid)
         return []
-    unit = _UNITS[name]
-    values[name] = number if unit is None else number * unit
-    if name == "bf_min_prio_reserve":
-        values[name] = float(number)
+    values[name] = number * how.unit
     return []
 
 

@@ -11,15 +11,16 @@ import dataclasses
 import difflib
 import functools
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.source import FORMATS
+from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, TableReading, choice, count, kept
 from policyfactory.workload.header import printable
 
 __all__ = [
@@ -62,6 +63,18 @@ TIME_UNITS = ("date", "s", "ms", "us", "ns", "log")
 DURATION_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "deadline": 0.0}
 # In MB; "slurm": a number with a unit, and n (each node) or c (each core) behind it, as sacct prints ReqMem.
 MEMORY_UNITS = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "slurm": 0.0}
+# Of each field that has a unit the usual one, and all.
+_UNITS_OF: dict[str, tuple[str, tuple[str, ...]]] = {
+    **dict.fromkeys(TIMES, ("date", TIME_UNITS)),
+    **dict.fromkeys(DURATIONS, ("s", tuple(DURATION_UNITS))),
+    "memory": ("MB", tuple(MEMORY_UNITS)),
+}
+_PARTS_FOR = (*DURATIONS, *COUNTS, "job")
+# Keys of a column that mean something for some fields only.
+_KEYS_FOR = {
+    "unlimited": ("limit",), "times": COUNTS, "by": COUNTS, "tres": COUNTS, "after": _PARTS_FOR, "before": _PARTS_FOR,
+}  # fmt: skip
+_NUMBER = count(1, 1 << 31)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,15 +103,15 @@ class MappedColumn:
         What each number is divided by, rounded up: 100 for percents of a core.
     """
 
-    name: str
-    unit: str = ""
-    none: tuple[str, ...] = ()
-    unlimited: tuple[str, ...] = ()
-    times: int = 1
-    after: str = ""
-    before: str = ""
-    tres: tuple[str, ...] = ()
-    by: int = 1
+    name: str = kept(ANY_TEXT, key="column")
+    unit: str = kept(ANY_TEXT, "")
+    none: tuple[str, ...] = kept(CELLS, ())
+    unlimited: tuple[str, ...] = kept(CELLS, ())
+    times: int = kept(_NUMBER, 1)
+    after: str = kept(ANY_TEXT, "")
+    before: str = kept(ANY_TEXT, "")
+    tres: tuple[str, ...] = kept(CELLS, ())
+    by: int = kept(_NUMBER, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,10 +128,10 @@ class Filter:
         Why, for the report.
     """
 
-    column: str
-    keep: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    why: str = ""
+    column: str = kept(ANY_TEXT)
+    keep: tuple[str, ...] = kept(CELLS, ())
+    drop: tuple[str, ...] = kept(CELLS, ())
+    why: str = kept(ANY_TEXT, "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,11 +150,11 @@ class MappedMachine:
         Jobs may share a node; if not, each job takes whole nodes.
     """
 
-    computer: str = ""
-    installation: str = ""
-    nodes: int | None = None
-    cores_per_node: int | None = None
-    shared: bool = True
+    computer: str = kept(ANY_TEXT, "")
+    installation: str = kept(ANY_TEXT, "")
+    nodes: int | None = kept(_NUMBER, None)
+    cores_per_node: int | None = kept(_NUMBER, None)
+    shared: bool = kept(FLAG, True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -207,87 +220,29 @@ class TableMapping:
         return "limit" in self.fields
 
 
-# Reading a mapping ----------------------------------------------------------------------------------------------------
-
-# A small TOML file, each key of which is known; whatever is wrong is named with its place.
+# Reading a mapping: a small TOML file, whatever is wrong in it is named with its place --------------------------------
 
 
 SCHEMA = 1
 _LARGEST = 1 << 18  # bytes
 _MOST_POINTS = 500  # of a line: names inside names take the square of their number
-_MOST = 1000  # entries of a list
-_LONGEST = 2000  # characters of a text
-_TABLES = {"table", "machine", "columns", "states", "filter"}
-_HEAD = {"schema", "title", "page", "licence", "cite", "notes"}
-_TABLE = {"form", "zone", "unit", "header", "repeated"}
-_CHOICES = {"form": ("csv", "parquet", "tsv", "blank"), "unit": ("cpus", "nodes"), "repeated": ("runs", "jobs")}
-_COLUMN = {"column", "unit", "none", "unlimited", "times", "by", "after", "before", "tres"}
-# What there must be; of the second pair one is enough, since the other follows.
+_HEAD = {"title": ANY_TEXT, "page": ANY_TEXT, "licence": ANY_TEXT, "cite": ANY_TEXT, "notes": CELLS}
+_TABLE = {
+    "form": choice("csv", "parquet", "tsv", "blank"),
+    "zone": ANY_TEXT,
+    "unit": choice("cpus", "nodes"),
+    "header": CELLS,
+    "repeated": choice("runs", "jobs"),
+}
+_STATE = choice(*(state.name for state in State))
+# What there must be; of several one is enough, since the other follows.
 _NEEDED = (
     ("submit",),
     ("start", "wait"),
     ("end", "run_time"),
     ("requested", "allocated", "requested_nodes", "allocated_nodes"),
 )
-
-
-class _MappingPlace:
-    """Where in a mapping something stands, for messages."""
-
-    def __init__(self, path: str, table: str = "") -> None:
-        self.path, self.table = path, table
-
-    def at(self, table: str) -> _MappingPlace:
-        """Return the place of a table."""
-        return _MappingPlace(self.path, table)
-
-    def refuse(self, text: str) -> NoReturn:
-        """Raise the error for something in this table."""
-        where = f" [{self.table}]" if self.table else ""
-        raise InputError(f"{self.path}:{where} {text}; docs/modern-logs.md shows the layout")
-
-    def known(self, content: Mapping[str, Any], names: Iterable[str]) -> None:
-        """Refuse a key that is none of ``names``, with the nearest of these."""
-        names = list(names)
-        for key in content:
-            if key not in names:
-                near = difflib.get_close_matches(key[:60], names, n=1)
-                hint = f"did you mean {near[0]}? " if near else ""
-                self.refuse(f"the key {printable(key, 60)!r} is not known; {hint}there are {', '.join(sorted(names))}")
-
-    def text(self, content: Mapping[str, Any], key: str, default: str = "") -> str:
-        """Return a text."""
-        value = content.get(key, default)
-        if not isinstance(value, str) or len(value) > _LONGEST:
-            self.refuse(f"{key} is {_shown(value)}; a text of at most {_LONGEST:,} characters is expected")
-        return value
-
-    def texts(self, content: Mapping[str, Any], key: str) -> tuple[str, ...]:
-        """Return a list of texts; numbers are taken as they are printed, and a single one as a list."""
-        value = content.get(key, [])
-        values = value if isinstance(value, list) else [value]
-        if len(values) > _MOST or not all(type(one) in {str, int} for one in values):
-            self.refuse(f"{key} is {_shown(value)}; a list of at most {_MOST:,} texts or whole numbers is expected")
-        return tuple(printable(str(one), _LONGEST) if type(one) is int else one for one in values)
-
-    def number(self, content: Mapping[str, Any], key: str) -> int | None:
-        """Return a whole number of at least 1, None if there is none."""
-        value = content.get(key)
-        if value is not None and (type(value) is not int or not 1 <= value <= 1 << 31):
-            cure = "; by = 100 divides by 100" if key == "times" else ""
-            self.refuse(f"{key} is {_shown(value)}; a whole number from 1 to {1 << 31:,} is expected{cure}")
-        return value
-
-    def table_of(self, content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        """Return a table, empty if there is none."""
-        value = content.get(key, {})
-        if not isinstance(value, dict):
-            self.refuse(f"{key} is {_shown(value)}; a table [{key}] is expected")
-        return value
-
-
-def _shown(value: object) -> str:
-    return printable(repr(value), 60)
+_READING = TableReading(InputError, "docs/modern-logs.md shows the layout")
 
 
 def read_mapping(path: Path) -> TableMapping:
@@ -328,127 +283,68 @@ def parse_mapping(data: bytes, path: str, name: str) -> TableMapping:
         content = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is no TOML ({printable(str(error), 120)}); a mapping is a text in TOML") from None
-    place = _MappingPlace(printable(path, 300))
-    place.known(content, _HEAD | _TABLES)
-    if type(content.get("schema")) is not int:
-        place.refuse(f"schema is {_shown(content.get('schema'))}; write schema = {SCHEMA}")
-    if content["schema"] != SCHEMA:
-        place.refuse(f"schema is {content['schema']}, this version reads {SCHEMA}: use a newer policyfactory")
-    table, at = place.table_of(content, "table"), place.at("table")
-    at.known(table, _TABLE)
-    choices: dict[str, Any] = {}
-    for key, allowed in _CHOICES.items():
-        choices[key] = at.text(table, key, {"form": "", "unit": "cpus", "repeated": "runs"}[key])
-        if choices[key] not in allowed:
-            at.refuse(f"{key} is {_shown(choices[key])}; one of {', '.join(allowed)} is expected")
+    where = printable(path, 300)
+    tables = {key: content.pop(key) for key in ("table", "machine", "columns", "states", "filter") if key in content}
+    _READING.check_keys(content, ["schema", *_HEAD, "table", "machine", "columns", "states", "filter"], where)
+    schema = content.pop("schema", None)
+    if type(schema) is not int or schema != SCHEMA:
+        cure = "use a newer policyfactory" if type(schema) is int else f"write schema = {SCHEMA}"
+        raise InputError(f"{where}: schema is {schema!r:.60}, this version reads {SCHEMA}: {cure}")
+    table = _READING.values(_TABLE, tables.get("table", {}), f"{where}: [table]")
+    if "form" not in table:
+        _READING.value(_TABLE["form"], "", f"{where}: [table]: form")
+    states = _READING.mapping(tables.get("states", {}), f"{where}: [states]")
     return TableMapping(
         name=name,
-        title=place.text(content, "title", name),
-        fields=_fields(place.at("columns"), place.table_of(content, "columns")),
-        zone=at.text(table, "zone", "UTC"),
-        header=at.texts(table, "header"),
-        states=_states(place.at("states"), place.table_of(content, "states")),
-        filters=_filters(place.at("filter"), content.get("filter", [])),
-        machine=_machine(place.at("machine"), place.table_of(content, "machine")),
-        page=place.text(content, "page"),
-        licence=place.text(content, "licence"),
-        cite=place.text(content, "cite"),
-        notes=place.texts(content, "notes"),
+        **{"title": name, **_READING.values(_HEAD, content, where)},
+        **table,
+        fields=_fields(_READING.mapping(tables.get("columns", {}), f"{where}: [columns]"), f"{where}: [columns]"),
+        states={
+            cell: _READING.value(_STATE, meaning, f"{where}: [states]: {cell[:60]!a}")
+            for cell, meaning in states.items()
+        },
+        filters=_filters(tables.get("filter", []), f"{where}: [[filter]]"),
+        machine=_READING.table(MappedMachine, tables.get("machine", {}), f"{where}: [machine]"),
         sha256=sha256_bytes(data),
-        **choices,
     )
 
 
-def _fields(place: _MappingPlace, content: Mapping[str, Any]) -> dict[str, tuple[MappedColumn, ...]]:
-    place.known(content, FIELDS)
+def _fields(content: Mapping[str, Any], where: str) -> dict[str, tuple[MappedColumn, ...]]:
+    _READING.check_keys(content, FIELDS, where)
     missing = next((names for names in _NEEDED if not any(name in content for name in names)), None)
     if missing:
-        place.refuse(f"has no {' and no '.join(missing)}; {'one of them' if len(missing) > 1 else 'it'} is needed")
+        needed = "one of them" if len(missing) > 1 else "it"
+        raise InputError(f"{where} has no {' and no '.join(missing)}; {needed} is needed; {_READING.page}")
     fields = {}
     for name, value in content.items():
-        choices = value if isinstance(value, list) else [value]
-        if not choices or len(choices) > _MOST:
-            place.refuse(f"{name} is an empty list; give the column's name")
-        fields[name] = tuple(_column(place.at(f"columns.{name}"), name, one) for one in choices)
+        choices = value if isinstance(value, list) and value else [value]
+        fields[name] = tuple(_column(name, one, f"{where}: {name}") for one in choices)
     return fields
 
 
-def _column(place: _MappingPlace, field: str, value: Any) -> MappedColumn:
+def _column(field: str, value: Any, where: str) -> MappedColumn:
     """Return a column: a name, or a table with more about it."""
+    if not isinstance(value, str | Mapping):
+        raise InputError(f"{where} is {value!r:.60}; the name of a column or a table with it is expected")
     content = {"column": value} if isinstance(value, str) else value
-    if not isinstance(content, dict):
-        place.refuse(f"is {_shown(value)}; the name of a column or a table with it is expected")
-    place.known(content, _COLUMN)
-    name = place.text(content, "column")
-    if not name:
-        place.refuse("has no column; write column = and its name in the table")
-    unit = place.text(
-        content, "unit", {"memory": "MB"}.get(field, "date" if field in TIMES else "s" if field in DURATIONS else "")
-    )
-    units = (
-        TIME_UNITS
-        if field in TIMES
-        else DURATION_UNITS
-        if field in DURATIONS
-        else MEMORY_UNITS
-        if field == "memory"
-        else ("",)
-    )
+    column = _READING.table(MappedColumn, content, where)
+    usual, units = _UNITS_OF.get(field, ("", ("",)))
+    unit = column.unit or usual
     if unit not in units or (unit == "deadline" and field != "limit"):
-        place.refuse(f"unit is {_shown(unit)}; {', '.join(units).strip() or 'no unit'} is expected for {field}")
-    for key, allowed in (("unlimited", ("limit",)), ("times", COUNTS), ("by", COUNTS), ("tres", COUNTS)):
+        words = ", ".join(units).strip() or "no unit"
+        raise InputError(f"{where}: unit is {unit[:60]!a}; expected {words} for {field}; {_READING.page}")
+    for key, allowed in _KEYS_FOR.items():
         if key in content and field not in allowed:
-            place.refuse(f"{key} means nothing for {field}; it is for {', '.join(allowed)}")
-    if field in TIMES + NAMES and ("after" in content or "before" in content) and field != "job":
-        place.refuse(f"after and before mean nothing for {field}; they are for numbers and the job's id")
-    return MappedColumn(
-        name,
-        unit,
-        place.texts(content, "none"),
-        place.texts(content, "unlimited"),
-        place.number(content, "times") or 1,
-        place.text(content, "after"),
-        place.text(content, "before"),
-        place.texts(content, "tres"),
-        place.number(content, "by") or 1,
-    )
+            raise InputError(f"{where}: {key} means nothing for {field}; it is for {', '.join(allowed)}")
+    return dataclasses.replace(column, unit=unit)
 
 
-def _states(place: _MappingPlace, content: Mapping[str, Any]) -> dict[str, str]:
-    names = [state.name for state in State]
-    for cell, meaning in content.items():
-        if meaning not in names:
-            place.refuse(f"{printable(cell, 60)!r} is {_shown(meaning)}; one of {', '.join(names)} is expected")
-    return dict(content)
-
-
-def _filters(place: _MappingPlace, content: Any) -> tuple[Filter, ...]:
-    if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
-        place.refuse("is no list of tables; write [[filter]]")
-    filters = []
-    for one in content:
-        place.known(one, ("column", "keep", "drop", "why"))
-        chosen = Filter(
-            place.text(one, "column"), place.texts(one, "keep"), place.texts(one, "drop"), place.text(one, "why")
-        )
-        if not chosen.column or bool(chosen.keep) == bool(chosen.drop):
-            place.refuse("needs a column, and either the cells to keep or those to drop")
-        filters.append(chosen)
-    return tuple(filters)
-
-
-def _machine(place: _MappingPlace, content: Mapping[str, Any]) -> MappedMachine:
-    place.known(content, ("computer", "installation", "nodes", "cores_per_node", "shared"))
-    shared = content.get("shared", True)
-    if not isinstance(shared, bool):
-        place.refuse(f"shared is {_shown(shared)}; true or false is expected")
-    return MappedMachine(
-        place.text(content, "computer"),
-        place.text(content, "installation"),
-        place.number(content, "nodes"),
-        place.number(content, "cores_per_node"),
-        shared,
-    )
+def _filters(content: Any, where: str) -> tuple[Filter, ...]:
+    filters = _READING.rows(Filter, content, where)
+    for number, one in enumerate(filters, 1):
+        if bool(one.keep) == bool(one.drop):
+            raise InputError(f"{where}[{number}] needs a column, and either the cells to keep or those to drop")
+    return filters
 
 
 # The mappings that come along -----------------------------------------------------------------------------------------
