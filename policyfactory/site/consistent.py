@@ -23,6 +23,7 @@ from policyfactory.site.model import (
     Partition,
     Qos,
     Scheduling,
+    Setting,
     Site,
     declared_settings,
 )
@@ -76,7 +77,7 @@ def check_site(site: Site, where: str, origin: Origin | None = None) -> None:
     # Of two of a name it could not be said which of them is meant.
     found = [one for one in found if one.kind.endswith(_TWICE) or one.entry not in twice]
     if found:
-        lines = [one.said() if origin is None else origin.said(one, where) for one in found[:_MOST_SHOWN]]
+        lines = [one.sentence() if origin is None else origin.sentence(one, where) for one in found[:_MOST_SHOWN]]
         if len(found) > _MOST_SHOWN:
             lines.append(f"and {len(found) - _MOST_SHOWN:,} more")
         first = f"{where}: {lines[0]}" if origin is None else lines[0]
@@ -89,7 +90,7 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
     for name in ("nodes", "partitions", "qos", "associations", "reservations", "outages", "not_modelled"):
         most = MOST_OF_A_KIND.get(name, MOST_ENTRIES)
         if (entries := len(getattr(site, name))) > most:
-            yield _plain("many", "", f"there are {entries:,} {name}, more than {most:,}", "leave out the oldest")
+            yield Contradiction("many", "", f"there are {entries:,} {name}, more than {most:,}", "leave out the oldest")
     found, nodes = _nodes(site)
     yield from found
     if nodes is None:
@@ -98,18 +99,13 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
         yield too_many
         return
     if not site.partitions:
-        yield _plain("no partition", "", "there is no partition", 'add partitions = [{name = "batch"}]')
+        yield Contradiction("no partition", "", "there is no partition", 'add partitions = [{name = "batch"}]')
     yield from _twice("partition", (f"partition {one.name}" for one in site.partitions))
     yield from _twice("QOS", (f"QOS {one.name}" for one in site.qos))
     defaults = [one.name for one in site.partitions if one.default]
     if len(defaults) > 1:
-        yield Contradiction(
-            "defaults",
-            f"partition {defaults[1]}",
-            "partitions {names} are all the default",
-            "keep default = true on one",
-            {"names": ", ".join(defaults)},
-        )
+        text = f"partitions {', '.join(defaults)} are all the default"
+        yield Contradiction("defaults", f"partition {defaults[1]}", text, "keep default = true on one")
     known = frozenset(one.name for one in site.qos)
     lists: _Lists = {}
     for partition in site.partitions:
@@ -124,16 +120,11 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
     yield from _scheduling(site.scheduling)
 
 
-def _plain(kind: str, entry: str, text: str, cure: str) -> Contradiction:
-    """Return one whose text is taken as it is, braces of strangers included."""
-    return Contradiction(kind, entry, "{said}", cure.replace("{", "{{").replace("}", "}}"), {"said": text})
-
-
 def _long_names(site: Site) -> Iterator[Contradiction]:
     """Say which names are longer than a site file may have them, or too many."""
     cure = "give a shorter one"
     if len(site.name) > LONGEST_TEXT:
-        yield _plain("name", "", f"{shortened(site.name)} is a name of {len(site.name):,} characters", cure)
+        yield Contradiction("name", "", f"{shortened(site.name)} is a name of {len(site.name):,} characters", cure)
     tables = (site.partitions, site.qos, site.associations, site.reservations)
     for (kind, fields), entries in zip(_NAMES.items(), tables, strict=True):
         names_of = operator.attrgetter(*fields)
@@ -142,11 +133,11 @@ def _long_names(site: Site) -> Iterator[Contradiction]:
                 names = (value,) if isinstance(value, str) else value
                 if len(names) > MOST_NAMES:
                     text = f"{kind}: {shortened(names[0])} and others are {len(names):,} names"
-                    yield _plain("names", "", text, f"give at most {MOST_NAMES:,}")
+                    yield Contradiction("names", "", text, f"give at most {MOST_NAMES:,}")
                 for name in names:
                     if len(name) > LONGEST_TEXT:
                         text = f"{kind}: {shortened(name)} is a name of {len(name):,} characters"
-                        yield _plain("name", f"{kind} {name}", text, cure)
+                        yield Contradiction("name", f"{kind} {name}", text, cure)
 
 
 def _too_many(site: Site) -> Contradiction | None:
@@ -163,20 +154,22 @@ def _too_many(site: Site) -> Contradiction | None:
             return _hosts_wrong("", error)
         if total > MOST_NAMED:
             text = f"partitions, reservations and outages name more than {MOST_NAMED:,} nodes together"
-            return _plain("many", "", text, "leave out old reservations and outages")
+            return Contradiction("many", "", text, "leave out old reservations and outages")
     return None
 
 
 def _hosts_wrong(entry: str, error: UsageError) -> Contradiction:
     """Return that a host list is wrong; its error says how, and the cure."""
     text, _, cure = str(error).partition("; ")
-    return _plain("host list", entry, f"{entry}: {text}" if entry else text, cure or "check the host list")
+    return Contradiction("host list", entry, f"{entry}: {text}" if entry else text, cure or "check the host list")
 
 
 def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
     """Return what is wrong with the nodes, and the names of all; None if they cannot be known."""
     if not site.nodes:
-        return [_plain("no node", "", "there is no node", 'add nodes = [{names = "cn[001-100]", cores = 48}]')], None
+        return [
+            Contradiction("no node", "", "there is no node", 'add nodes = [{names = "cn[001-100]", cores = 48}]')
+        ], None
     names: list[str] = []
     cores = written = 0
     for group in site.nodes:
@@ -185,26 +178,28 @@ def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
         except UsageError as error:
             return [_hosts_wrong("", error)], None
         if not of_group:
-            return [_plain("no name", "", "a group of nodes has no names", "give it names")], None
+            return [Contradiction("no name", "", "a group of nodes has no names", "give it names")], None
         names += of_group
         written += sum(map(len, of_group))
         cores += group.cores * len(of_group)
         if written > MOST_WRITTEN:
             text = f"the names of the nodes have more than {MOST_WRITTEN:,} characters together"
-            return [_plain("many", "", text, "shorten the names")], None
+            return [Contradiction("many", "", text, "shorten the names")], None
         if len(names) > MOST_HOSTS:
-            return [_plain("many", "", f"there are more than {MOST_HOSTS:,} nodes", "check the host lists")], None
+            return [
+                Contradiction("many", "", f"there are more than {MOST_HOSTS:,} nodes", "check the host lists")
+            ], None
     found = list(_twice("node", (f"node {name}" for name in names), cure="name each node in one group"))
     if cores > _MOST_CORES:
         text = f"the nodes have {cores:,} cores in all, more than {_MOST_CORES:,}"
-        found.append(_plain("cores", "", text, "check their cores"))
+        found.append(Contradiction("cores", "", text, "check their cores"))
     return found, frozenset(names)
 
 
 def _twice(what: str, entries: Iterable[str], cure: str = "give each its own name") -> Iterator[Contradiction]:
     for entry, times in Counter(entries).items():
         if times > 1:
-            yield Contradiction(f"{what}{_TWICE}", entry, "{entry} is there {times} times", cure, {"times": f"{times}"})
+            yield Contradiction(f"{what}{_TWICE}", entry, f"{entry} is there {times} times", cure)
 
 
 def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
@@ -213,36 +208,26 @@ def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str], lis
     if one.nodes.upper() != "ALL":
         size, found = _hosts(entry, one.nodes, nodes, lists)
         yield from found
-    written = {"min_nodes": f"min_nodes {one.min_nodes}", "max_nodes": f"max_nodes {one.max_nodes:.0f}"}
     if one.min_nodes > one.max_nodes:
-        text = "{entry}: {min_nodes} is more than {max_nodes}; no job fits both"
-        yield Contradiction("fewest", entry, text, "lower min_nodes or raise max_nodes", written)
+        text = f"{entry}: min_nodes {one.min_nodes} is more than max_nodes {one.max_nodes:.0f}; no job fits both"
+        yield Contradiction("fewest", entry, text, "lower min_nodes or raise max_nodes")
     elif one.min_nodes > max(size, 1):
-        text = "{entry}: {min_nodes} is more than its nodes, {nodes_there}; no job fits"
-        yield Contradiction("few", entry, text, "lower min_nodes or add nodes", {**written, "nodes_there": f"{size:,}"})
+        text = f"{entry}: min_nodes {one.min_nodes} is more than its nodes, {size:,}; no job fits"
+        yield Contradiction("few", entry, text, "lower min_nodes or add nodes")
     if math.isfinite(one.default_time) and one.default_time > one.max_time:
-        yield Contradiction(
-            "default time",
-            entry,
-            "{entry}: {default_time} is more than {max_time}",
-            "lower the default or raise the limit",
-            {
-                "default_time": f"default_time {format_duration(one.default_time)}",
-                "max_time": f"max_time {format_duration(one.max_time)}",
-            },
-        )
+        most = format_duration(one.max_time)
+        text = f"{entry}: default_time {format_duration(one.default_time)} is more than max_time {most}"
+        yield Contradiction("default time", entry, text, "lower the default or raise the limit")
     if not one.max_time > 0:
-        text = "{entry}: {max_time}, no job fits"
-        yield Contradiction("no time", entry, text, "leave it out for no limit", {"max_time": "max_time is 0"})
-    yield from _unknown_qos(entry, (one.qos, *one.allowed_qos), known)
+        yield Contradiction("no time", entry, f"{entry}: max_time is 0, no job fits", "leave it out for no limit")
+    yield from _unknown_qos(entry, entry, (one.qos, *one.allowed_qos), known)
 
 
-def _unknown_qos(entry: str, names: Iterable[str], known: frozenset[str]) -> Iterator[Contradiction]:
+def _unknown_qos(entry: str, what: str, names: Iterable[str], known: frozenset[str]) -> Iterator[Contradiction]:
     # Without any QOS the file does not say which there are.
     for name in names if known else ():
         if name and name not in known:
-            text = "{entry} names QOS {qos_name}, which is not there"
-            yield Contradiction("no QOS", entry, text, "add it to qos", {"qos_name": name})
+            yield Contradiction("no QOS", entry, f"{what} names QOS {name}, which is not there", "add it to qos")
 
 
 # By host list, how many nodes it has and which of them are not there: one that is written again costs nothing.
@@ -261,26 +246,20 @@ def _hosts(entry: str, hosts: str, nodes: frozenset[str], lists: _Lists) -> tupl
     if not missing:
         return size, []
     more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-    text = "{entry} names node {node}{more}, which is not there"
-    cure = "add it to the nodes, or check the spelling"
-    return size, [Contradiction("no node", entry, text, cure, {"node": missing[0], "more": more})]
+    text = f"{entry} names node {missing[0]}{more}, which is not there"
+    return size, [Contradiction("no node", entry, text, "add it to the nodes, or check the spelling")]
 
 
 def _qos(one: Qos) -> Iterator[Contradiction]:
     entry = f"QOS {one.name}"
     if one.usage_factor < 0:
         text = f"{entry}: usage_factor {one.usage_factor} is below 0"
-        yield _plain("factor", entry, text, "give 0 for jobs that do not count")
+        yield Contradiction("factor", entry, text, "give 0 for jobs that do not count")
     for name in ("jobs", "nodes", "cores", "memory", "gpus"):
         job, total = getattr(one.per_job, name), getattr(one.total, name)
         if math.isfinite(job) and job > total:
-            yield Contradiction(
-                "job above all",
-                entry,
-                "{entry}: a job may have {per_job}, and all jobs together {total}",
-                "lower per_job or raise total",
-                {"per_job": f"{name} {job:.0f}", "total": f"{total:.0f}"},
-            )
+            text = f"{entry}: a job may have {name} {job:.0f}, and all jobs together {total:.0f}"
+            yield Contradiction("job above all", entry, text, "lower per_job or raise total")
 
 
 def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterator[Contradiction]:
@@ -290,7 +269,7 @@ def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterato
         if word.lower() not in known.modelled | known.silent:
             there = ", ".join(known.names[name] for name in sorted(known.modelled))
             text = f"{entry}: {field} has {word}, which has no effect"
-            yield _plain("in vain", entry, text, f"take it out, there are {there}")
+            yield Contradiction("in vain", entry, text, f"take it out, there are {there}")
 
 
 def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[Contradiction]:
@@ -302,22 +281,17 @@ def _associations(associations: tuple[Association, ...], known: frozenset[str]) 
     for one in associations:
         entry = f"association {one.account}/{one.user}" if one.user else f"association {one.account}"
         what = f"user {one.user} of account {one.account}" if one.user else f"account {one.account}"
-        cure = 'add {{account = "{account}"}} to associations'
-        if one.user and one.account not in accounts and one.account != "root":
-            text = "{what}: the account is not there"
-            yield Contradiction("no account", entry, text, cure, {"what": what, "account": one.account})
-        if one.parent and one.parent not in accounts and one.parent != "root":
-            text = "{what}: its parent {account} is not there"
-            yield Contradiction("no account", entry, text, cure, {"what": what, "account": one.parent})
-        for found in _unknown_qos(what, (one.default_qos, *one.qos), known):
-            yield dataclasses.replace(
-                found, entry=entry, text=found.text.replace("{entry}", "{what}"), values={**found.values, "what": what}
-            )
+        for name, words in (
+            (one.account if one.user else "", "the account is"),
+            (one.parent, f"its parent {one.parent} is"),
+        ):
+            if name and name not in accounts and name != "root":
+                cure = f'add {{account = "{name}"}} to associations'
+                yield Contradiction("no account", entry, f"{what}: {words} not there", cure)
+        yield from _unknown_qos(entry, what, (one.default_qos, *one.qos), known)
         if one.default_qos and one.qos and one.default_qos not in one.qos:
-            text = "{what}: its default QOS {qos_name} is none of those that it may use"
-            yield Contradiction(
-                "default QOS", entry, text, "add it to qos", {"what": what, "qos_name": one.default_qos}
-            )
+            text = f"{what}: its default QOS {one.default_qos} is none of those that it may use"
+            yield Contradiction("default QOS", entry, text, "add it to qos")
     yield from _circles(accounts)
 
 
@@ -331,12 +305,11 @@ def _circles(accounts: dict[str, Association]) -> Iterator[Contradiction]:
             at = accounts[at].parent
         if at in path:
             text = f"accounts {' > '.join([*path[path.index(at) :], at])} are each other's parents"
-            yield _plain("circle", f"association {at}", text, "break the circle")
+            yield Contradiction("circle", f"association {at}", text, "break the circle")
         ends.update(path)
 
 
 def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
-    text, cure = "{entry} ends at or before its start", "correct one of the two"
     for kind, entries in (
         ("reservation", ((f"reservation {one.name}", one) for one in site.reservations)),
         ("outage", ((f"outage of {one.nodes[:40]}", one) for one in site.outages)),
@@ -345,29 +318,26 @@ def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contrad
             if one.nodes.upper() != "ALL":
                 yield from _hosts(entry, one.nodes, nodes, lists)[1]
             if not one.end > one.start:
-                yield Contradiction(f"{kind} ends", entry, text, cure)
+                yield Contradiction(
+                    f"{kind} ends", entry, f"{entry} ends at or before its start", "correct one of the two"
+                )
 
 
 def _scheduling(one: Scheduling) -> Iterator[Contradiction]:
     for name in ("bf_interval", "bf_window", "bf_resolution"):
         if not 0 < getattr(one, name) < math.inf:
-            yield _plain("no time", "", f"scheduling: {name} is {getattr(one, name)}", "it is a time above 0")
+            yield Contradiction("no time", "", f"scheduling: {name} is {getattr(one, name)}", "it is a time above 0")
     for name in ("default_queue_depth", "bf_max_job_test"):
         if not getattr(one, name):
             cure = f"give at least 1, or leave it out for {getattr(Scheduling(), name)}"
-            text = "scheduling: {" + name + "}, and a pass would look at no job"
-            yield Contradiction("no depth", "scheduling", text, cure, {name: f"{name} is 0"})
+            text = f"scheduling: {name} is 0, and a pass would look at no job"
+            yield Contradiction("no depth", "scheduling", text, cure)
     if one.bf_window < one.bf_resolution:
-        yield Contradiction(
-            "window",
-            "scheduling",
-            "scheduling: {bf_window} is shorter than {bf_resolution}",
-            "raise the one or lower the other",
-            {"bf_window": "bf_window", "bf_resolution": "bf_resolution"},
-        )
+        text = "scheduling: bf_window is shorter than bf_resolution"
+        yield Contradiction("window", "scheduling", text, "raise the one or lower the other")
     if one.default_memory_per_core and one.default_memory_per_node:
         text = "scheduling: default_memory_per_core and default_memory_per_node exclude each other"
-        yield _plain("memory", "", text, "give one")
+        yield Contradiction("memory", "", text, "give one")
 
 
 # Which settings of Slurm are modelled ---------------------------------------------------------------------------------
@@ -408,28 +378,36 @@ class Settings:
     effects: Mapping[str, str]
     harmless: Mapping[str, frozenset[str]]
 
-    def judge(self, key: str, value: str, place: str, prefix: str = "") -> NotModelled | None:
-        """Return what to say of a setting: nothing if it is modelled or changes nothing.
+    def judge(self, settings: Iterable[Setting], origin: Origin, of: str = "") -> int:
+        """Keep with an origin what of some settings is neither modelled nor changes nothing.
 
         Parameters
         ----------
-        key, value, place : str
+        settings : iterable of Setting
             As they stand there.
-        prefix : str
-            What the setting belongs to, for its name: ``PartitionName=gpu``.
+        origin : Origin
+            Of the site.
+        of : str
+            What they belong to, for their names: ``PartitionName=gpu``.
+
+        Returns
+        -------
+        int
+            How many of them nobody knows.
         """
-        lower = key.lower()
-        if lower in self.modelled or lower in self.silent:
-            return None
-        name = f"{prefix} {self.names.get(lower, key)}".strip()[:_LONGEST]
-        value = value[:_LONGEST]
-        effect = self.effects.get(lower)
-        if effect is None:
-            return NotModelled(name, value, place, UNKNOWN)
-        short = value.strip().lower()
-        if short in _HARMLESS or short.endswith("/none") or short in self.harmless[lower]:
-            return None
-        return NotModelled(name, value, place, effect)
+        unknown = 0
+        for setting in settings:
+            lower, short = setting.key.lower(), setting.value[:_LONGEST].strip().lower()
+            if lower in self.modelled or lower in self.silent:
+                continue
+            effect = self.effects.get(lower, UNKNOWN)
+            unknown += effect == UNKNOWN
+            if effect == UNKNOWN or not (
+                short in _HARMLESS or short.endswith("/none") or short in self.harmless[lower]
+            ):
+                name = f"{of} {self.names.get(lower, setting.key)}".strip()[:_LONGEST]
+                origin.differs(Setting(name, setting.value[:_LONGEST], setting.place), effect)
+        return unknown
 
 
 def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:

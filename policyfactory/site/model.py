@@ -503,22 +503,19 @@ class Contradiction:
     entry : str
         What of the site, ``partition batch``; empty: the site itself.
     text : str
-        What is wrong, with ``{entry}`` and the names of ``values`` in braces.
+        What is wrong.
     cure : str
         What to do in a site file.
-    values : mapping of str to str
-        What stands for the names: of fields as a site file writes them, and other words.
     """
 
     kind: str
     entry: str
     text: str
     cure: str
-    values: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    def said(self) -> str:
-        """Return it in the words of a site file."""
-        return _joined(self, self.cure)
+    def sentence(self, cure: str = "") -> str:
+        """Return it with the cure of a site file, or another one."""
+        return shortened(f"{self.text}; {cure or self.cure}", _LONGEST_LINE)
 
 
 @dataclasses.dataclass(slots=True)
@@ -531,10 +528,13 @@ class Origin:
         By kind of contradiction.
     entries : dict of str to tuple of str and mapping of str to Setting
         By entry, as a `Contradiction` has it, the line where it begins and its settings; of two of a name the last.
+    not_modelled : list of NotModelled
+        What matters and is not modelled, in the order in which it was read.
     """
 
     cures: Mapping[str, str]
     entries: dict[str, tuple[str, Mapping[str, Setting]]] = dataclasses.field(default_factory=dict)
+    not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
     _first: dict[str, str] = dataclasses.field(default_factory=dict, init=False)
     _times: Counter[str] = dataclasses.field(default_factory=Counter, init=False)
 
@@ -557,6 +557,10 @@ class Origin:
         self._first.setdefault(how, f"{kind}: {what}")
         self._times[how] += 1
 
+    def differs(self, setting: Setting, effect: str, of: str = "") -> None:
+        """Keep that a setting, of an entry if one is given, is not modelled."""
+        self.not_modelled.append(NotModelled(f"{of} {setting.key}".strip(), setting.value, setting.place, effect))
+
     def correct(self, setting: Setting, of: str, how: str) -> None:
         """Keep that the scheduler corrects a setting of an entry: `remark` with its value and place."""
         what = f"{of} {setting.key}={shortened(setting.value, 60)}".strip()
@@ -570,12 +574,7 @@ class Origin:
             for how, first in self._first.items()
         )
 
-    def said(self, one: Contradiction, where: str) -> str:
+    def sentence(self, contradiction: Contradiction, where: str) -> str:
         """Return a contradiction with its line and the cure of the file; ``where`` stands for an unknown line."""
-        place, _ = self.entries.get(one.entry, ("", {}))
-        return f"{place or where}: {_joined(one, self.cures.get(one.kind, one.cure))}"
-
-
-def _joined(one: Contradiction, cure: str) -> str:
-    words = {"entry": one.entry, **one.values}
-    return shortened(f"{one.text.format(**words)}; {cure.format(**words)}", _LONGEST_LINE)
+        place, _ = self.entries.get(contradiction.entry, ("", {}))
+        return f"{place or where}: {contradiction.sentence(self.cures.get(contradiction.kind, ''))}"

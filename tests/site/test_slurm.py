@@ -400,7 +400,7 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
         (
             "dump",
             "Parent - 'gone'\nAccount - 'a'\n",
-            "dump.txt:2: account a: its parent gone is not there; the line Account - 'gone' must be there: give all",
+            "dump.txt:2: account a: its parent gone is not there; its line Account - '...' must be there: give all",
         ),
         ("dump", "Account - 'a':QOS='+x,y'\n", "expected names of QOS, or all of them with + or -"),
         (

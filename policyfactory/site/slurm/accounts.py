@@ -16,8 +16,8 @@ from pathlib import Path
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
-from policyfactory.site.model import Association, Limits, NotModelled, Origin, Qos, Setting
-from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole
+from policyfactory.site.model import Association, Limits, Origin, Qos, Setting
+from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole, words_of
 
 __all__ = ["Accounts", "qos_of", "read_dump", "read_qos"]
 
@@ -46,8 +46,6 @@ class Accounts:
         Accounts, and users in accounts.
     qos : list of dict of str to Setting
         Rows of QOS, as of their table.
-    not_modelled : list of NotModelled
-        What of them matters and is not modelled.
     digest : str
         SHA-256 of the file.
     unknown, inherited : int
@@ -57,7 +55,6 @@ class Accounts:
     cluster: str = ""
     associations: list[Association] = dataclasses.field(default_factory=list)
     qos: list[dict[str, Setting]] = dataclasses.field(default_factory=list)
-    not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
     digest: str = ""
     unknown: int = 0
     inherited: int = 0
@@ -71,7 +68,7 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
     path : Path
         The file.
     origin : Origin
-        Is told where the associations stand.
+        Is told where the associations stand, and what of them is not modelled.
 
     Raises
     ------
@@ -113,12 +110,18 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
         if len(found.associations) >= _MOST:
             raise SiteError(f"{place}: more than {_MOST:,} associations; give the dump of one cluster")
         account = {"cluster": "root", "account": name}.get(kind, parent)
-        _judge(found, f"{match[1]} {name}", fields)
+        found.unknown += known_settings("association").judge(fields.values(), origin, f"{match[1]} {name}")
+        if found.unknown > _MOST_UNKNOWN:
+            raise SiteError(
+                f"{place}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
+            )
         if "partition" in fields:
             # It is in what is not modelled.
             continue
         above = "" if kind == "cluster" else account if kind == "user" else parent
-        one = _association(account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found)
+        one = _association(
+            account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found, origin
+        )
         origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", place, fields)
         if kind != "user":
             effective[account] = one.qos or effective.get(above, ())
@@ -162,17 +165,50 @@ def _plain(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-def _judge(found: Accounts, what: str, fields: Mapping[str, Setting]) -> None:
-    known = known_settings("association")
-    for setting in fields.values():
-        missing = known.judge(setting.key, setting.value, setting.place, what)
-        if missing is not None:
-            found.not_modelled.append(missing)
-            found.unknown += setting.key.lower() not in known.names
-        if found.unknown > _MOST_UNKNOWN:
-            raise SiteError(
-                f"{setting.place}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
-            )
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Row:
+    """The settings of an association or a QOS, whose limits can have several names each."""
+
+    what: str
+    settings: Mapping[str, Setting]
+    origin: Origin
+
+    def first(self, *names: str) -> Setting | None:
+        """Return the first setting of some that has a value."""
+        return next(
+            (self.settings[name] for name in names if name in self.settings and self.settings[name].value), None
+        )
+
+    def number(self, *names: str) -> float:
+        """Return a number, infinite where there is no limit."""
+        setting = self.first(*names)
+        return math.inf if setting is None or setting.value == "-1" else float(whole(setting))
+
+    def wall(self, *names: str) -> float:
+        """Return the seconds of a time, infinite where there is no limit."""
+        setting = self.first(*names)
+        return math.inf if setting is None else seconds(setting)
+
+    def limits(
+        self, resources: tuple[str, ...], jobs: tuple[str, ...] = (), submitted: tuple[str, ...] = (), older: str = ""
+    ) -> Limits:
+        """Return the limits that keys of resources and counts of jobs set; of others the origin is told.
+
+        Before there were TRES each resource had a key of its own, which begins with ``older``.
+        """
+        amounts: dict[str, float] = {}
+        places = [self.settings[name] for name in resources if name in self.settings and self.settings[name].value]
+        for setting in places:
+            amounts |= tres(setting)
+        for key_end, name in _OLDER.items() if older else ():
+            for key in (f"{older}{key_end}", f"{older}{key_end}perjob"):
+                if key in self.settings:
+                    amounts[name] = float(whole(self.settings[key]))
+        known, left = limits(amounts, self.number(*jobs), self.number(*submitted))
+        for name, amount in left.items():
+            beyond = Setting(places[0].key, f"{name}={amount:g}", places[0].place)
+            self.origin.differs(beyond, f"jobs would wait, or be refused, for {name} beyond this", self.what)
+        return known
 
 
 def _association(
@@ -182,58 +218,27 @@ def _association(
     fields: Mapping[str, Setting],
     inherited: tuple[str, ...],
     found: Accounts,
+    origin: Origin,
 ) -> Association:
+    row = _Row(f"User {user}" if user else f"Account {account}", fields, origin)
     shares = 1.0
     setting = fields.get("fairshare", fields.get("shares"))
     if setting is not None:
         by_parent = setting.value.lower() == "parent" or setting.value == str(_PARENT_SHARES)
         shares = math.nan if by_parent else float(whole(setting, 0, 2**32))
-
-    def number(*names: str) -> float:
-        for name in names:
-            if name in fields and fields[name].value != "-1":
-                return float(whole(fields[name]))
-        return math.inf
-
-    def resources(*names: str) -> dict[str, float]:
-        amounts: dict[str, float] = {}
-        for name in names:
-            if name in fields:
-                amounts |= tres(fields[name])
-        for older, name in _OLDER.items():
-            for key in (f"{names[0][:3]}{older}", f"{names[0][:3]}{older}perjob"):
-                if key in fields:
-                    amounts[name] = float(whole(fields[key]))
-        return amounts
-
-    total, left = limits(resources("grptres"), number("grpjobs"), number("grpsubmitjobs", "grpsubmit"))
-    job, more = limits(resources("maxtresperjob", "maxtres"))
-    what = f"User {user}" if user else f"Account {account}"
-    _left_out(found, what, "GrpTRES", left, fields)
-    _left_out(found, what, "MaxTRESPerJob", more, fields)
-    wall = fields.get("maxwalldurationperjob", fields.get("maxwall"))
     return Association(
         account,
         user,
         "" if user or account == "root" or parent == "root" else parent,
         shares,
-        seconds(wall) if wall is not None else math.inf,
-        total,
-        Limits(number("maxjobs"), number("maxsubmitjobs", "maxsubmit")),
-        job,
-        fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
-        _qos(fields, inherited, found),
-        whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
+        max_wall=row.wall("maxwalldurationperjob", "maxwall"),
+        total=row.limits(("grptres",), ("grpjobs",), ("grpsubmitjobs", "grpsubmit"), older="grp"),
+        own=Limits(row.number("maxjobs"), row.number("maxsubmitjobs", "maxsubmit")),
+        per_job=row.limits(("maxtresperjob", "maxtres"), older="max"),
+        default_qos=fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
+        qos=_qos(fields, inherited, found),
+        priority=whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
     )
-
-
-def _left_out(
-    found: Accounts, what: str, name: str, amounts: Mapping[str, float], fields: Mapping[str, Setting]
-) -> None:
-    place = next(iter(fields.values())).place if fields else ""
-    for resource, amount in amounts.items():
-        effect = f"jobs would wait, or be refused, for {resource} beyond this"
-        found.not_modelled.append(NotModelled(f"{what} {name}", f"{resource}={amount:g}", place, effect))
 
 
 def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...], found: Accounts) -> tuple[str, ...]:
@@ -283,18 +288,18 @@ def read_qos(path: Path) -> tuple[list[dict[str, Setting]], str]:
 
 
 def qos_of(
-    rows: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, preempts: bool
-) -> tuple[list[Qos], list[NotModelled]]:
-    """Return the QOS of rows of a table or a dump, and what is not modelled of them.
+    table: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, preempts: bool
+) -> list[Qos]:
+    """Return the QOS of rows of a table or a dump.
 
     Parameters
     ----------
-    rows : iterable of mapping of str to Setting
+    table : iterable of mapping of str to Setting
         By the names of the columns in lower case.
     wholes : mapping of str to Limits
         By name of QOS what a relative one is a part of; of those without an entry that of the empty name, the cluster.
     origin : Origin
-        Is told where they stand.
+        Is told where they stand, and what of them is not modelled.
     preempts : bool
         Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
 
@@ -303,27 +308,26 @@ def qos_of(
     SiteError
         If a value is none of its kind (names file and line).
     """
-    known = known_settings("qos")
-    missing: list[NotModelled] = []
+    known, known_flags = known_settings("qos"), known_settings("qos_flags")
     found: list[Qos] = []
-    for row in rows:
-        what = f"QOS {row['name'].value}"
-        if not row["name"].value:
-            raise SiteError(f"{row['name'].place}: a QOS has no name; print the table with: {_CURE}")
-        for setting in row.values():
-            if setting.key.lower().startswith("preempt") and not preempts:
-                continue
-            unlike = known.judge(setting.key, setting.value, setting.place, what)
-            missing += [] if unlike is None else [unlike]
+    for row in table:
+        name, what = row["name"], f"QOS {row['name'].value}"
+        if not name.value:
+            raise SiteError(f"{name.place}: a QOS has no name; print the table with: {_CURE}")
+        of_use = (one for one in row.values() if preempts or not one.key.lower().startswith("preempt"))
+        known.judge(of_use, origin, what)
         if len(found) >= _QOS_MOST:
-            raise SiteError(f"{row['name'].place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
-        origin.note(f"QOS {row['name'].value.lower()}", row["name"].place, row)
-        one = _qos_of(row, what, missing)
-        flags = listed(row["flags"].value) if "flags" in row else ()
-        if any(flag.lower() == _RELATIVE for flag in flags):
-            one = _part(one, wholes.get(one.name, wholes[""]))
-        found.append(dataclasses.replace(one, flags=_flags(flags, row, what, missing)))
-    return found, missing
+            raise SiteError(f"{name.place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
+        origin.note(f"QOS {name.value.lower()}", name.place, row)
+        qos = _qos_of(_Row(what, row, origin))
+        flags = words_of(row["flags"]) if "flags" in row else []
+        if any(flag.key.lower() == _RELATIVE for flag in flags):
+            qos = _part(qos, wholes.get(qos.name, wholes[""]))
+        known_flags.judge((flag for flag in flags if flag.key.lower() != _RELATIVE), origin, f"{what} Flags")
+        # In Slurm's own spelling.
+        spelt = [known_flags.names[flag.key.lower()] for flag in flags if flag.key.lower() in known_flags.modelled]
+        found.append(dataclasses.replace(qos, flags=tuple(spelt)))
+    return found
 
 
 def _part(one: Qos, whole: Limits) -> Qos:
@@ -346,55 +350,26 @@ def _part(one: Qos, whole: Limits) -> Qos:
     )
 
 
-def _qos_of(row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> Qos:
-    def cell(*names: str) -> Setting | None:
-        return next((row[name] for name in names if name in row and row[name].value), None)
-
-    def number(*names: str) -> float:
-        setting = cell(*names)
-        return math.inf if setting is None else float(whole(setting))
-
-    def group(resources: tuple[str, ...], jobs: float = math.inf, submitted: float = math.inf) -> Limits:
-        setting = cell(*resources)
-        if setting is None:
-            return Limits(jobs, submitted)
-        known, left = limits(tres(setting), jobs, submitted)
-        for name, amount in left.items():
-            effect = f"jobs would wait, or be refused, for {name} beyond this"
-            missing.append(NotModelled(f"{what} {setting.key}", f"{name}={amount:g}", setting.place, effect))
-        return known
-
-    priority, wall, factor = cell("priority"), cell("maxwall", "maxwalldurationperjob"), cell("usagefactor")
+def _qos_of(row: _Row) -> Qos:
+    priority, factor = row.first("priority"), row.first("usagefactor")
     return Qos(
-        row["name"].value.lower(),
+        row.settings["name"].value.lower(),
         0 if priority is None else whole(priority, 0, 2**32 - 1),
-        math.inf if wall is None else seconds(wall),
-        group(("grptres",), number("grpjobs"), number("grpsubmit", "grpsubmitjobs")),
-        group(
+        row.wall("maxwall", "maxwalldurationperjob"),
+        row.limits(("grptres",), ("grpjobs",), ("grpsubmit", "grpsubmitjobs")),
+        row.limits(
             ("maxtrespu", "maxtresperuser"),
-            number("maxjobspu", "maxjobsperuser"),
-            number("maxsubmitpu", "maxsubmitjobsperuser"),
+            ("maxjobspu", "maxjobsperuser"),
+            ("maxsubmitpu", "maxsubmitjobsperuser"),
         ),
-        group(
+        row.limits(
             ("maxtrespa", "maxtresperaccount"),
-            number("maxjobspa", "maxjobsperaccount"),
-            number("maxsubmitpa", "maxsubmitjobsperaccount"),
+            ("maxjobspa", "maxjobsperaccount"),
+            ("maxsubmitpa", "maxsubmitjobsperaccount"),
         ),
-        group(("maxtres", "maxtresperjob")),
+        row.limits(("maxtres", "maxtresperjob")),
         1.0 if factor is None else _factor(factor),
     )
-
-
-def _flags(flags: Iterable[str], row: Mapping[str, Setting], what: str, missing: list[NotModelled]) -> tuple[str, ...]:
-    """Return the flags that are modelled, in Slurm's own spelling."""
-    known, kept = known_settings("qos_flags"), []
-    for flag in flags:
-        if flag.lower() in known.modelled:
-            kept.append(known.names[flag.lower()])
-        elif flag.lower() != _RELATIVE:
-            one = known.judge(flag, "yes", row["flags"].place, f"{what} Flags")
-            missing += [] if one is None else [one]
-    return tuple(kept)
 
 
 def _factor(setting: Setting) -> float:

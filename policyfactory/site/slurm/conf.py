@@ -39,6 +39,7 @@ __all__ = [
     "tres",
     "unsigned",
     "whole",
+    "words_of",
     "yes",
 ]
 
@@ -80,6 +81,10 @@ class ConfRecord:
     name: str
     place: str
     settings: Mapping[str, Setting]
+
+    def setting(self, key: str) -> Setting:
+        """Return its name as a setting of a key."""
+        return Setting(key, self.name, self.place)
 
 
 @dataclasses.dataclass(slots=True)
@@ -476,6 +481,11 @@ def yes(setting: Setting) -> bool:
     if word in {"no", "down", "false", "0"}:
         return False
     raise refused(setting, "YES or NO")
+
+
+def words_of(setting: Setting) -> list[Setting]:
+    """Return the words of a list, each as a setting that is on."""
+    return [Setting(word, "yes", setting.place) for word in listed(setting.value)]
 
 
 def listed(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
 from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
-from policyfactory.site.model import NodeGroup, NotModelled, Origin, Outage, Partition, Setting
+from policyfactory.site.model import NodeGroup, Origin, Outage, Partition, Setting
 from policyfactory.site.slurm.conf import (
     ENDLESS,
     Conf,
@@ -55,8 +55,6 @@ class Nodes:
         Their characters.
     threads : int
         The most threads of a core.
-    not_modelled : list of NotModelled
-        Settings that matter.
     """
 
     groups: list[NodeGroup] = dataclasses.field(default_factory=list)
@@ -66,7 +64,6 @@ class Nodes:
     seen: set[str] = dataclasses.field(default_factory=set)
     written: int = 0
     threads: int = 1
-    not_modelled: list[NotModelled] = dataclasses.field(default_factory=list)
 
 
 def read_nodes(conf: Conf, origin: Origin) -> Nodes:
@@ -77,7 +74,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     conf : Conf
         The file.
     origin : Origin
-        Is told where DownNodes stands, and what slurmctld corrects.
+        Is told where DownNodes stands, what slurmctld corrects, and what is not modelled.
 
     Raises
     ------
@@ -93,7 +90,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
             nodes.features[record.settings["feature"].value] = []
     for record in conf.records:
         if record.kind == "nodename":
-            _judge(nodes, record)
+            known.judge(record.settings.values(), origin, f"NodeName={record.name[:40]}")
             if record.name.upper() == "DEFAULT":
                 # What nobody knows is said once, and not carried to each line.
                 defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
@@ -103,31 +100,23 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
                 if len(named) < _MOST_FEATURES:
                     named |= dict.fromkeys(_features(settings))
         elif record.kind == "frontendname" and record.name.upper() != "DEFAULT":
-            effect = "jobs would be launched from front end nodes, which can be down"
-            nodes.not_modelled.append(NotModelled("FrontendName", record.name, record.place, effect))
+            origin.differs(
+                record.setting("FrontendName"), "jobs would be launched from front end nodes, which can be down"
+            )
     _down_nodes(conf, nodes, origin)
     place = next((record.place for record in conf.records if record.kind == "nodename"), "")
     types = types_of_gpus(resources)
     if len(types) > 1:
         effect = "jobs that ask for one type of GPU would wait for nodes that have it"
-        nodes.not_modelled.append(NotModelled("NodeName Gres", ", ".join(types), place, effect))
+        origin.differs(Setting("NodeName Gres", ", ".join(types), place), effect)
     if named:
         effect = "jobs with --constraint would wait for nodes that have these features"
-        nodes.not_modelled.append(NotModelled("NodeName Features", ",".join(named)[:200], place, effect))
+        origin.differs(Setting("NodeName Features", ",".join(named)[:200], place), effect)
     most = conf.settings.get("maxnodecount")
     if nodes.seen and most is not None and not conf.reported and unsigned(most, 32) > len(nodes.seen):
-        effect = "nodes that register themselves would be there too: scontrol -o show node has them"
-        nodes.not_modelled.append(NotModelled(most.key, most.value, most.place, effect))
+        origin.differs(most, "nodes that register themselves would be there too: scontrol -o show node has them")
     nodes.groups = _joined(nodes.groups)
     return nodes
-
-
-def _judge(nodes: Nodes, record: ConfRecord) -> None:
-    known = known_settings("node")
-    for setting in record.settings.values():
-        found = known.judge(setting.key, setting.value, setting.place, f"NodeName={record.name[:40]}")
-        if found is not None:
-            nodes.not_modelled.append(found)
 
 
 def _take(
@@ -151,9 +140,9 @@ def _take(
         raise SiteError(f"{record.place}: more than {MOST_WRITTEN:,} characters of names of nodes; shorten the names")
     state = settings["state"].value.lower() if "state" in settings else "unknown"
     if state.startswith("future"):
-        effect = "the nodes are left out: they are no part of the cluster yet"
         nodes.future.update(names)
-        nodes.not_modelled.append(NotModelled(f"{what} State", "FUTURE", record.place, effect))
+        future = Setting("State", "FUTURE", record.place)
+        origin.differs(future, "the nodes are left out: they are no part of the cluster yet", what)
         return {}
     counts, bad = gres(settings["gres"]) if "gres" in settings else ({}, [])
     for one in bad:
@@ -163,8 +152,7 @@ def _take(
     others = [name for name in counts if name.partition(":")[0] != "gpu"]
     if others:
         effect = f"jobs that ask for {shortened(enumerated(others), 200)} would wait for it"
-        place = settings["gres"].place
-        nodes.not_modelled.append(NotModelled(f"{what} Gres", settings["gres"].value, place, effect))
+        origin.differs(dataclasses.replace(settings["gres"], key="Gres"), effect, what)
     threads = _one_or_more(origin, what, settings, "threadspercore")
     nodes.threads = max(nodes.threads, threads)
     cores = _cores(origin, what, settings, threads)
@@ -174,9 +162,8 @@ def _take(
             "CoresPerSocket and ThreadsPerCore"
         )
     if cores < 1:
-        effect = "the nodes are left out: all their cores are kept for the system"
         nodes.future.update(names)
-        nodes.not_modelled.append(NotModelled(what, record.name, record.place, effect))
+        origin.differs(record.setting(what), "the nodes are left out: all their cores are kept for the system")
         return {}
     weight = min(unsigned(settings["weight"], 32), 2**32 - 2) if "weight" in settings else 1
     nodes.groups.append(NodeGroup(listing, cores, _memory(origin, what, settings), gpus(counts), weight))
@@ -185,7 +172,7 @@ def _take(
             nodes.features[feature].append(names)
     if len(features) == _MOST_FEATURES:
         effect = f"the first {_MOST_FEATURES} features are read; by others the nodes are in no node set"
-        nodes.not_modelled.append(NotModelled(f"{what} Features", "", record.place, effect))
+        origin.differs(Setting("Features", "", record.place), effect, what)
     # What scontrol shows is how they are now, and not how they were.
     if not reported and state.startswith(_GONE):
         _go_down(nodes, listing, state, settings)
@@ -283,7 +270,7 @@ def _down_nodes(conf: Conf, nodes: Nodes, origin: Origin) -> None:
         if record.kind != "downnodes":
             continue
         setting = record.settings.get("state", Setting("State", "DOWN", record.place))
-        line = Setting("DownNodes", record.name, record.place)
+        line = record.setting("DownNodes")
         if not setting.value.lower().startswith(_GONE):
             origin.correct(setting, "DownNodes", "nodes of this state are not away; the line has no effect")
             continue
@@ -331,8 +318,8 @@ _EXCLUSIVE = {
 }
 
 
-def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Partition], list[NotModelled]]:
-    """Return the partitions of a slurm.conf, and what is not modelled of them.
+def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]:
+    """Return the partitions of a slurm.conf.
 
     Parameters
     ----------
@@ -341,7 +328,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
     nodes : Nodes
         Its nodes, whose features node sets name.
     origin : Origin
-        Is told where they stand.
+        Is told where they stand, and what is not modelled of them.
 
     Raises
     ------
@@ -355,20 +342,17 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
     lists: dict[str, str] = {}  # many a cluster has partitions of the same nodes
     defaults: dict[str, Setting] = {}
     partitions: list[Partition] = []
-    missing: list[NotModelled] = []
     for record in conf.records:
         if record.kind != "partitionname":
             continue
         what = f"PartitionName={record.name}"
-        for setting in record.settings.values():
-            found = known.judge(setting.key, setting.value, setting.place, what)
-            missing += [] if found is None else [found]
+        known.judge(record.settings.values(), origin, what)
         if record.name.upper() == "DEFAULT":
             # What nobody knows is said once, and not carried to each partition.
             defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
             continue
         settings = {**defaults, **record.settings}
-        missing += _partly(conf, what, settings)
+        _partly(conf, what, settings, origin)
         listed_there = settings["nodes"].value if "nodes" in settings else ""
         if listed_there not in lists:
             lists[listed_there] = _nodes(settings, record, sets, order, nodes.future, named)
@@ -380,7 +364,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> tuple[list[Part
         if len(partitions) >= _MOST:
             raise SiteError(f"{record.place}: more than {_MOST:,} partitions; leave out those without jobs")
         partitions.append(_partition(record.name, settings, members))
-    return partitions, missing
+    return partitions
 
 
 def _partition(name: str, settings: Mapping[str, Setting], nodes: str) -> Partition:
@@ -434,16 +418,14 @@ def _allowed(settings: Mapping[str, Setting], key: str) -> tuple[str, ...]:
     return () if names == ("all",) else names
 
 
-def _partly(conf: Conf, what: str, settings: Mapping[str, Setting]) -> list[NotModelled]:
-    """Return what is modelled for the whole cluster only, or in one of its values."""
-    found = []
+def _partly(conf: Conf, what: str, settings: Mapping[str, Setting], origin: Origin) -> None:
+    """Keep what is modelled for the whole cluster only, or in one of its values."""
     setting = settings.get("oversubscribe", settings.get("shared"))
     if setting is not None and setting.value.upper() not in {"NO", "EXCLUSIVE", "FORCE:1", "YES:1"}:
-        effect = "several jobs would share the same cores"
-        found.append(NotModelled(f"{what} {setting.key}", setting.value, setting.place, effect))
+        origin.differs(setting, "several jobs would share the same cores", what)
     whose = settings.get("exclusive")
     if whose is not None and whose.value.upper() in _EXCLUSIVE:
-        found.append(NotModelled(f"{what} {whose.key}", whose.value, whose.place, _EXCLUSIVE[whose.value.upper()]))
+        origin.differs(whose, _EXCLUSIVE[whose.value.upper()], what)
     for key, effect in (
         ("defmempercpu", "jobs that ask for no memory would be given this, and not what the cluster says"),
         ("defmempernode", "jobs that ask for no memory would be given this, and not what the cluster says"),
@@ -453,8 +435,7 @@ def _partly(conf: Conf, what: str, settings: Mapping[str, Setting]) -> list[NotM
             setting = settings[key]
             ours, all_others = setting.value.lower(), conf.value(setting.key, "0").lower()
             if ours not in {all_others, "none"} and not (ours in ENDLESS and all_others in {"0", *ENDLESS}):
-                found.append(NotModelled(f"{what} {setting.key}", setting.value, setting.place, effect))
-    return found
+                origin.differs(setting, effect, what)
 
 
 # Nodes. --------------------------------------------------------------------------------------------------------------

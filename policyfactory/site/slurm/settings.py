@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from policyfactory.site.consistent import known_settings
-from policyfactory.site.model import NotModelled, Origin, Priority, Scheduling, Setting
+from policyfactory.site.model import Origin, Priority, Scheduling, Setting
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
 from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
@@ -37,8 +37,8 @@ _KINDS = ("priority/basic", "priority/multifactor", "priority/multifactor2")  # 
 _OTHER_SCHEDULERS = ("sched/wiki", "sched/wiki2", "sched/hold", "sched/gang")
 
 
-def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
-    """Return how a slurm.conf orders jobs, and what is not modelled of that.
+def read_priority(conf: Conf, origin: Origin) -> Priority:
+    """Return how a slurm.conf orders jobs; the origin is told what is not modelled of that.
 
     Raises
     ------
@@ -51,9 +51,8 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
         for one in dataclasses.fields(Priority)
         if (key := one.metadata.get("slurm", "").lower()) in given
     }
-    missing: list[NotModelled] = []
     if "priorityweighttres" in given:
-        values["tres"], missing = _weights(given["priorityweighttres"])
+        values["tres"] = _weights(given["priorityweighttres"], origin)
     if math.isinf(values.get("half_life", 0.0)):
         values["half_life"] = 0.0
     if values.get("calculation_period", 60.0) < 60 or math.isinf(values.get("calculation_period", 60.0)):
@@ -65,23 +64,17 @@ def read_priority(conf: Conf) -> tuple[Priority, list[NotModelled]]:
     kind = conf.value("PriorityType").lower()
     if kind not in _KINDS:
         raise refused(given["prioritytype"], "priority/basic or priority/multifactor")
-    return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values), missing
+    return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values)
 
 
-def _weights(setting: Setting) -> tuple[dict[str, float], list[NotModelled]]:
-    """Return PriorityWeightTRES of the resources that a site has, and those of others."""
+def _weights(setting: Setting, origin: Origin) -> dict[str, float]:
+    """Return PriorityWeightTRES of the resources that a site has."""
     known, weights = known_settings("tres"), tres(setting)
-    missing = [
-        NotModelled(
-            f"{setting.key} {name}",
-            f"{weight:g}",
-            setting.place,
-            f"jobs would gain priority by the {name} they ask for",
-        )
-        for name, weight in weights.items()
-        if name not in known.modelled and weight
-    ]
-    return {name: weight for name, weight in weights.items() if name in known.modelled}, missing
+    for name, weight in weights.items():
+        if name not in known.modelled and weight:
+            weighed = Setting(f"{setting.key} {name}", f"{weight:g}", setting.place)
+            origin.differs(weighed, f"jobs would gain priority by the {name} they ask for")
+    return {name: weight for name, weight in weights.items() if name in known.modelled}
 
 
 def _priority_flags(conf: Conf) -> tuple[str, ...]:
@@ -106,8 +99,8 @@ def enforced(conf: Conf) -> tuple[str, ...]:
     return tuple(word for word in ("associations", "limits", "qos", "safe") if word in words)
 
 
-def read_scheduling(conf: Conf, threads: int, origin: Origin) -> tuple[Scheduling, list[NotModelled]]:
-    """Return how the passes of a slurm.conf look, and what is not modelled of that.
+def read_scheduling(conf: Conf, threads: int, origin: Origin) -> Scheduling:
+    """Return how the passes of a slurm.conf look.
 
     Parameters
     ----------
@@ -116,23 +109,21 @@ def read_scheduling(conf: Conf, threads: int, origin: Origin) -> tuple[Schedulin
     threads : int
         The most threads that a core of a node has.
     origin : Origin
-        Is told where they stand.
+        Is told where they stand, and what is not modelled of that.
 
     Raises
     ------
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    select, missing = _select(conf, threads)
-    values, more = _parameters(conf, origin)
-    given = conf.settings
-    kind = conf.value("SchedulerType", "sched/backfill").lower()
+    select = _select(conf, threads, origin)
+    given, kind = conf.settings, conf.value("SchedulerType", "sched/backfill").lower()
     if kind in _OTHER_SCHEDULERS:
         effect = "another program would decide which job starts; sched/builtin is taken in its place"
-        setting = given["schedulertype"]
-        missing.append(NotModelled(setting.key, setting.value, setting.place, effect))
+        origin.differs(given["schedulertype"], effect)
     elif kind not in {"sched/backfill", "sched/builtin"}:
         raise refused(given["schedulertype"], "sched/backfill or sched/builtin")
+    values = _parameters(conf, origin)
     for name, key in (("default_memory_per_core", "defmempercpu"), ("default_memory_per_node", "defmempernode")):
         if key in given and given[key].value.lower() not in ENDLESS:
             values[name] = unsigned(given[key], 64)
@@ -142,77 +133,68 @@ def read_scheduling(conf: Conf, threads: int, origin: Origin) -> tuple[Schedulin
     if over is not None:
         values["kill_overrun"] = math.inf if over.value.lower() in ENDLESS else 60.0 * unsigned(over, 16)
     backfill = kind == "sched/backfill" and values.pop("backfill", True)
-    return Scheduling(backfill=backfill, select=select, **values), [*missing, *more]
+    return Scheduling(backfill=backfill, select=select, **values)
 
 
-def _parameters(conf: Conf, origin: Origin) -> tuple[dict[str, Any], list[NotModelled]]:
-    """Return the fields of SchedulerParameters that are given, and what of them is not modelled."""
+def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
+    """Return the fields of SchedulerParameters that are given."""
     setting = conf.settings.get("schedulerparameters", _ABSENT)
-    found: list[NotModelled] = []
     values: dict[str, Any] = {}
     known = known_settings("parameters")
     parts: dict[str, Setting] = {}
     origin.note("scheduling", "", parts)
-    for one in listed(setting.value):
-        name, _, text = one.partition("=")
+    for word in listed(setting.value):
+        name, _, text = word.partition("=")
         part = Setting(name.strip(), text.strip(), setting.place)
         parts[part.key.lower()] = part
         # A flag that is there is on, and has no value of its own.
-        missing = known.judge(part.key, part.value or "yes", part.place, "SchedulerParameters")
-        found += [] if missing is None else [missing]
+        known.judge([dataclasses.replace(part, value=part.value or "yes")], origin, "SchedulerParameters")
         lower = "bf_max_job_test" if part.key.lower() == "max_job_bf" else part.key.lower()
         if lower == "bf_continue":
             values[lower] = True
         elif lower in _PARAMETERS:
-            found += _take_parameter(values, lower, part, origin)
+            _take_parameter(values, lower, part, origin)
     if values.get("bf_max_job_assoc") and values.get("bf_max_job_user"):
         values["bf_max_job_user"] = 0
         origin.correct(parts["bf_max_job_user"], "SchedulerParameters", "bf_max_job_assoc takes precedence; it is 0")
-    return values, found
+    return values
 
 
-def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> list[NotModelled]:
+def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> None:
     """Take one value, or the default as Slurm does where it is none (backfill.c, job_scheduler.c)."""
-    number = leading(part.value)
+    number, declared = leading(part.value), _PARAMETERS[name]
     if name == "sched_interval" and number == -1:
         effect = "the main pass would not run: jobs would start by backfilling only"
-        return [NotModelled("SchedulerParameters sched_interval", "-1", part.place, effect)]
-    if name == "bf_interval" and number == -1:
+        origin.differs(Setting(name, "-1", part.place), effect, "SchedulerParameters")
+    elif name == "bf_interval" and number == -1:
         values["backfill"] = False
-        return []
-    how = _PARAMETERS[name]
-    if not how.low <= number <= how.high:
-        invalid = f"it is none from {how.low:,} to {how.high:,}; slurmctld takes the default, and so do we"
-        origin.correct(part, "SchedulerParameters", invalid)
-        return []
-    values[name] = number * how.unit
-    return []
+    elif declared.low <= number <= declared.high:
+        values[name] = number * declared.unit
+    else:
+        how = f"it is none from {declared.low:,} to {declared.high:,}; slurmctld takes the default, and so do we"
+        origin.correct(part, "SchedulerParameters", how)
 
 
-def _select(conf: Conf, threads: int) -> tuple[Literal["cores", "cores+memory", "nodes"], list[NotModelled]]:
-    """Return what jobs take of nodes, and what is not modelled of it."""
+def _select(conf: Conf, threads: int, origin: Origin) -> Literal["cores", "cores+memory", "nodes"]:
+    """Return what jobs take of nodes."""
     setting = conf.settings.get("selecttypeparameters", _ABSENT)
     words = [word.upper() for word in listed(setting.value)]
-    found = []
-    known = known_settings("select")
-    for word in words:
-        missing = known.judge(word, "yes", setting.place, "SelectTypeParameters")
-        found += [] if missing is None else [missing]
+    known_settings("select").judge(
+        [Setting(word, "yes", setting.place) for word in words], origin, "SelectTypeParameters"
+    )
     shared = any(word.startswith(("CR_CPU", "CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word for word in words)
     kind = conf.value("SelectType").lower().removeprefix("select/")
     if kind not in _SELECT:
-        effect = (
-            f"it is unknown to policyfactory; {'whole nodes' if 'linear' in kind else 'cores and memory'} are taken"
-        )
-        found.append(NotModelled("SelectType", conf.value("SelectType"), conf.settings["selecttype"].place, effect))
+        taken = "whole nodes" if "linear" in kind else "cores and memory"
+        chosen = dataclasses.replace(conf.settings["selecttype"], key="SelectType")
+        origin.differs(chosen, f"it is unknown to policyfactory; {taken} are taken")
     if kind == "linear" or (kind in _CRAY and not any(word.startswith("OTHER_CONS") for word in words)):
-        return "nodes", found
+        return "nodes"
     units = [word for word in words if word.startswith(("CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word]
+    given = dataclasses.replace(setting, key="SelectTypeParameters")
     if threads > 1 and any(word.startswith("CR_CORE") for word in units):
-        effect = f"jobs would be given whole cores: CPUs in steps of {threads}"
-        found.append(NotModelled("SelectTypeParameters", setting.value, setting.place, effect))
+        origin.differs(given, f"jobs would be given whole cores: CPUs in steps of {threads}")
     if any(word.startswith("CR_SOCKET") for word in units):
-        effect = "jobs would be given whole sockets"
-        found.append(NotModelled("SelectTypeParameters", setting.value, setting.place, effect))
+        origin.differs(given, "jobs would be given whole sockets")
     # Without a word of it, Slurm counts cores and memory.
-    return ("cores+memory" if not shared or any("MEMORY" in word for word in words) else "cores"), found
+    return "cores+memory" if not shared or any("MEMORY" in word for word in words) else "cores"

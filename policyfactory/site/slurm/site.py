@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Collection
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
 from policyfactory.site.consistent import check_site, known_settings, with_hints
-from policyfactory.site.model import Association, Limits, NotModelled, Origin, Outage, Qos, Reservation, Setting, Site
+from policyfactory.site.model import Association, Limits, Origin, Outage, Qos, Reservation, Setting, Site
 from policyfactory.site.slurm.accounts import qos_of, read_dump, read_qos
-from policyfactory.site.slurm.conf import Conf, listed, read_conf
+from policyfactory.site.slurm.conf import Conf, read_conf, words_of
 from policyfactory.site.slurm.corrections import corrected
 from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.nodes import Nodes, read_nodes, read_partitions
@@ -30,7 +29,7 @@ _CURES = {
     "no QOS": "correct the name, or give the table of all QOS: sacctmgr -P show qos > qos.txt",
     "no node": "add it to a NodeName line, or correct the name",
     "QOS twice": "print the table again: sacctmgr -P show qos > qos.txt",
-    "no account": "the line Account - '{account}' must be there: give all that sacctmgr dump CLUSTER writes",
+    "no account": "its line Account - '...' must be there: give all that sacctmgr dump CLUSTER writes",
     "circle": "give what sacctmgr dump CLUSTER writes",
     "reservation ends": "correct StartTime or EndTime",
 }
@@ -88,36 +87,28 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
         raise SiteError(f"{path}: names no node; {_no_node(conf, nodes)}")
-    partitions, of_partitions = read_partitions(conf, nodes, origin)
-    priority, of_priority = read_priority(conf)
-    scheduling, of_scheduling = read_scheduling(conf, nodes.threads, origin)
+    partitions = read_partitions(conf, nodes, origin)
+    # The settings of the cluster are told first.
+    of_nodes, origin.not_modelled = origin.not_modelled, []
+    _judge(conf, origin)
     site = Site(
         name=conf.value("ClusterName").lower() or path.stem,
         nodes=tuple(nodes.groups),
         partitions=tuple(partitions),
-        priority=priority,
-        scheduling=scheduling,
+        priority=read_priority(conf, origin),
+        scheduling=read_scheduling(conf, nodes.threads, origin),
         enforced=enforced(conf),
     )
-    qos, associations, of_accounts, inputs = _accounts(conf, site, reports, origin)
-    outages, reservations, of_times, more_inputs = _times(site, nodes.outages, reports, clock, origin)
+    origin.not_modelled += of_nodes
+    qos, associations, inputs = _accounts(conf, site, reports, origin)
+    outages, reservations, more_inputs = _times(site, nodes.outages, reports, clock, origin)
     site = dataclasses.replace(
         site,
         qos=tuple(qos),
         associations=tuple(associations),
         outages=tuple(outages),
         reservations=tuple(reservations),
-        not_modelled=with_hints(
-            itertools.chain(
-                _settings(conf),
-                of_priority,
-                of_scheduling,
-                nodes.not_modelled,
-                of_partitions,
-                of_accounts,
-                of_times,
-            ),
-        ),
+        not_modelled=with_hints(origin.not_modelled),
     )
     inputs |= more_inputs
     site = corrected(site, origin)
@@ -146,42 +137,44 @@ def _no_node(conf: Conf, nodes: Nodes) -> str:
 
 def _accounts(
     conf: Conf, site: Site, reports: Reports, origin: Origin
-) -> tuple[list[Qos], list[Association], list[NotModelled], dict[str, str]]:
-    """Return QOS, associations, what is not modelled of them or not known, and the files."""
+) -> tuple[list[Qos], list[Association], dict[str, str]]:
+    """Return QOS, associations, and the files that they are from."""
     qos: list[Qos] = []
-    associations: list[Association] = []
-    missing: list[NotModelled] = []
     inputs: dict[str, str] = {}
     asked = set(enforced(conf))
-    setting = conf.settings.get("accountingstorageenforce")
-    place, value = ("", "") if setting is None else (setting.place, setting.value)
     fair = conf.value("PriorityWeightFairshare", "0") not in {"", "0"}
+    # The QOS are told before the associations.
+    before, origin.not_modelled = origin.not_modelled, []
     accounts = None if reports.dump is None else read_dump(reports.dump, origin)
+    of_accounts, origin.not_modelled = origin.not_modelled, before
     rows = [] if accounts is None else accounts.qos
     if reports.qos is not None:
         rows, inputs[reports.qos.name] = read_qos(reports.qos)
     if rows:
-        qos, more = qos_of(rows, _wholes(site), origin, preempts=_preempts(conf))
-        missing += more
+        qos = qos_of(rows, _wholes(site), origin, preempts=_preempts(conf))
     elif asked & {"limits", "qos"}:
         effect = "the QOS are not known, and so not their limits and priorities: give --qos"
-        missing.append(NotModelled("AccountingStorageEnforce", value, place, effect))
-    if accounts is not None and reports.dump is not None:
-        cluster = conf.value("ClusterName")
-        if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
-            raise SiteError(
-                f"{reports.dump.name}: is of cluster {shortened(accounts.cluster, 60)}, and slurm.conf of "
-                f"{shortened(cluster, 60)}; give what sacctmgr dump {shortened(cluster, 60)} "
-                f"file={reports.dump.name} writes"
-            )
-        associations, inputs[reports.dump.name] = accounts.associations, accounts.digest
-        missing += accounts.not_modelled
-    elif "limits" in asked or fair:
-        effect = "shares and limits of accounts and users are not known: give --sacctmgr"
-        name = "AccountingStorageEnforce" if "limits" in asked else "PriorityWeightFairshare"
-        setting = conf.settings[name.lower()]
-        missing.append(NotModelled(name, setting.value, setting.place, effect))
-    return qos, associations, missing, inputs
+        origin.differs(_given(conf, "AccountingStorageEnforce"), effect)
+    if accounts is None or reports.dump is None:
+        if "limits" in asked or fair:
+            key = "AccountingStorageEnforce" if "limits" in asked else "PriorityWeightFairshare"
+            origin.differs(_given(conf, key), "shares and limits of accounts and users are not known: give --sacctmgr")
+        return qos, [], inputs
+    cluster = conf.value("ClusterName")
+    if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
+        raise SiteError(
+            f"{reports.dump.name}: is of cluster {shortened(accounts.cluster, 60)}, and slurm.conf of "
+            f"{shortened(cluster, 60)}; give what sacctmgr dump {shortened(cluster, 60)} "
+            f"file={reports.dump.name} writes"
+        )
+    origin.not_modelled += of_accounts
+    inputs[reports.dump.name] = accounts.digest
+    return qos, accounts.associations, inputs
+
+
+def _given(conf: Conf, key: str) -> Setting:
+    """Return a setting under its own name."""
+    return dataclasses.replace(conf.settings[key.lower()], key=key)
 
 
 def _wholes(site: Site) -> dict[str, Limits]:
@@ -208,39 +201,24 @@ def _wholes(site: Site) -> dict[str, Limits]:
 
 def _times(
     site: Site, outages: list[Outage], reports: Reports, clock: Clock, origin: Origin
-) -> tuple[list[Outage], list[Reservation], list[NotModelled], dict[str, str]]:
-    missing: list[NotModelled] = []
+) -> tuple[list[Outage], list[Reservation], dict[str, str]]:
     inputs: dict[str, str] = {}
     reservations: list[Reservation] = []
     cores = {name: group.cores for group in site.nodes for name in expand(group.names)}
     if reports.events is not None:
-        more, left, inputs[reports.events.name] = read_events(reports.events, site.name, cores, clock)
+        more, inputs[reports.events.name] = read_events(reports.events, site.name, cores, clock, origin)
         outages = [*outages, *more]
-        missing += left
     if reports.reservations is not None:
-        reservations, left, inputs[reports.reservations.name] = read_reservations(
-            reports.reservations, cores, clock, origin
-        )
-        missing += left
-    return outages, reservations, missing, inputs
+        reservations, inputs[reports.reservations.name] = read_reservations(reports.reservations, cores, clock, origin)
+    return outages, reservations, inputs
 
 
-def _settings(conf: Conf) -> list[NotModelled]:
-    """Return what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
-    known = known_settings("conf")
-    found = []
-    for key, setting in conf.settings.items():
-        if key in _PREEMPTION and not _preempts(conf):
-            continue
-        missing = known.judge(setting.key, setting.value, setting.place)
-        if missing is not None:
-            found.append(missing)
-    flags = conf.settings.get("priorityflags", Setting("", "", ""))
-    for flag in listed(flags.value):
-        missing = known_settings("flags").judge(flag, "yes", flags.place, "PriorityFlags")
-        if missing is not None:
-            found.append(missing)
-    return found
+def _judge(conf: Conf, origin: Origin) -> None:
+    """Keep what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
+    of_use = (one for key, one in conf.settings.items() if key not in _PREEMPTION or _preempts(conf))
+    known_settings("conf").judge(of_use, origin)
+    if "priorityflags" in conf.settings:
+        known_settings("flags").judge(words_of(conf.settings["priorityflags"]), origin, "PriorityFlags")
 
 
 def _preempts(conf: Conf) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import counted, shortened
 from policyfactory.site.consistent import known_settings
-from policyfactory.site.model import NotModelled, Origin, Outage, Reservation, Setting
+from policyfactory.site.model import Origin, Outage, Reservation, Setting
 from policyfactory.site.slurm.conf import listed, read_rows, read_text, refused, whole
 from policyfactory.site.slurm.report import joined_lines, reported_pairs
 from policyfactory.site.values import LATEST, Named, compress
@@ -29,9 +30,9 @@ _CLOSED = "the log does not say which jobs ran in it: it is closed to all"
 
 
 def read_events(
-    path: Path, cluster: str, nodes: Collection[str], clock: Clock
-) -> tuple[list[Outage], list[NotModelled], str]:
-    """Return the times in which nodes were away, what was left out, and the SHA-256 of the file.
+    path: Path, cluster: str, nodes: Collection[str], clock: Clock, origin: Origin
+) -> tuple[list[Outage], str]:
+    """Return the times in which nodes were away, and the SHA-256 of the file.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ def read_events(
         Names of the site's nodes.
     clock : Clock
         Reads the times, which have no zone.
+    origin : Origin
+        Is told what was left out.
 
     Raises
     ------
@@ -70,18 +73,15 @@ def read_events(
         elif end is None or end > start:
             reason = shortened(row["reason"].value, 80) if "reason" in row else ""
             together.setdefault((start, math.inf if end is None else end, drained, reason), []).append(name)
-    missing = [
-        NotModelled(
-            "events", f"{counted(len(some), 'event')}, first {shortened(some[0].value, 60)}", some[0].place, effect
-        )
-        for effect, some in left.items()
-        if some
-    ]
+    for effect, some in left.items():
+        if some:
+            first = f"{counted(len(some), 'event')}, first {shortened(some[0].value, 60)}"
+            origin.differs(Setting("events", first, some[0].place), effect)
     outages = [
         Outage(compress(dict.fromkeys(names)), start, end, drained, reason)
         for (start, end, drained, reason), names in sorted(together.items())
     ]
-    return outages, missing, digest
+    return outages, digest
 
 
 def _gone(state: str) -> bool | None:
@@ -105,8 +105,8 @@ def _time(setting: Setting, clock: Clock) -> float | None:
 
 def read_reservations(
     path: Path, cores: Mapping[str, int], clock: Clock, origin: Origin
-) -> tuple[list[Reservation], list[NotModelled], str]:
-    """Return the reservations, what is not modelled of them, and the SHA-256 of the file.
+) -> tuple[list[Reservation], str]:
+    """Return the reservations, and the SHA-256 of the file.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def read_reservations(
     clock : Clock
         Reads the times, which have no zone.
     origin : Origin
-        Is told where they stand.
+        Is told where they stand, and what is not modelled of them.
 
     Raises
     ------
@@ -128,7 +128,6 @@ def read_reservations(
     """
     text, digest = read_text(path)
     found: list[Reservation] = []
-    missing: list[NotModelled] = []
     named = Named()
     for number, line in joined_lines(text):
         place = f"{path.name}:{number}"
@@ -137,23 +136,22 @@ def read_reservations(
         fields = {pair.key.lower(): pair for pair in reported_pairs(line, place)}
         if not line.startswith("ReservationName=") or not {"starttime", "endtime"} <= set(fields):
             raise SiteError(f"{place}: {shortened(line, 60)!r} is no reservation; print them with: {_RESERVATIONS}")
-        missing += _judged(fields)
+        _judge(fields, origin)
         origin.note(f"reservation {fields['reservationname'].value}", place, fields)
-        one = _reservation(fields, clock, cores, missing, named)
+        one = _reservation(fields, clock, cores, named, origin)
         found += [] if one is None else [one]
-    return found, missing, digest
+    return found, digest
 
 
 def _reservation(
-    fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], missing: list[NotModelled], named: Named
+    fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], named: Named, origin: Origin
 ) -> Reservation | None:
     name, place = fields["reservationname"].value, fields["reservationname"].place
     what = f"reservation {shortened(name)}"
     start, end = _time(fields["starttime"], clock), _time(fields["endtime"], clock)
     hosts = fields["nodes"].value if "nodes" in fields else ""
     if start is None or end is None or hosts in {"", "(null)"}:
-        effect = "it has no nodes or no end, and is left out"
-        missing.append(NotModelled(what, hosts, place, effect))
+        origin.differs(Setting(what, hosts, place), "it has no nodes or no end, and is left out")
         return None
     try:
         names = named.expand(hosts)
@@ -161,15 +159,11 @@ def _reservation(
         raise SiteError(f"{place}: {error}") from None
     there = [one for one in names if one in cores]
     if len(there) < len(names):
-        effect = (
-            "the site does not have all of its nodes; it keeps the others"
-            if there
-            else "the site has none of its nodes; it is left out"
-        )
-        missing.append(NotModelled(what, hosts, place, effect))
+        some = "the site does not have all of its nodes; it keeps the others"
+        origin.differs(Setting(what, hosts, place), some if there else "the site has none of its nodes; it is left out")
     if "corecnt" in fields and whole(fields["corecnt"]) < sum(cores[one] for one in there):
-        effect = "it has only some cores of its nodes; it keeps them whole"
-        missing.append(NotModelled(f"{what} CoreCnt", fields["corecnt"].value, place, effect))
+        cores_there = Setting("CoreCnt", fields["corecnt"].value, place)
+        origin.differs(cores_there, "it has only some cores of its nodes; it keeps them whole", what)
     if not there:
         return None
     return Reservation(name, compress(there), start, end, _allowed(fields, "users"), _allowed(fields, "accounts"))
@@ -180,21 +174,18 @@ def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
     return tuple(name for name in names if name != "(null)" and not name.startswith("-"))
 
 
-def _judged(fields: Mapping[str, Setting]) -> Iterator[NotModelled]:
-    known, name = known_settings("reservation"), fields["reservationname"]
+def _judge(fields: Mapping[str, Setting], origin: Origin) -> None:
+    name = fields["reservationname"]
     what = f"reservation {shortened(name.value)}"
-    for flag in listed(fields["flags"].value) if "flags" in fields else ():
-        # A flag may have a time of its own: PURGE_COMP=00:05:00.
-        missing = known.judge(flag.partition("=")[0], "yes", name.place, f"{what} Flags")
-        if missing is not None:
-            yield missing
+    # A flag may have a time of its own: PURGE_COMP=00:05:00.
+    flags = [flag.partition("=")[0] for flag in listed(fields["flags"].value)] if "flags" in fields else []
+    known_settings("reservation").judge((Setting(flag, "yes", name.place) for flag in flags), origin, f"{what} Flags")
     for key in ("users", "accounts", "groups", "licenses"):
-        value = fields[key].value if key in fields else "(null)"
-        if value in {"", "(null)"}:
+        if key not in fields or fields[key].value in {"", "(null)"}:
             continue
-        others = "-" in {one[0] for one in listed(value)}
+        others = "-" in {one[0] for one in listed(fields[key].value)}
         effect = {
             "groups": f"users of these groups could use it; {_CLOSED}",
             "licenses": "it would keep licences",
         }.get(key, f"{'all others than these' if others else 'their jobs'} could use it; {_CLOSED}")
-        yield NotModelled(f"{what} {fields[key].key}", value, name.place, effect)
+        origin.differs(dataclasses.replace(fields[key], place=name.place), effect, what)
