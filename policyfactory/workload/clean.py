@@ -238,7 +238,7 @@ class _Cleaning:
         if not missing.any():
             return
         # Loaded here: only who asks for the model pays for it.
-        from policyfactory.workload.models.fill import FILL_SEED, fill_requests
+        from policyfactory.workload.models.tsafrir import FILL_SEED, fill_requests
 
         filled = fill_requests(self.log, missing, self.run_time)
         self.requested_time[missing] = filled.requested_time[missing]

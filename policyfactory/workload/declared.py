@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -142,9 +141,14 @@ def rows(kind: type) -> Any:
     return dataclasses.field(default=(), metadata={"rows": kind})
 
 
-@functools.cache
+_KEYS: dict[type, dict[str, dataclasses.Field[Any]]] = {}  # of the classes that were asked for
+
+
 def _keys(kind: type) -> dict[str, dataclasses.Field[Any]]:
-    return {field.metadata.get("key", field.name): field for field in dataclasses.fields(kind) if field.metadata}
+    if kind not in _KEYS:
+        fields = (field for field in dataclasses.fields(kind) if field.metadata)
+        _KEYS[kind] = {field.metadata.get("key", field.name): field for field in fields}
+    return _KEYS[kind]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

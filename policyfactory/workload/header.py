@@ -7,10 +7,21 @@ The lines are kept as they are, so that a log is written with the header it was 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import datetime as dt
 import re
 
-__all__ = ["ASSUMED_NOTE", "NODES_NOTE", "Header", "assumed_request", "counts_nodes", "parse_header", "printable"]
+__all__ = [
+    "ASSUMED_NOTE",
+    "NODES_NOTE",
+    "Header",
+    "assumed_request",
+    "counts_nodes",
+    "dates_of",
+    "parse_header",
+    "printable",
+]
 
 # How the Note of a log begins whose processors are whole nodes.
 NODES_NOTE = "unit: nodes"
@@ -143,6 +154,15 @@ def assumed_request(header: Header) -> int | None:
     mark = re.compile(ASSUMED_NOTE.format(r"(\d{1,12})") + r"\b", re.IGNORECASE)
     found = (mark.match(note.strip()) for note in header.values("Note"))
     return next((int(match[1]) for match in found if match), None)
+
+
+def dates_of(unix: dict[str, int], clock: dt.tzinfo) -> dict[str, str]:
+    """Return times by label as the headers of the archive have them; a time beyond all calendars is left out."""
+    dates = {}
+    for label, seconds in unix.items():
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            dates[label] = f"{dt.datetime.fromtimestamp(seconds, clock):%a %b %d %H:%M:%S %Z %Y}"
+    return dates
 
 
 def _label_of(line: str) -> tuple[str, str] | None:

@@ -45,6 +45,26 @@ __all__ = [
 ]
 
 
+def _freeze(table: object, names: Iterable[str], what: str) -> None:
+    """Make columns of a table int64 arrays that cannot be written.
+
+    Raises
+    ------
+    WorkloadError
+        If they have different shapes.
+    """
+    shapes: dict[tuple[int, ...], str] = {}
+    for name in names:
+        column = np.ascontiguousarray(getattr(table, name), dtype=np.int64).view()
+        column.flags.writeable = False
+        object.__setattr__(table, name, column)
+        shapes.setdefault(column.shape, name)
+    if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+        different = ", ".join(map(str, sorted(shapes)))
+        which = ", ".join(shapes[shape] for shape in sorted(shapes))
+        raise WorkloadError(f"{what} of shapes {different}; each job has one of each ({which})")
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
     """Columns of the Standard Workload Format that predictions look at; int64 arrays (n,), -1 where unknown.
@@ -74,13 +94,7 @@ class Attributes:
     status: Int64Array
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            column = np.ascontiguousarray(getattr(self, field.name), dtype=np.int64).view()
-            column.flags.writeable = False
-            object.__setattr__(self, field.name, column)
-        shapes = {getattr(self, field.name).shape for field in dataclasses.fields(self)}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise WorkloadError(f"attributes of shapes {', '.join(map(str, sorted(shapes)))}; each job has one of each")
+        _freeze(self, [field.name for field in dataclasses.fields(self)], "attributes")
 
     def __len__(self) -> int:
         return len(self.group)
@@ -180,13 +194,7 @@ class Requests:
         for name in _LATER:
             if getattr(self, name) is _NONE:
                 object.__setattr__(self, name, np.full(np.shape(self.nodes), -1, dtype=np.int64))
-        for name in COLUMNS:
-            column = np.ascontiguousarray(getattr(self, name), dtype=np.int64).view()
-            column.flags.writeable = False
-            object.__setattr__(self, name, column)
-        shapes = {getattr(self, name).shape for name in COLUMNS}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise WorkloadError(f"requests of shapes {', '.join(map(str, sorted(shapes)))}; each job has one of each")
+        _freeze(self, COLUMNS, "requests")
         if unknown := set(self.names) - set(NAMED.values()):
             raise WorkloadError(f"names of {min(unknown)!a}; requests have names of {', '.join(NAMED.values())}")
         names = {key: tuple(names) for key, names in self.names.items()}
@@ -549,12 +557,7 @@ class Workload:
     requests: Requests | None = None
 
     def __post_init__(self) -> None:
-        for column in _COLUMNS:
-            array = np.ascontiguousarray(getattr(self, column), dtype=np.int64)
-            if array is getattr(self, column):
-                array = array.view()
-            array.flags.writeable = False
-            object.__setattr__(self, column, array)
+        _freeze(self, _COLUMNS, f"{self.name}: columns")
         self._check()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -567,10 +570,6 @@ class Workload:
             raise WorkloadError(
                 f"{self.name}: a machine of {self.machine} processors; give --processors, from 1 to {LARGEST_MACHINE:,}"
             )
-        for column in _COLUMNS:
-            if getattr(self, column).shape != (n,):
-                shape = getattr(self, column).shape
-                raise WorkloadError(f"{self.name}: column {column} has shape {shape}, expected ({n},)")
         for what, kind in (("attributes", Attributes), ("requests", Requests)):
             said = getattr(self, what)
             if not isinstance(said, kind | None):

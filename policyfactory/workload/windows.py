@@ -7,7 +7,6 @@ a window begins.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, HOUR, WEEK, format_duration, parse_duration
-from policyfactory.workload.header import printable
+from policyfactory.workload.header import dates_of, printable
 from policyfactory.workload.jobs import Workload, second_of, site_clock
 from policyfactory.workload.swf.log import SwfLog
 
@@ -348,7 +347,9 @@ def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
         known = chosen.submit >= 0
         if known.any():
             end = chosen.submit[known] + np.maximum(chosen.wait[known], 0) + np.maximum(chosen.run_time[known], 0)
-            values |= _dates({"StartTime": unix_start + shift, "EndTime": unix_start + int(end.max())}, clock)
+            values |= dates_of(
+                {"StartTime": unix_start + shift, "EndTime": unix_start + int(end.max())}, clock or dt.UTC
+            )
     notes = [f"{note} ({len(log) - len(chosen)} jobs removed)"]
     if shift:
         notes.append(f"time 0 is second {shift} of the original log")
@@ -357,16 +358,6 @@ def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
         eligible = extra["eligible"]
         extra["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, 0), -1)
     return dataclasses.replace(chosen, submit=submit, extra=extra, header=log.header.replace(values, tuple(notes)))
-
-
-def _dates(unix: dict[str, int], clock: dt.tzinfo | None) -> dict[str, str]:
-    """Return times as the headers of the archive have them; a time beyond all calendars is left out."""
-    dates = {}
-    for label, seconds in unix.items():
-        with contextlib.suppress(ValueError, OverflowError, OSError):
-            moment = dt.datetime.fromtimestamp(seconds, clock or dt.UTC)
-            dates[label] = moment.strftime("%a %b %d %H:%M:%S %Z %Y")
-    return dates
 
 
 def in_order(log: SwfLog) -> tuple[SwfLog, int]:

@@ -10,9 +10,8 @@ import pytest
 from policyfactory.evaluate.fidelity.compare import fidelity
 from policyfactory.evaluate.fidelity.words import verdict_of
 from policyfactory.simulate.slurm.run import run_slurm
-from policyfactory.site.fits import fit_jobs
+from policyfactory.site.fits import fit_jobs, with_alike_users
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Priority, Qos, Site
-from policyfactory.site.users import with_alike_users
 from policyfactory.workload.jobs import Requests, Workload
 
 TREE = (Association("root"), Association("lab"), Association("lab", "ann"), Association("lab", "bob"))

@@ -44,7 +44,7 @@ def test_columns_are_read_only_int64() -> None:
         ("processors", [1, 0, 4], "job 2 has processors 0"),
         ("processors", [1, 2, 5], "job 3 has processors 5, expected at most the machine's 4"),
         ("submit", [5, 4, 9], "job 2 comes before"),
-        ("user", [1, 2], "expected (3,)"),
+        ("user", [1, 2], "shapes (2,), (3,); each job has one of each (user"),
     ],
 )
 def test_a_job_that_breaks_a_rule_is_named(column: str, value: list[int], message: str) -> None:

@@ -46,10 +46,10 @@ from policyfactory.site.fits import (
     in_partitions,
     lay_out,
     mostly_of_others,
+    with_alike_users,
     without_strangers,
 )
 from policyfactory.site.model import Association, Partition, Site
-from policyfactory.site.users import with_alike_users
 from policyfactory.workload.jobs import Requests, Workload
 
 __all__ = ["Placed", "fit_to", "limits_of", "never_words", "partitions_of", "place_jobs", "without_misfits"]

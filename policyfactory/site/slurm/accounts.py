@@ -166,7 +166,7 @@ def _plain(text: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Row:
+class _LimitRow:
     """The settings of an association or a QOS, whose limits can have several names each."""
 
     what: str
@@ -220,7 +220,7 @@ def _association(
     found: Accounts,
     origin: Origin,
 ) -> Association:
-    row = _Row(f"User {user}" if user else f"Account {account}", fields, origin)
+    row = _LimitRow(f"User {user}" if user else f"Account {account}", fields, origin)
     shares = 1.0
     setting = fields.get("fairshare", fields.get("shares"))
     if setting is not None:
@@ -319,7 +319,7 @@ def qos_of(
         if len(found) >= _QOS_MOST:
             raise SiteError(f"{name.place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
         origin.note(f"QOS {name.value.lower()}", name.place, row)
-        qos = _qos_of(_Row(what, row, origin))
+        qos = _qos_of(_LimitRow(what, row, origin))
         flags = words_of(row["flags"]) if "flags" in row else []
         if any(flag.key.lower() == _RELATIVE for flag in flags):
             qos = _part(qos, wholes.get(qos.name, wholes[""]))
@@ -350,7 +350,7 @@ def _part(one: Qos, whole: Limits) -> Qos:
     )
 
 
-def _qos_of(row: _Row) -> Qos:
+def _qos_of(row: _LimitRow) -> Qos:
     priority, factor = row.first("priority"), row.first("usagefactor")
     return Qos(
         row.settings["name"].value.lower(),

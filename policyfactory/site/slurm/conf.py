@@ -18,7 +18,6 @@ from policyfactory.core.errors import InputError, SiteError
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.text import shortened
 from policyfactory.site.model import Limits, Setting
-from policyfactory.site.slurm.report import is_report, joined_lines, reported_pairs
 from policyfactory.site.values import LONGEST_TIME, parse_memory
 from policyfactory.workload.accounting.times import duration
 
@@ -28,6 +27,7 @@ __all__ = [
     "ConfRecord",
     "gres",
     "hosts",
+    "joined_lines",
     "leading",
     "limits",
     "listed",
@@ -35,6 +35,7 @@ __all__ = [
     "read_rows",
     "read_text",
     "refused",
+    "reported_pairs",
     "seconds",
     "tres",
     "unsigned",
@@ -567,3 +568,41 @@ def gpus(counts: Mapping[str, int]) -> int:
 def types_of_gpus(nodes: Iterable[Mapping[str, int]]) -> list[str]:
     """Return the types of GPUs of nodes, in order."""
     return sorted({name for counts in nodes for name in counts if name.startswith("gpu:")})
+
+
+# What scontrol prints: KEY=VALUE pairs, on one line each (-o) or on several, of which all but the first are indented --
+
+
+_REPORTED_KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=", re.ASCII)
+# What no slurm.conf has: `show config` begins so, and nodes and partitions are told by what slurmctld has counted.
+_REPORTED = re.compile(
+    r"^(?:Configuration data as of|[^#\n]*?\b(?:CPUTot|TotalCPUs|SLURM_VERSION|BOOT_TIME)\s{0,40}=)",
+    re.ASCII | re.MULTILINE,
+)
+
+
+def is_report(text: str) -> bool:
+    """Say whether a text is what ``scontrol show`` prints of settings, nodes or partitions, and no slurm.conf."""
+    return _REPORTED.search(text) is not None
+
+
+def joined_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Give the lines that are not empty, those that are indented behind the one above, with the number of the first."""
+    begin, parts = 0, list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if parts and line.startswith(" ") and line.strip():
+            parts.append(line.strip())
+            continue
+        if parts:
+            yield begin, " ".join(parts)
+        begin, parts = number, [line.strip()] if line.strip() else []
+    if parts:
+        yield begin, " ".join(parts)
+
+
+def reported_pairs(line: str, place: str) -> list[Setting]:
+    """Return the pairs of a line; a value goes on to the next key, blanks included."""
+    keys = list(_REPORTED_KEY.finditer(line))
+    ends = [*(key.start() for key in keys[1:]), len(line)]
+    # Without a key there is an end and no pair.
+    return [Setting(key[1], line[key.end() : end].strip(), place) for key, end in zip(keys, ends, strict=False)]

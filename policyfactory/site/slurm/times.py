@@ -12,8 +12,15 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import counted, shortened
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import Origin, Outage, Reservation, Setting
-from policyfactory.site.slurm.conf import listed, read_rows, read_text, refused, whole
-from policyfactory.site.slurm.report import joined_lines, reported_pairs
+from policyfactory.site.slurm.conf import (
+    joined_lines,
+    listed,
+    read_rows,
+    read_text,
+    refused,
+    reported_pairs,
+    whole,
+)
 from policyfactory.site.values import LATEST, Named, compress
 from policyfactory.workload.accounting.times import Clock
 

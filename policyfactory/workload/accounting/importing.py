@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import datetime as dt
 import re
@@ -29,7 +28,7 @@ from policyfactory.workload.accounting.rules import (
 from policyfactory.workload.accounting.source import Source, detect, find_format
 from policyfactory.workload.accounting.table import Column, ImportReport, StepCounter, TableBuilder
 from policyfactory.workload.accounting.times import Clock, machine_zone, shown
-from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, parse_header, printable
+from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, dates_of, parse_header, printable
 from policyfactory.workload.jobs import LARGEST_MACHINE
 from policyfactory.workload.swf.log import EXTRA_LABEL, FIELDS, PARTITIONS_IN_QUEUE, SwfLog
 
@@ -412,6 +411,7 @@ def _numbered(codes: Column, names: list[str], labels: Labels, stream: int) -> t
 def _header(
     report: ImportReport, zone: dt.tzinfo, labels: Labels, named: dict[str, list[str]], extra: tuple[str, ...]
 ) -> Header:
+    ends = {"StartTime": report.begins, "EndTime": report.ends}
     how = "workload import --anonymize" if labels.anonymous else labels.command
     lines = [
         "Version: 2.2",
@@ -422,7 +422,7 @@ def _header(
         f"MaxRecords: {report.jobs}",
         f"UnixStartTime: {report.begins}",
         f"TimeZoneString: {printable(report.time_zone, 64)}",
-        *_dates({"StartTime": report.begins, "EndTime": report.ends}, zone),
+        *(f"{label}: {date}" for label, date in dates_of(ends, zone).items()),
     ]
     nodes = report.machine if report.unit == "nodes" else labels.nodes
     if nodes is not None:
@@ -465,10 +465,3 @@ def _notes(report: ImportReport, labels: Labels) -> Iterator[str]:
     yield f"{report.records} records were read"
     for step in report.steps:
         yield f"{step.action}: {step.count}: {printable(step.what, 300)}"
-
-
-def _dates(times: dict[str, int], zone: dt.tzinfo) -> Iterator[str]:
-    """Give times as the headers of the archive have them; a time beyond all calendars is left out."""
-    for label, seconds in times.items():
-        with contextlib.suppress(ValueError, OverflowError, OSError):
-            yield f"{label}: {dt.datetime.fromtimestamp(seconds, zone).strftime('%a %b %d %H:%M:%S %Z %Y')}"
