@@ -174,5 +174,5 @@ def test_percents_of_a_table_are_divided(tmp_path: Path) -> None:
     assert column(done, "requested") == [(6,)]
     assert done.log.extra["gpus"].tolist() == [1]
     own.write_text(mapping)
-    with pytest.raises(InputError, match=r"times is 0\.01; a whole .* is expected; by = 100 divides by 100"):
+    with pytest.raises(InputError, match=r"times is 0\.01; expected a whole .*; by = 100 divides by 100"):
         read_mapping(own)

@@ -408,4 +408,4 @@ def test_what_readers_say_is_in_the_table_and_all_of_it_is_said() -> None:
     # Of tables also what cannot be read, by its kind.
     said |= {f"tables.{word}" for word in ("settled", "guessed", "never", "time", "duration", "count")}
     assert set(kinds) == said | {"sacct.unreadable"}
-    assert {action for action, *_ in kinds.values()} == {"skipped", "dropped", "changed", "kept"}
+    assert {action for action, *_ in kinds.values()} == {"skipped", "dropped", "merged", "changed", "kept"}

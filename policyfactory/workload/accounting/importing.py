@@ -261,10 +261,8 @@ def _machine(
     larger = jobs.rows[size > given]
     if len(larger):
         table = jobs.table
-        counter.add(
-            "kept", "jobs larger than the machine", "is --processors right? workload clean drops them", len(larger),
-            table.job[larger[0]], table.place(larger[0]),
-        )  # fmt: skip
+        row = larger[0]
+        counter.remark(table.remark("rules.larger", row, len(larger)), table.file(row))
     more = f"; the log has {jobs.peak:,} in use at once, first at {when}" if jobs.peak > given else ""
     return given, f"given by --processors{more}"
 

@@ -196,7 +196,7 @@ class RecordBlock:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Remark:
-    """What a reader left out of a line, changed or noticed, beside the record that it may give of it.
+    """What a reader or a rule left out of a line, changed or noticed, beside the record that it may give of it.
 
     The report adds up what has the same ``action`` and ``what``, and names the first; so both are fixed texts, those
     of ``remarks.toml``, without anything of the line in them but the name of a column.
@@ -212,7 +212,7 @@ class Remark:
     count : int
         How many jobs or lines it stands for.
     column : str
-        The column that it is about, if it is about one.
+        The column that it is about, or what else its words leave open.
     value : str
         What stands there.
     """

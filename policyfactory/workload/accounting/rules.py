@@ -98,12 +98,12 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     if rules.partitions:
         other = ~_in_partitions(table, rules.partitions)
         sieve.used &= ~other
-        sieve.drop(other, "jobs of other partitions", "--partition", expected=True)
-    sieve.drop(table.submit <= 0, "records without a submit time", "nobody can say when they came")
+        sieve.note("rules.partition", other)
+    sieve.note("rules.no_submit", table.submit <= 0)
     submitted = table.submit[sieve.alive]
     outside = table.submit < (-1 if rules.begin is None else rules.begin)
     outside |= table.submit >= (_LATEST if rules.end is None else rules.end)
-    sieve.drop(outside, "jobs submitted at another time", "--from, --to", expected=True)
+    sieve.note("rules.period", outside)
     _not_over(sieve)
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
@@ -117,7 +117,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     rows = np.flatnonzero(sieve.alive)
     if not len(rows):
         raise WorkloadError(_nothing_left(len(table), counter, submitted, clock))
-    sieve.count("kept", ~started, "jobs that never started, kept with -1", "--keep-unstarted")
+    sieve.note("rules.unstarted", ~started)
     peak, peak_time = _peak(table, sieve.used, allocated)
     # The waiting rest of an array stands for its tasks.
     rows = table.in_order(rows)
@@ -163,12 +163,12 @@ def _not_over(sieve: Sieve) -> None:
     """Drop what has not ended: nobody knows for how long it will run."""
     table = sieve.table
     pending = table.state == State.pending
-    sieve.drop(pending & (table.tasks > 1), f"tasks of arrays {STILL_WAIT}", "their run is to come")
-    sieve.drop(pending, f"jobs {STILL_WAIT}", "their run is to come")
+    sieve.note("rules.tasks_wait", pending & (table.tasks > 1))
+    sieve.note("rules.waits", pending)
     # A part of a job whose next part is not in the log.
     running = (table.state == State.running) | (table.state == State.resized)
     running |= (table.state == State.unknown) & (table.end < 0) & (table.elapsed < 0)
-    sieve.drop(running, "jobs that run, or are suspended, at the end of the log", "their run time is not known yet")
+    sieve.note("rules.runs", running)
 
 
 def _times(table: RecordTable) -> None:
@@ -189,10 +189,8 @@ def _started(sieve: Sieve, *, keep: bool) -> Mask:
     at_once = (table.elapsed <= 0) & (table.start == table.end) & (table.allocated_nodes < 0)
     never: Mask = (table.start < 0) | (table.allocated == 0) | ((table.state == State.cancelled) & at_once)
     if not keep:
-        cancelled = table.state == State.cancelled
-        why = "they never used the machine; --keep-unstarted keeps them"
-        sieve.drop(never & cancelled, "jobs cancelled before they started", why)
-        sieve.drop(never, "jobs that ended in another way before they started", why)
+        sieve.note("rules.cancelled", never & (table.state == State.cancelled))
+        sieve.note("rules.never_started", never)
     return ~never
 
 
@@ -203,10 +201,7 @@ def _nodes(sieve: Sieve) -> None:
     # A job that had one node asked for no more.
     table.requested_nodes[(least <= 0) & (had == 1)] = 1
     more = (least > 0) & (had > least)
-    sieve.count(
-        "kept", more, "jobs that had more nodes than the least that they asked for: how many they wanted is not known",
-        "ReqNodes is a minimum: 1 for sbatch -n 16, on however many nodes it runs",
-    )  # fmt: skip
+    sieve.note("rules.more_nodes", more)
     table.requested_nodes[more] = -1
 
 
@@ -230,10 +225,8 @@ def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
             raise WorkloadError("--unit nodes: the log has no nodes; ask sacct for ReqNodes and AllocNodes")
     words = "nodes" if unit == "nodes" else "processors"
     unknown = started & (allocated <= 0)
-    sieve.drop(unknown & (requested <= 0), f"jobs without a number of {words}", "they cannot be simulated")
-    sieve.count(
-        "changed", unknown, f"jobs whose allocated {words} the log does not say: taken as requested", "field 5 of SWF"
-    )
+    sieve.note("rules.no_size", unknown & (requested <= 0), words)
+    sieve.note("rules.as_requested", unknown, words)
     allocated[unknown] = requested[unknown]
     allocated[~started] = -1
     return requested, allocated
@@ -242,38 +235,22 @@ def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
 def _impossible(sieve: Sieve, started: Mask) -> None:
     """Drop jobs whose times cannot be."""
     table = sieve.table
-    wrong = "a clock was wrong, or the record was written after a crash"
-    sieve.drop(started & (table.start < table.submit), "jobs that started before they were submitted", wrong)
-    sieve.drop(started & (table.end >= 0) & (table.end < table.start), "jobs that ended before they started", wrong)
-    sieve.drop(started & (table.elapsed < 0), "jobs that ended, without a run time", "no end and no elapsed time")
+    sieve.note("rules.early_start", started & (table.start < table.submit))
+    sieve.note("rules.early_end", started & (table.end >= 0) & (table.end < table.start))
+    sieve.note("rules.no_run_time", started & (table.elapsed < 0))
 
 
 def _notes(sieve: Sieve, started: Mask, allocated: Column, requested: Column) -> None:
     """Count what is kept as it is and should be known."""
     table = sieve.table
     rested = np.maximum(table.suspended, 0)
-    sieve.count(
-        "kept", started & (rested > 0), "jobs that were suspended: the run time is without that time",
-        "a suspended job gives its processors back; its end in the new log is so much earlier",
-    )  # fmt: skip
-    sieve.count(
-        "kept", started & (requested > 0) & (allocated > requested), "jobs that had more than they requested",
-        "whole nodes (--exclusive) or whole cores: field 5 is what they had, field 8 what they requested",
-    )  # fmt: skip
-    sieve.count(
-        "kept", started & (table.limit > 0) & (table.elapsed > table.limit), "jobs that ran beyond their limit",
-        "sites have grace periods; workload clean --overrun says what becomes of them",
-    )  # fmt: skip
+    sieve.note("rules.suspended", started & (rested > 0))
+    sieve.note("rules.more_than_asked", started & (requested > 0) & (allocated > requested))
+    sieve.note("rules.overrun", started & (table.limit > 0) & (table.elapsed > table.limit))
     apart = np.abs(table.end - table.start - rested - table.elapsed) > 60
-    sieve.count(
-        "kept", started & (table.end >= 0) & apart, "jobs whose end is not where start and run time put it",
-        "by more than a minute; the run time stands",
-    )  # fmt: skip
-    sieve.count(
-        "kept", started & (table.eligible > table.submit), "jobs that could not have run at once",
-        "a dependency, a hold, a begin time or an array's own limit: that time is in their recorded wait",
-    )  # fmt: skip
-    sieve.count("kept", started & (table.state == State.unknown), "jobs whose end has no known word", "status -1")
+    sieve.note("rules.end_apart", started & (table.end >= 0) & apart)
+    sieve.note("rules.eligible", started & (table.eligible > table.submit))
+    sieve.note("rules.no_word", started & (table.state == State.unknown))
 
 
 def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:
@@ -334,8 +311,7 @@ def _distinct(sieve: Sieve, rows: list[int]) -> list[int]:
     for row in rows:
         first.setdefault(tuple(int(getattr(sieve.table, column)[row]) for column in _SAME), row)
     left = list(first.values())
-    why = "parts of a log overlap, or were given twice"
-    sieve.drop(sorted({*rows} - {*left}), "records that are in the log twice", why, expected=True)
+    sieve.note("rules.twice", sorted({*rows} - {*left}))
     return left
 
 
@@ -344,16 +320,13 @@ def _looks(sieve: Sieve, rows: list[int]) -> list[int]:
     table = sieve.table
     over = [row for row in rows if table.state[row] not in _NOT_OVER]
     left = list({(int(table.submit[row]), int(table.start[row])): row for row in over}.values())
-    why = "printed by sacct at another time; what comes last stands"
-    sieve.drop(sorted({*over} - {*left}), "records of a run that a later record contradicts", why, expected=True)
+    sieve.note("rules.contradicted", sorted({*over} - {*left}))
     waiting = sorted({*rows} - {*over})
     if waiting:
         # A job is in one state: the look with the latest submission, started before waiting, last in the log.
         latest = max(waiting, key=lambda row: (table.submit[row], table.start[row], row))
         old = any(table.submit[row] >= table.submit[latest] and table.start[row] >= table.start[latest] for row in left)
-        why = "printed while the job waited or ran; another record says how it went on"
-        what = "records of a run whose end is in a later record"
-        sieve.drop([row for row in waiting if row != latest or old], what, why, expected=True)
+        sieve.note("rules.earlier_look", [row for row in waiting if row != latest or old])
         left += [] if old else [latest]
     return sorted(left, key=lambda row: (table.submit[row], table.start[row] < 0, table.start[row], row))
 
@@ -379,9 +352,7 @@ def _resized(sieve: Sieve, rows: list[int]) -> list[int]:
             values[first] = values[first] + values[row] if min(values[first], values[row]) >= 0 else -1
         for column in ("end", "state", "limit", "limit_kind"):
             getattr(table, column)[first] = getattr(table, column)[row]
-        why = "it is one job, and field 5 is the size that it had longest"
-        sieve.count("merged", [row], "parts of jobs that changed their size while they ran, with the first part", why)
-        sieve.alive[row] = False
+        sieve.note("rules.resized", [row])
     return left
 
 
@@ -389,8 +360,6 @@ def _chains(sieve: Sieve, rows: list[int]) -> list[list[int]]:
     """Return the rows of one id as jobs: after a wrap or a new data base an id comes again."""
     table = sieve.table
     chains: list[list[int]] = []
-    what = f"jobs with an id that another user's job had, or one more than {format_duration(_ID_AGAIN)} before"
-    why = "ids begin again after a wrap or with a new data base: each is a job"
     for row in rows:
         before = chains[-1][-1] if chains else row
         again = table.submit[row] - max(table.end[before], table.submit[before]) > _ID_AGAIN
@@ -398,7 +367,7 @@ def _chains(sieve: Sieve, rows: list[int]) -> list[list[int]]:
             chains[-1].append(row)
             continue
         if chains:
-            sieve.counter.add("kept", what, why, 1, table.job[row], table.place(row))
+            sieve.note("rules.id_again", [row], format_duration(_ID_AGAIN))
         chains.append([row])
     return chains
 
@@ -408,25 +377,16 @@ def _requeued(sieve: Sieve, chain: list[int], mode: str) -> None:
     table = sieve.table
     first, last = chain[0], chain[-1]
     if mode == "runs":
-        sieve.counter.add(
-            "kept", "runs of a job that went back to the queue: each is a job", "asked for with --requeued runs",
-            len(chain), table.job[first], table.place(first),
-        )  # fmt: skip
+        sieve.note("rules.each_run", chain)
         return
     if mode == "drop":
-        what = "runs of a job that went back to the queue"
-        sieve.drop(chain, what, "--requeued drop", expected=True)
+        sieve.note("rules.requeued", chain)
         return
     started = [row for row in chain if table.start[row] >= 0 and table.allocated[row] != 0]
     chosen = last
     if table.state[last] not in _NOT_OVER and started:
         chosen = started[-1]
-    sieve.drop(
-        [row for row in chain if row != chosen],
-        "runs of a job that went back to the queue, before its last run",
-        "the last run is what the user got, and it waited since the first submission",
-        expected=True,
-    )
+    sieve.note("rules.last_run", [row for row in chain if row != chosen])
     table.submit[chosen] = table.submit[first]
     table.eligible[chosen] = table.eligible[first]
     if chosen != last:
@@ -446,9 +406,8 @@ def merge_het(sieve: Sieve) -> None:
             if others:
                 _merge(table, leader, [leader, *others])
                 # The first component has all processors now.
-                sieve.alive[others] = sieve.used[others] = False
-                why = "they start together and are one job"
-                sieve.count("merged", others, "components of a het job, with its first component", why)
+                sieve.used[others] = False
+                sieve.note("rules.het", others)
 
 
 def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
@@ -581,40 +540,34 @@ def settle_limits(sieve: Sieve, rules: ImportRules) -> None:
     UsageError
         If a limit was given for a partition that the log does not have.
     """
-    table, count, kind = sieve.table, sieve.count, sieve.table.limit_kind
+    table, kind = sieve.table, sieve.table.limit_kind
     table.check_partitions(rules.partition_limit, "--partition-limit")
     table.check_partitions(rules.default_limit, "--default-limit")
-    unlimited = kind == LimitKind.unlimited
-    if rules.unlimited is None:
-        why = "field 9 is -1; --unlimited TIME gives them a number"
-        count("kept", unlimited, "jobs without a limit (UNLIMITED)", why)
-    else:
-        count("changed", unlimited, f"jobs without a limit (UNLIMITED): {rules.unlimited} s", "--unlimited")
-        table.limit[unlimited & sieve.alive] = rules.unlimited
+    unlimited, missing = kind == LimitKind.unlimited, kind == LimitKind.missing
     limits = _by_partition(table, rules.partition_limit)
     of_partition = kind == LimitKind.partition
     known = of_partition & (limits >= 0)
-    count("changed", known, "jobs with the limit of their partition, as given", "--partition-limit")
-    table.limit[known] = limits[known]
-    why = "field 9 is -1; --partition-limit PARTITION=TIME gives them a number"
-    count("kept", of_partition & ~known, "jobs with the limit of their partition (Partition_Limit)", why)
-    missing = kind == LimitKind.missing
-    if rules.assumed is None:
-        count("kept", missing, "jobs without a requested time in the log", "field 9 is -1")
+    if rules.unlimited is None:
+        sieve.note("rules.unlimited", unlimited)
     else:
-        why = "--assume-limit; backfilling (EASY) on them is an assumption, and no user asked for this"
-        count("changed", missing, f"jobs without a requested time in the log: {rules.assumed} s assumed", why)
+        sieve.note("rules.unlimited_given", unlimited, f"{rules.unlimited}")
+        table.limit[unlimited & sieve.alive] = rules.unlimited
+    sieve.note("rules.partition_limit_given", known)
+    table.limit[known] = limits[known]
+    sieve.note("rules.partition_limit", of_partition & ~known)
+    if rules.assumed is None:
+        sieve.note("rules.no_limit", missing)
+    else:
+        sieve.note("rules.assumed", missing, f"{rules.assumed}")
         table.limit[missing & sieve.alive] = rules.assumed
-    count("kept", kind == LimitKind.asked, "limits that the submit line shows to be asked for", "-t or --time")
-    perhaps = (
-        (kind == LimitKind.given) & (table.limit >= 0) & (table.limit == _by_partition(table, rules.default_limit))
-    )
-    what = "limits equal to their partition's default: asked for or not, the log does not say"
+    sieve.note("rules.asked", kind == LimitKind.asked)
+    defaults = _by_partition(table, rules.default_limit)
+    perhaps = (kind == LimitKind.given) & (table.limit >= 0) & (table.limit == defaults)
     if rules.defaults == "unknown":
-        count("changed", perhaps, f"{what}; now unknown", "--defaults unknown")
+        sieve.note("rules.default_unknown", perhaps)
         table.limit[perhaps] = -1
     else:
-        count("kept", perhaps, what, "--defaults unknown makes them -1")
+        sieve.note("rules.default_keep", perhaps)
 
 
 def _by_partition(table: RecordTable, limits: Mapping[str, int]) -> Column:

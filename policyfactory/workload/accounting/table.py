@@ -68,10 +68,17 @@ class RecordTable:
     def __len__(self) -> int:
         return len(self.job)
 
+    def file(self, row: int) -> str:
+        """Return the file of a row."""
+        return next(name for first, name in reversed(self._files) if first <= row)
+
     def place(self, row: int) -> str:
         """Return file and line of a row, for messages."""
-        name = next(name for first, name in reversed(self._files) if first <= row)
-        return f"{printable(name, 200)}:{self.line[row]}"
+        return f"{printable(self.file(row), 200)}:{self.line[row]}"
+
+    def remark(self, kind: str, row: int, count: int, word: str = "") -> Remark:
+        """Return a remark on a row that stands for several."""
+        return Remark(int(self.line[row]), self.job[row], kind, count, word)
 
     def check_partitions(self, partitions: Collection[str], option: str) -> None:
         """Refuse partitions that the log does not have; a waiting job can name several, with commas between.
@@ -199,19 +206,25 @@ class Sieve:
         # Rows that stand for a job, and those that say when the machine was used: also runs that were thrown away.
         self.alive, self.used = np.ones((2, len(table)), dtype=bool)
 
-    def drop(self, rows: Mask | list[int], what: str, why: str, *, expected: bool = False) -> None:
-        """Drop rows: those of a mask that are left, or those of a list."""
-        self.alive[self.count("dropped", rows, what, why, expected=expected)] = False
+    def note(self, kind: str, rows: Mask | list[int], word: str = "") -> None:
+        """Count rows, and take away those that are dropped or merged.
 
-    def count(self, action: str, rows: Mask | list[int], what: str, why: str, *, expected: bool = False) -> list[int]:
-        """Count rows, those of a mask that are left or those of a list, and return them."""
+        Parameters
+        ----------
+        kind : str
+            Section and name in ``remarks.toml``.
+        rows : bool array (n,) or list of int
+            Of a mask those rows that are left, or those of a list.
+        word : str
+            What the kind leaves open.
+        """
         if not isinstance(rows, list):
             rows = np.flatnonzero(rows & self.alive).tolist()
         if rows:
-            jobs = int(self.table.tasks[rows].sum())
-            place = self.table.place(rows[0])
-            self.counter.add(action, what, why, jobs, self.table.job[rows[0]], place, expected=expected)
-        return rows
+            remark = self.table.remark(kind, rows[0], int(self.table.tasks[rows].sum()), word)
+            self.counter.remark(remark, self.table.file(rows[0]))
+            if remark.action in {"dropped", "merged"}:
+                self.alive[rows] = False
 
 
 # What an import did ---------------------------------------------------------------------------------------------------
@@ -266,33 +279,21 @@ class ImportStep:
 
 
 class StepCounter:
-    """Counts while an import goes on; steps stay in the order in which they were met first."""
+    """Counts what readers and rules remark; steps stay in the order in which they were met first."""
 
     def __init__(self) -> None:
         self._steps: dict[tuple[str, str], ImportStep] = {}
 
-    def add(
-        self, action: str, what: str, why: str, count: int, job: str, place: str, *, expected: bool = False
-    ) -> None:
-        """Count ``count`` more; nothing happens if it is 0."""
-        if count:
-            step = self._steps.get((action, what))
-            if step is None:
-                step = self._steps[action, what] = ImportStep(action, 0, what, why, printable(job, 40), place, expected)
-            step.count += count
-
-    def remark(self, item: Remark, path: str) -> None:
-        """Count what a reader remarks."""
-        step = self._steps.get((item.action, item.what))
-        if step is not None:
-            # Only the first is named.
-            step.count += item.count
+    def remark(self, remark: Remark, path: str) -> None:
+        """Count what a reader or a rule remarks; of those of one kind the first is named."""
+        if not remark.count:
             return
-        place = f"{printable(path, 200)}:{item.line}"
-        self.add(item.action, item.what, item.why, item.count, item.job, place, expected=item.expected)
-        if item.column and item.count:
-            value = f"{printable(item.column, 40)} is {printable(item.value, 60)!r}"
-            self._steps[item.action, item.what].value = value
+        key = remark.action, remark.what
+        if key not in self._steps:
+            value = f"{printable(remark.column, 40)} is {printable(remark.value, 60)!r}" if remark.value else ""
+            job, place = printable(remark.job, 40), f"{printable(path, 200)}:{remark.line}"
+            self._steps[key] = ImportStep(remark.action, 0, remark.what, remark.why, job, place, remark.expected, value)
+        self._steps[key].count += remark.count
 
     def steps(self) -> tuple[ImportStep, ...]:
         """Return the steps, those that took something away first."""

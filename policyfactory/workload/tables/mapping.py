@@ -20,7 +20,7 @@ from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.source import FORMATS
-from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, TableReading, choice, count, kept
+from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, Kind, TableReading, choice, count, kept
 from policyfactory.workload.header import printable
 
 __all__ = [
@@ -77,6 +77,13 @@ _KEYS_FOR = {
 _NUMBER = count(1, 1 << 31)
 
 
+def _times(value: Any) -> int:
+    try:
+        return int(_NUMBER.read(value))
+    except ValueError as error:
+        raise ValueError(f"{error}; by = 100 divides by 100") from None
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class MappedColumn:
     """One column of a table, and how its cells are read.
@@ -107,7 +114,7 @@ class MappedColumn:
     unit: str = kept(ANY_TEXT, "")
     none: tuple[str, ...] = kept(CELLS, ())
     unlimited: tuple[str, ...] = kept(CELLS, ())
-    times: int = kept(_NUMBER, 1)
+    times: int = kept(Kind(_times), 1)
     after: str = kept(ANY_TEXT, "")
     before: str = kept(ANY_TEXT, "")
     tres: tuple[str, ...] = kept(CELLS, ())
