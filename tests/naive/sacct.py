@@ -14,7 +14,6 @@ from policyfactory.workload.accounting.sacct import (
     array_tasks,
     gres_gpus,
     mark_asked,
-    memory_of_each,
     one_cluster,
     read_limit,
     state_of,
@@ -186,13 +185,13 @@ class _Log:
     @staticmethod
     def memory(text: str, nodes: int | None, record: Record, odd: list[tuple[str, str]]) -> int | None:
         """Return the memory of the whole job that column ReqMem says."""
-        try:
-            each, of = memory_of_each(text)
-        except ValueError:
+        match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)([nc]?)", text)
+        if match is None:
             odd.append(("requested_memory", text))
             return None
         cores = record.requested if (record.requested or 0) > 0 else record.allocated
-        times = (1, nodes, cores)[of]
+        each = float(match[1]) * 1024.0 ** {"K": -1, "": 0, "M": 0, "G": 1, "T": 2, "P": 3}[match[2]]
+        times = {"": 1, "n": nodes, "c": cores}[match[3]]
         return math.ceil(each * times) if each and times and times > 0 else None
 
     def odd(self, number: int, fields: list[str]) -> Iterator[Record | Remark]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.workload.accounting.columns import Columns, Rows
 from policyfactory.workload.accounting.record import (
     NAMES,
@@ -32,7 +32,7 @@ from policyfactory.workload.accounting.record import (
     array_size,
     coded,
 )
-from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle_rows
 from policyfactory.workload.header import printable
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
     "gres_gpus",
     "limit_in_id",
     "mark_asked",
-    "memory_of_each",
+    "memory_of_jobs",
     "odd_term",
     "one_cluster",
     "parse",
@@ -404,20 +404,6 @@ def tres_gpus(text: str) -> int | None:
     return untyped[0] if untyped else sum(int(count) for _, count in counts)
 
 
-def memory_of_each(text: str) -> tuple[float, int]:
-    """Return the MB of column ReqMem and of what they are: 0 the whole job, 1 each node (``4Gn``), 2 each core.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    match = _EACH.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
-
-
 def gres_gpus(text: str) -> int | None:
     """Return the GPUs on each node of ``gpu:a100:2(IDX:0-1),hbm:0``: the sum; None where the text is empty."""
     if not text:
@@ -636,39 +622,51 @@ def _of_each(rows: Rows, numbers: dict[str, Int64Array]) -> None:
         numbers[name] = np.where((numbers[name] <= 0) & (of_node >= 0) & (nodes > 0), of_node * nodes, numbers[name])
     if not rows.has("requested_memory") or (numbers["memory"] >= 0).all():
         return
-    codes, texts = rows.coded("requested_memory")
-    each = [_memory(text) for text in texts]
     cores = np.where(numbers["requested"] > 0, numbers["requested"], numbers["allocated"])
-    of = np.array([one[1] for one in each], dtype=np.int64)[codes]
-    of = np.where(of == 1, nodes, np.where(of == 2, cores, 1))
-    megabytes = np.array([one[0] for one in each])[codes]
-    total = np.where((of > 0) & (megabytes > 0), np.minimum(np.ceil(megabytes * of), LARGEST + 1), _NONE)
-    total = np.where(megabytes == UNREADABLE, UNREADABLE, total).astype(np.int64)
+    megabytes = memory_of_jobs(*rows.coded("requested_memory"), nodes, cores)
+    total = np.minimum(np.ceil(np.nan_to_num(megabytes, nan=_NONE)), LARGEST + 1).astype(np.int64)
     numbers["memory"] = np.where(numbers["memory"] < 0, total, numbers["memory"])
 
 
+def memory_of_jobs(codes: Int64Array, texts: list[str], nodes: Int64Array, cores: Int64Array) -> FloatArray:
+    """Return the MB of jobs by cells like those of ReqMem: NaN for none, `UNREADABLE`.
+
+    Parameters
+    ----------
+    codes : int64 array (n,)
+        The cells as numbers of the different texts.
+    texts : list of str
+        These.
+    nodes, cores : int64 array (n,)
+        What each job asks for, -1 where it is not known: the memory may be that of each.
+    """
+    each = [_memory(text) for text in texts]
+    of = np.array([kind for _, kind in each], dtype=np.int64)[codes]
+    of = np.where(of == 1, nodes, np.where(of == 2, cores, 1))
+    megabytes = np.array([size for size, _ in each])[codes]
+    known = np.where((of > 0) & (megabytes > 0), megabytes * of, np.nan)
+    return np.where(megabytes == UNREADABLE, float(UNREADABLE), known)
+
+
 def _memory(text: str) -> tuple[float, int]:
-    """Return the MB of a cell of ReqMem, and of what; 0 MB stands for none, as for all that a node has."""
-    try:
-        return memory_of_each(text) if text else (0.0, 0)
-    except ValueError:
-        return float(UNREADABLE), 0
+    """Return the MB of a cell of ReqMem, and of what: 0 the whole job, 1 each node (``4Gn``), 2 each core.
+
+    0 MB stands for none, as for all that a node has.
+    """
+    match = _EACH.fullmatch(text)
+    if match is None:
+        return (float(UNREADABLE) if text else 0.0), 0
+    return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
 
 
 def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
     """Choose among times that can mean two, since summer time ends in between, and return where and how."""
     for row in np.flatnonzero(numbers["eligible"] == AMBIGUOUS).tolist():
         numbers["eligible"][row] = clock.read(rows.texts("eligible")[row])[0]
-    settled = []
     ambiguous = readable & np.any([numbers[name] == AMBIGUOUS for name in TIMES], axis=0)
-    for row in np.flatnonzero(ambiguous).tolist():
-        ran, rested = int(numbers["elapsed"][row]), int(numbers["suspended"][row])
-        readings = [() if numbers[name][row] == _NONE else clock.read(rows.texts(name)[row]) for name in TIMES]
-        chosen, how = settle(readings, None if ran < 0 else ran + max(rested, 0))
-        for name, time in zip(TIMES, chosen, strict=True):
-            numbers[name][row] = _NONE if time is None else time
-        settled.append((row, how))
-    return settled
+    ran, rested = numbers["elapsed"], np.maximum(numbers["suspended"], 0)
+    columns = {name: numbers[name] for name in TIMES}
+    return settle_rows(columns, rows.texts, np.where(ran < 0, -1, ran + rested), ambiguous, clock)
 
 
 def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:

@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "machine_zone",
     "parse_date",
     "settle",
+    "settle_rows",
     "shown",
     "whole_numbers",
 ]
@@ -279,3 +280,42 @@ def settle(times: Sequence[tuple[int, ...]], held: int | None) -> tuple[list[int
     if not readings:
         return [choice[0] for choice in choices], "guessed"
     return readings[0], "settled" if len(readings) == 1 else "guessed"
+
+
+def settle_rows(
+    columns: Mapping[str, NDArray[np.int64]],
+    texts: Callable[[str], Sequence[str]],
+    held: NDArray[np.int64],
+    rows: NDArray[np.bool_],
+    clock: Clock,
+) -> list[tuple[int, str]]:
+    """Choose among times that can mean two, in some rows, and return which rows and how each was settled.
+
+    Parameters
+    ----------
+    columns : mapping of str to int64 array (n,)
+        Times, as `Clock.column` gives them; changed. Of those beside submit, start and end the first reading is taken.
+    texts : callable
+        Gives the cells of a column.
+    held : int64 array (n,)
+        Seconds from start to end, by the log; -1 where it does not say.
+    rows : bool array (n,)
+        Which rows.
+    clock : Clock
+        Reads the cells.
+    """
+    settled = []
+    for row in np.flatnonzero(rows).tolist():
+        readings = {
+            name: clock.read(texts(name)[row]) if column[row] == AMBIGUOUS else tuple(column[row : row + 1].tolist())
+            for name, column in columns.items()
+        }
+        readings = {name: () if times == (NO_TIME,) else times for name, times in readings.items()}
+        three = [readings.get(name, ()) for name in ("submit", "start", "end")]
+        chosen, how = settle(three, None if held[row] < 0 else int(held[row]))
+        first = {name: times[0] if times else None for name, times in readings.items()}
+        for name, time in (first | dict(zip(("submit", "start", "end"), chosen, strict=True))).items():
+            if name in columns:
+                columns[name][row] = NO_TIME if time is None else time
+        settled.append((row, how))
+    return settled

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import Int64Array
 from policyfactory.workload.accounting.record import coded
-from policyfactory.workload.accounting.sacct import memory_of_each
-from policyfactory.workload.accounting.times import AMBIGUOUS, NO_TIME, UNREADABLE, Clock, duration, whole_numbers
+from policyfactory.workload.accounting.sacct import memory_of_jobs
+from policyfactory.workload.accounting.times import NO_TIME, UNREADABLE, Clock, duration, whole_numbers
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, MappedColumn
 
 __all__ = [
@@ -246,13 +246,6 @@ class Times:
     values: Int64Array
     texts: list[str]
 
-    def readings(self, row: int, clock: Clock) -> tuple[int, ...]:
-        """Return what the cell of a row can mean."""
-        value = int(self.values[row])
-        if value == AMBIGUOUS:
-            return clock.read(self.texts[row])
-        return (value,) if value >= 0 else ()
-
 
 def read_times(cells: Cells, column: MappedColumn, clock: Clock, origin: int) -> Times:
     """Return a column of times.
@@ -396,11 +389,8 @@ def read_memory(cells: Cells, column: MappedColumn, nodes: Int64Array, cores: In
     """
     if column.unit == "slurm" and not column.tres and cells.kind == "text":
         codes, texts = cells.coded()
-        read = [_slurm_memory(text) for text in texts]
-        values = np.array([one[0] for one in read])[codes]
-        each = np.array([one[1] for one in read], dtype=np.int64)[codes]
-        of = np.where(each == 1, nodes, np.where(each == 2, cores, 1))
-        values = np.where(of > 0, values * of, np.where(values == UNREADABLE, values, np.nan))
+        clean = ["" if text.strip() in NOTHING else text.strip() for text in texts]
+        values = memory_of_jobs(codes, clean, nodes, cores)
         wrong = values < 0
     else:
         values, wrong = _numbers(cells, column, lambda text: _entry(text, column.tres, _LETTERS.__getitem__, -1.0))
@@ -411,17 +401,6 @@ def read_memory(cells: Cells, column: MappedColumn, nodes: Int64Array, cores: In
     none = np.isnan(values) | (values <= 0)
     megabytes = np.ceil(_bounded(values) * column.times / column.by).astype(np.int64)
     return np.where(wrong, UNREADABLE, np.where(none, -1, megabytes))
-
-
-def _slurm_memory(text: str) -> tuple[float, int]:
-    """Return MB, and of what: 0 the whole job, 1 each node, 2 each core."""
-    text = text.strip()
-    if text in NOTHING:
-        return float("nan"), 0
-    try:
-        return memory_of_each(text)
-    except ValueError:
-        return float(UNREADABLE), 0
 
 
 def _numbers(cells: Cells, column: MappedColumn, entry: Callable[[str], float]) -> tuple[Floats, Mask]:

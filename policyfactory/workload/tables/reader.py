@@ -16,7 +16,7 @@ from policyfactory.workload.accounting.importing import Imported, Labels, Zone, 
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
 from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import state_of
-from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, find_zone, settle
+from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, find_zone, settle_rows
 from policyfactory.workload.header import printable
 from policyfactory.workload.tables.cells import (
     LONGEST,
@@ -222,29 +222,17 @@ class _Block:
 
     def _settle(self, times: Mapping[str, Times]) -> None:
         """Put the times among the numbers; of times that can mean two, one is chosen."""
-        clock = self._reader.clock
-        for name, one in times.items():
-            self._numbers[name] = np.where(one.values < 0, -1, one.values)
-        double = np.zeros(len(self._lines), dtype=bool)
-        for one in times.values():
-            double |= one.values == AMBIGUOUS
-        held = self._number("run_time")
-        how: dict[str, Mask] = {
-            kind: np.zeros(len(self._lines), dtype=bool) for kind in ("settled", "guessed", "never")
-        }
-        for row in np.flatnonzero(double & ~self.unreadable).tolist():
-            three = [times[name].readings(row, clock) if name in times else () for name in ("submit", "start", "end")]
-            known = int(held[row]) + max(int(self._number("suspended")[row]), 0) if held[row] >= 0 else None
-            settled, kind = settle(three, known)
-            for name, value in zip(("submit", "start", "end"), settled, strict=True):
-                if name in times:
-                    self._numbers[name][row] = -1 if value is None else value
-            for name in {"eligible", "limit"} & set(times):
-                readings = times[name].readings(row, clock)
-                self._numbers[name][row] = readings[0] if readings else -1
-            how[kind][row] = True
-        for kind, rows in how.items():
+        columns = {name: column.values.copy() for name, column in times.items()}
+        none = np.zeros(len(self._lines), dtype=bool)
+        double = np.any([none, *(column == AMBIGUOUS for column in columns.values())], axis=0) & ~self.unreadable
+        ran, rested = self._number("run_time"), np.maximum(self._number("suspended"), 0)
+        held = np.where(ran < 0, -1, ran + rested)
+        settled = settle_rows(columns, lambda name: times[name].texts, held, double, self._reader.clock)
+        for kind in ("settled", "guessed", "never"):
+            rows = none.copy()
+            rows[[row for row, how in settled if how == kind]] = True
             self._remark(f"tables.{kind}", rows)
+        self._numbers |= {name: np.maximum(column, -1) for name, column in columns.items()}
         if "wait" in self._numbers and "start" not in times:
             wait, submit = self._numbers["wait"], self._numbers["submit"]
             self._numbers["start"] = np.where((wait >= 0) & (submit >= 0), submit + wait, -1)
