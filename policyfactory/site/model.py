@@ -28,6 +28,7 @@ from policyfactory.site.values import (
 from policyfactory.workload.declared import FLAG, NAMES, TEXT, choice, count, kept, rows
 
 __all__ = [
+    "PARAMETERS",
     "Association",
     "Contradiction",
     "Limits",
@@ -88,27 +89,30 @@ class Priority:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SchedulerParameter:
-    """How Slurm writes a value of SchedulerParameters.
+    """How Slurm writes a value of SchedulerParameters, and where it acts.
 
     Parameters
     ----------
+    engine : str
+        The field of `policyfactory.engine.slurm.jobs.SlurmSettings` that has it.
     unit : int or float
-        Seconds of its unit; 1 of a count.
+        Seconds of Slurm's unit; 1 of a count.
     low, high : int
         Slurm says in its log that a value beyond these is invalid, and takes the default.
     """
 
+    engine: str
     unit: float = 1
     low: int = 0
     high: int = 2**31 - 1
 
 
-def _count(default: int, *bounds: int) -> Any:
-    return kept(COUNT, default, parameter=SchedulerParameter(1, *bounds))
+def _count(default: int, engine: str, *bounds: int) -> Any:
+    return kept(COUNT, default, parameter=SchedulerParameter(engine, 1, *bounds))
 
 
-def _time(default: float, *bounds: int, unit: float = 1.0) -> Any:
-    return kept(SECONDS, default, parameter=SchedulerParameter(unit, *bounds))
+def _time(default: float, engine: str, *bounds: int, unit: float = 1.0) -> Any:
+    return kept(SECONDS, default, parameter=SchedulerParameter(engine, unit, *bounds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,35 +141,40 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
 
     backfill: bool = kept(FLAG, True)
     select: Literal["cores", "cores+memory", "nodes"] = kept(choice("cores", "cores+memory", "nodes"), "cores")
-    default_queue_depth: int = _count(100)
-    partition_job_depth: int = _count(0)
-    sched_interval: float = _time(60.0)
-    batch_sched_delay: float = _time(3.0)
-    sched_max_job_start: int = _count(0)
-    bf_interval: float = _time(30.0, 1, 10_800)
-    bf_window: float = _time(86400.0, 1, 43_200, unit=60.0)
-    bf_resolution: float = _time(60.0, 1, 3_600)
-    bf_max_job_test: int = _count(500, 1, 1_000_000)
-    bf_max_job_part: int = _count(0)
-    bf_max_job_user: int = _count(0)
-    bf_max_job_user_part: int = _count(0)
-    bf_max_job_assoc: int = _count(0)
-    bf_max_job_start: int = _count(0, 0, 10_000)
+    default_queue_depth: int = _count(100, "queue_depth")
+    partition_job_depth: int = _count(0, "partition_depth")
+    sched_interval: float = _time(60.0, "sched_interval")
+    batch_sched_delay: float = _time(3.0, "batch_delay")
+    sched_max_job_start: int = _count(0, "most_starts")
+    bf_interval: float = _time(30.0, "interval", 1, 10_800)
+    bf_window: float = _time(86400.0, "window", 1, 43_200, unit=60.0)
+    bf_resolution: float = _time(60.0, "resolution", 1, 3_600)
+    bf_max_job_test: int = _count(500, "most_tested", 1, 1_000_000)
+    bf_max_job_part: int = _count(0, "most_of_partition")
+    bf_max_job_user: int = _count(0, "most_of_user")
+    bf_max_job_user_part: int = _count(0, "most_of_user_partition")
+    bf_max_job_assoc: int = _count(0, "most_of_association")
+    bf_max_job_start: int = _count(0, "most_started", 0, 10_000)
     bf_continue: bool = kept(FLAG, False)
-    bf_min_prio_reserve: float = kept(NUMBER, 0.0, parameter=SchedulerParameter(1.0, 0, 2**32 - 1))
-    bf_job_part_count_reserve: int = _count(0, 0, 100_000)
-    bf_min_age_reserve: float = _time(0.0, 0, 2_592_000)
+    bf_min_prio_reserve: float = kept(NUMBER, 0.0, parameter=SchedulerParameter("least_priority", 1.0, 0, 2**32 - 1))
+    bf_job_part_count_reserve: int = _count(0, "reserved_of_partition", 0, 100_000)
+    bf_min_age_reserve: float = _time(0.0, "least_age", 0, 2_592_000)
     default_memory_per_core: int = kept(MEMORY, 0, slurm="DefMemPerCPU")
     default_memory_per_node: int = kept(MEMORY, 0, slurm="DefMemPerNode")
     kill_overrun: float = kept(SECONDS, 0.0)
+
+
+PARAMETERS: dict[str, SchedulerParameter] = {
+    field.name: field.metadata["parameter"] for field in dataclasses.fields(Scheduling) if "parameter" in field.metadata
+}
 
 
 def declared_settings() -> dict[str, tuple[str, ...]]:
     """Return the keys of slurm.conf, and the SchedulerParameters, that are fields of `Priority` and `Scheduling`."""
     fields = (*dataclasses.fields(Priority), *dataclasses.fields(Scheduling))
     return {
-        "conf": tuple(one.metadata["slurm"] for one in fields if "slurm" in one.metadata),
-        "parameters": tuple(one.name for one in fields if "parameter" in one.metadata),
+        "conf": tuple(field.metadata["slurm"] for field in fields if "slurm" in field.metadata),
+        "parameters": tuple(PARAMETERS),
     }
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import SiteError
+from policyfactory.engine.slurm.jobs import SlurmSettings
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.file import read_site
-from policyfactory.site.model import Priority, Reservation, Scheduling, Site
+from policyfactory.site.model import PARAMETERS, Priority, Reservation, Scheduling, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 from support import ROOT
@@ -67,7 +68,9 @@ def _simulation() -> str:
 @pytest.mark.parametrize("table", [Priority, Scheduling])
 def test_every_setting_of_a_site_is_read_by_the_simulation(table: type) -> None:
     text = _simulation()
-    unread = {field.name for field in dataclasses.fields(table) if not re.search(rf"\.{field.name}\b", text)}
+    fields = [field.name for field in dataclasses.fields(table) if field.name not in PARAMETERS]
+    unread = {name for name in fields if not re.search(rf"\.{name}\b", text)}
+    assert {how.engine for how in PARAMETERS.values()} <= set(SlurmSettings._fields)
     assert unread - set(_NOT_READ) == set()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from policyfactory.engine.slurm.jobs import SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.nodes import CORES
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.site.fits import Layout, lay_out, node_numbers
-from policyfactory.site.model import Association, Limits, Partition, Qos, Site
+from policyfactory.site.model import PARAMETERS, Association, Limits, Partition, Qos, Site
 from policyfactory.workload.jobs import Requests
 
 __all__ = [
@@ -162,25 +163,15 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
     given = site.scheduling
     overrun = given.kill_overrun // 60 * 60 if math.isfinite(given.kill_overrun) else YEAR
     recalculated = site.priority.kind == "multifactor"
+    passes: dict[str, Any] = {how.engine: int(getattr(given, name)) for name, how in PARAMETERS.items()}
+    for name in ("sched_interval", "interval", "resolution"):
+        passes[name] = max(passes[name], 1)
+    if given.bf_max_job_assoc:
+        passes["most_of_user"] = 0
+    passes["least_priority"] = float(given.bf_min_prio_reserve)
     return SlurmSettings(
         backfill=given.backfill,
-        queue_depth=given.default_queue_depth,
-        partition_depth=given.partition_job_depth,
-        most_starts=given.sched_max_job_start,
-        sched_interval=max(int(given.sched_interval), 1),
-        batch_delay=int(given.batch_sched_delay),
-        interval=max(int(given.bf_interval), 1),
-        window=int(given.bf_window),
-        resolution=max(int(given.bf_resolution), 1),
-        most_tested=given.bf_max_job_test,
-        most_of_partition=given.bf_max_job_part,
-        most_of_user=0 if given.bf_max_job_assoc else given.bf_max_job_user,
-        most_of_user_partition=given.bf_max_job_user_part,
-        most_of_association=given.bf_max_job_assoc,
-        most_started=given.bf_max_job_start,
-        reserved_of_partition=given.bf_job_part_count_reserve,
-        least_age=int(given.bf_min_age_reserve),
-        least_priority=float(given.bf_min_prio_reserve),
+        **passes,
         overrun=int(overrun),
         kill_wait=_KILL_WAIT,
         turn_round=turn_round,

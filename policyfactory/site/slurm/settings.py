@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from policyfactory.site.consistent import known_settings
-from policyfactory.site.model import Origin, Priority, Scheduling, Setting
+from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
 from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
@@ -21,9 +21,6 @@ __all__ = ["enforced", "read_priority", "read_scheduling"]
 
 # How slurm.conf writes the fields of `Priority` that are keys of it, by their kinds.
 _READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda one: unsigned(one, 32), SECONDS: seconds, FLAG: yes}
-_PARAMETERS = {
-    one.name: one.metadata["parameter"] for one in dataclasses.fields(Scheduling) if "parameter" in one.metadata
-}
 _PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS",
     "NO_NORMAL_TRES",
@@ -152,7 +149,7 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
         lower = "bf_max_job_test" if part.key.lower() == "max_job_bf" else part.key.lower()
         if lower == "bf_continue":
             values[lower] = True
-        elif lower in _PARAMETERS:
+        elif lower in PARAMETERS:
             _take_parameter(values, lower, part, origin)
     if values.get("bf_max_job_assoc") and values.get("bf_max_job_user"):
         values["bf_max_job_user"] = 0
@@ -162,7 +159,7 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
 
 def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> None:
     """Take one value, or the default as Slurm does where it is none (backfill.c, job_scheduler.c)."""
-    number, declared = leading(part.value), _PARAMETERS[name]
+    number, declared = leading(part.value), PARAMETERS[name]
     if name == "sched_interval" and number == -1:
         effect = "the main pass would not run: jobs would start by backfilling only"
         origin.differs(Setting(name, "-1", part.place), effect, "SchedulerParameters")
