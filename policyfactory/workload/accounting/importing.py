@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import numpy as np
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
-from policyfactory.workload.accounting.record import LimitKind, Record, RecordBlock, Remark, State, coded
+from policyfactory.workload.accounting.record import LimitKind, RecordBlock, Remark, State, coded
 from policyfactory.workload.accounting.rules import (
     ImportedJobs,
     ImportRules,
@@ -42,37 +42,35 @@ _NO_RECORDS = (
 
 
 class LogFile(Protocol):
-    """One input, read by a format of its own."""
+    """One input: its name, for messages, and its digest, once it has been read."""
 
-    @property
-    def name(self) -> str:
-        """Its name, for messages."""
+    name: str
 
     @property
     def sha256(self) -> str:
-        """Its digest, once it has been read."""
-
-    def items(self) -> Iterator[Record | RecordBlock | Remark]:
-        """Give its records, and what is to be said of what gives none."""
+        """SHA-256 in hexadecimal."""
 
 
-class LogFormat(Protocol):
-    """A format that is not one of `FORMATS`."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class LogFormat:
+    """A format that is not one of `FORMATS`.
 
-    @property
-    def name(self) -> str:
-        """What ``--format`` calls it."""
+    Parameters
+    ----------
+    name : str
+        What ``--format`` calls it.
+    open : callable
+        Returns an input, and gives its records and what is to be said of what gives none.
+    nothing : str
+        What to look at where a log of it has no record.
+    machine : (int, str), optional
+        Size of the machine in the unit of the import, and where the number is from.
+    """
 
-    @property
-    def nothing(self) -> str:
-        """What to look at where a log of it has no record."""
-
-    @property
-    def machine(self) -> tuple[int, str] | None:
-        """Size of the machine in the unit of the import, where it is known, and where the number is from."""
-
-    def open(self, path: Path | str, clock: Clock) -> LogFile:
-        """Return an input."""
+    name: str
+    open: Callable[[Path | str, Clock], tuple[LogFile, Iterator[RecordBlock | Remark]]]
+    nothing: str
+    machine: tuple[int, str] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,17 +162,17 @@ def import_logs(
     rules, labels, zone = rules or ImportRules(), labels or Labels(), zone or Zone.of_machine()
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("stdin (-) can be read once; name it once")
-    own = form if form is not None and not isinstance(form, str) else None
+    given = form if isinstance(form, LogFormat) else None
     wanted = find_format(form) if isinstance(form, str) else None
     clock = Clock(zone.clock)
     counter = StepCounter()
     builder = TableBuilder(counter)
     inputs = []
     for path in paths:
-        if own is not None:
-            file = own.open(path, clock)
-            builder.add(file.items(), file.name)
-            inputs.append((file.name, own.name, file.sha256))
+        if given is not None:
+            file, items = given.open(path, clock)
+            builder.add(items, file.name)
+            inputs.append((file.name, given.name, file.sha256))
             continue
         source = Source(path)
         known = wanted or detect(source.head, source.name)
@@ -182,14 +180,14 @@ def import_logs(
         builder.add(known.reader()(text, source.name, clock), source.name)
         inputs.append((source.name, known.name, source.sha256))
     if not len(builder) and not counter.steps():
-        raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS if own is None else own.nothing}")
+        raise WorkloadError(f"{_names(inputs)}: {_NO_RECORDS if given is None else given.nothing}")
     dropped = sum(step.count for step in counter.steps() if step.action == "dropped")
     table = builder.table()
     records = int(table.tasks.sum()) + dropped
     try:
         jobs = jobs_of(table, rules, counter, zone.clock)
         machine, machine_source = _machine(
-            jobs, rules.unit, processors, zone, counter, None if own is None else own.machine
+            jobs, rules.unit, processors, zone, counter, None if given is None else given.machine
         )
     except (UsageError, WorkloadError) as error:
         raise type(error)(f"{_names(inputs)}: {error}") from None

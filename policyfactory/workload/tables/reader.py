@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import Int64Array
-from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
+from policyfactory.workload.accounting.importing import Imported, Labels, LogFormat, Zone, import_logs
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
 from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import state_of
@@ -32,7 +32,7 @@ from policyfactory.workload.tables.cells import (
 from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Filter, MappedColumn, TableMapping
 from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTable, check_columns
 
-__all__ = ["FilteredRemark", "TableFormat", "TableReader", "import_tables", "zone_of"]
+__all__ = ["FilteredRemark", "TableReader", "import_tables", "zone_of"]
 
 # A deadline later than this after the start is none, but a date of another kind.
 _LONGEST_LIMIT = 400 * 86400
@@ -328,55 +328,21 @@ class _Block:
 # The import of accounting logs, with a mapping as the format.
 
 
-class TableFormat:
-    """A mapping as a format of the import.
+def _format(mapping: TableMapping, rules: ImportRules) -> LogFormat:
+    """Return a mapping as a format of the import; the period of the rules is applied while the tables are read."""
+    known, cores = mapping.machine, 1 if rules.unit == "nodes" else mapping.machine.cores_per_node
+    machine = None
+    if known.nodes is not None and cores is not None and not rules.partitions:
+        machine = known.nodes * cores, f"the whole machine, by the mapping {mapping.name}"
+    # One for all inputs: ids that begin anew in each file are told apart.
+    reader = TableReader(mapping, Clock(), rules.begin, rules.end)
 
-    Parameters
-    ----------
-    mapping : TableMapping
-        What the columns mean.
-    rules : ImportRules
-        What is asked for: its period is applied while the tables are read.
-    """
+    def opened(path: Path | str, clock: Clock) -> tuple[TableFile, Iterator[RecordBlock | Remark]]:
+        reader.clock, file = clock, TableFile(path, mapping)
+        return file, (item for table in file.tables() for item in reader.read(table))
 
     nothing = "no row of it is a job; is it the table, and the whole of it?"
-
-    def __init__(self, mapping: TableMapping, rules: ImportRules) -> None:
-        self.mapping, self._rules = mapping, rules
-        self.name = mapping.name
-        self._reader: TableReader | None = None
-
-    @property
-    def machine(self) -> tuple[int, str] | None:
-        """Size of the machine in the unit of the import, as the mapping says, and that it does."""
-        known = self.mapping.machine
-        if known.nodes is None or self._rules.partitions:
-            return None
-        cores = 1 if self._rules.unit == "nodes" else known.cores_per_node
-        return None if cores is None else (known.nodes * cores, f"the whole machine, by the mapping {self.name}")
-
-    def open(self, path: Path | str, clock: Clock) -> _Input:
-        """Return an input."""
-        if self._reader is None:
-            # One for all inputs: ids that begin anew in each file are told apart.
-            self._reader = TableReader(self.mapping, clock, self._rules.begin, self._rules.end)
-        return _Input(TableFile(path, self.mapping), self._reader)
-
-
-class _Input:
-    """One input of the import."""
-
-    def __init__(self, file: TableFile, reader: TableReader) -> None:
-        self._file, self._reader = file, reader
-        self.name = file.name
-
-    @property
-    def sha256(self) -> str:
-        return self._file.sha256
-
-    def items(self) -> Iterator[RecordBlock | Remark]:
-        for table in self._file.tables():
-            yield from self._reader.read(table)
+    return LogFormat(mapping.name, opened, nothing, machine)
 
 
 def zone_of(mapping: TableMapping) -> Zone:
@@ -439,7 +405,7 @@ def import_tables(
             "--estimate-missing"
         )
     zone = zone or zone_of(mapping)
-    form = TableFormat(mapping, rules)
+    form = _format(mapping, rules)
     labels = labels if labels.anonymous else _labelled(labels, mapping)
     return import_logs(paths, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
 
