@@ -73,11 +73,18 @@ def check_site(site: Site, where: str, origin: Origin | None = None) -> None:
         With the first contradictions, each with its cure.
     """
     found = list(contradictions(site))
-    twice = {one.entry for one in found if one.kind.endswith(_TWICE)}
+    twice = {contradiction.entry for contradiction in found if contradiction.kind.endswith(_TWICE)}
     # Of two of a name it could not be said which of them is meant.
-    found = [one for one in found if one.kind.endswith(_TWICE) or one.entry not in twice]
+    found = [
+        contradiction
+        for contradiction in found
+        if contradiction.kind.endswith(_TWICE) or contradiction.entry not in twice
+    ]
     if found:
-        lines = [one.sentence() if origin is None else origin.sentence(one, where) for one in found[:_MOST_SHOWN]]
+        lines = [
+            contradiction.sentence() if origin is None else origin.sentence(contradiction, where)
+            for contradiction in found[:_MOST_SHOWN]
+        ]
         if len(found) > _MOST_SHOWN:
             lines.append(f"and {len(found) - _MOST_SHOWN:,} more")
         first = f"{where}: {lines[0]}" if origin is None else lines[0]
@@ -202,25 +209,28 @@ def _twice(what: str, entries: Iterable[str], cure: str = "give each its own nam
             yield Contradiction(f"{what}{_TWICE}", entry, f"{entry} is there {times} times", cure)
 
 
-def _partition(one: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
-    entry = f"partition {one.name}"
+def _partition(
+    partition: Partition, nodes: frozenset[str], known: frozenset[str], lists: _Lists
+) -> Iterator[Contradiction]:
+    entry = f"partition {partition.name}"
     size = len(nodes)
-    if one.nodes.upper() != "ALL":
-        size, found = _hosts(entry, one.nodes, nodes, lists)
+    if partition.nodes.upper() != "ALL":
+        size, found = _hosts(entry, partition.nodes, nodes, lists)
         yield from found
-    if one.min_nodes > one.max_nodes:
-        text = f"{entry}: min_nodes {one.min_nodes} is more than max_nodes {one.max_nodes:.0f}; no job fits both"
+    if partition.min_nodes > partition.max_nodes:
+        most = f"{partition.max_nodes:.0f}"
+        text = f"{entry}: min_nodes {partition.min_nodes} is more than max_nodes {most}; no job fits both"
         yield Contradiction("fewest", entry, text, "lower min_nodes or raise max_nodes")
-    elif one.min_nodes > max(size, 1):
-        text = f"{entry}: min_nodes {one.min_nodes} is more than its nodes, {size:,}; no job fits"
+    elif partition.min_nodes > max(size, 1):
+        text = f"{entry}: min_nodes {partition.min_nodes} is more than its nodes, {size:,}; no job fits"
         yield Contradiction("few", entry, text, "lower min_nodes or add nodes")
-    if math.isfinite(one.default_time) and one.default_time > one.max_time:
-        most = format_duration(one.max_time)
-        text = f"{entry}: default_time {format_duration(one.default_time)} is more than max_time {most}"
+    if math.isfinite(partition.default_time) and partition.default_time > partition.max_time:
+        most = format_duration(partition.max_time)
+        text = f"{entry}: default_time {format_duration(partition.default_time)} is more than max_time {most}"
         yield Contradiction("default time", entry, text, "lower the default or raise the limit")
-    if not one.max_time > 0:
+    if not partition.max_time > 0:
         yield Contradiction("no time", entry, f"{entry}: max_time is 0, no job fits", "leave it out for no limit")
-    yield from _unknown_qos(entry, entry, (one.qos, *one.allowed_qos), known)
+    yield from _unknown_qos(entry, entry, (partition.qos, *partition.allowed_qos), known)
 
 
 def _unknown_qos(entry: str, what: str, names: Iterable[str], known: frozenset[str]) -> Iterator[Contradiction]:
@@ -250,13 +260,13 @@ def _hosts(entry: str, hosts: str, nodes: frozenset[str], lists: _Lists) -> tupl
     return size, [Contradiction("no node", entry, text, "add it to the nodes, or check the spelling")]
 
 
-def _qos(one: Qos) -> Iterator[Contradiction]:
-    entry = f"QOS {one.name}"
-    if one.usage_factor < 0:
-        text = f"{entry}: usage_factor {one.usage_factor} is below 0"
+def _qos(qos: Qos) -> Iterator[Contradiction]:
+    entry = f"QOS {qos.name}"
+    if qos.usage_factor < 0:
+        text = f"{entry}: usage_factor {qos.usage_factor} is below 0"
         yield Contradiction("factor", entry, text, "give 0 for jobs that do not count")
     for name in ("jobs", "nodes", "cores", "memory", "gpus"):
-        job, total = getattr(one.per_job, name), getattr(one.total, name)
+        job, total = getattr(qos.per_job, name), getattr(qos.total, name)
         if math.isfinite(job) and job > total:
             text = f"{entry}: a job may have {name} {job:.0f}, and all jobs together {total:.0f}"
             yield Contradiction("job above all", entry, text, "lower per_job or raise total")
@@ -273,24 +283,35 @@ def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterato
 
 
 def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[Contradiction]:
-    accounts = {one.account: one for one in associations if not one.user}
+    accounts = {association.account: association for association in associations if not association.user}
     entries = (
-        f"association {one.account}/{one.user}" if one.user else f"association {one.account}" for one in associations
+        f"association {association.account}/{association.user}"
+        if association.user
+        else f"association {association.account}"
+        for association in associations
     )
     yield from _twice("association", entries)
-    for one in associations:
-        entry = f"association {one.account}/{one.user}" if one.user else f"association {one.account}"
-        what = f"user {one.user} of account {one.account}" if one.user else f"account {one.account}"
+    for association in associations:
+        entry = (
+            f"association {association.account}/{association.user}"
+            if association.user
+            else f"association {association.account}"
+        )
+        what = (
+            f"user {association.user} of account {association.account}"
+            if association.user
+            else f"account {association.account}"
+        )
         for name, words in (
-            (one.account if one.user else "", "the account is"),
-            (one.parent, f"its parent {one.parent} is"),
+            (association.account if association.user else "", "the account is"),
+            (association.parent, f"its parent {association.parent} is"),
         ):
             if name and name not in accounts and name != "root":
                 cure = f'add {{account = "{name}"}} to associations'
                 yield Contradiction("no account", entry, f"{what}: {words} not there", cure)
-        yield from _unknown_qos(entry, what, (one.default_qos, *one.qos), known)
-        if one.default_qos and one.qos and one.default_qos not in one.qos:
-            text = f"{what}: its default QOS {one.default_qos} is none of those that it may use"
+        yield from _unknown_qos(entry, what, (association.default_qos, *association.qos), known)
+        if association.default_qos and association.qos and association.default_qos not in association.qos:
+            text = f"{what}: its default QOS {association.default_qos} is none of those that it may use"
             yield Contradiction("default QOS", entry, text, "add it to qos")
     yield from _circles(accounts)
 
@@ -323,19 +344,21 @@ def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contrad
                 )
 
 
-def _scheduling(one: Scheduling) -> Iterator[Contradiction]:
+def _scheduling(scheduling: Scheduling) -> Iterator[Contradiction]:
     for name in ("bf_interval", "bf_window", "bf_resolution"):
-        if not 0 < getattr(one, name) < math.inf:
-            yield Contradiction("no time", "", f"scheduling: {name} is {getattr(one, name)}", "it is a time above 0")
+        if not 0 < getattr(scheduling, name) < math.inf:
+            yield Contradiction(
+                "no time", "", f"scheduling: {name} is {getattr(scheduling, name)}", "it is a time above 0"
+            )
     for name in ("default_queue_depth", "bf_max_job_test"):
-        if not getattr(one, name):
+        if not getattr(scheduling, name):
             cure = f"give at least 1, or leave it out for {getattr(Scheduling(), name)}"
             text = f"scheduling: {name} is 0, and a pass would look at no job"
             yield Contradiction("no depth", "scheduling", text, cure)
-    if one.bf_window < one.bf_resolution:
+    if scheduling.bf_window < scheduling.bf_resolution:
         text = "scheduling: bf_window is shorter than bf_resolution"
         yield Contradiction("window", "scheduling", text, "raise the one or lower the other")
-    if one.default_memory_per_core and one.default_memory_per_node:
+    if scheduling.default_memory_per_core and scheduling.default_memory_per_node:
         text = "scheduling: default_memory_per_core and default_memory_per_node exclude each other"
         yield Contradiction("memory", "", text, "give one")
 
@@ -420,22 +443,22 @@ def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
     names = functools.reduce(operator.or_, (dict(known_settings(kind).names) for kind in _kinds()))
     hints: dict[str, str] = {}
     found = []
-    for one in missing:
-        effect = one.effect if one.effect in alike or len(alike) < _MOST_EFFECTS else _OTHERS
+    for setting in missing:
+        effect = setting.effect if setting.effect in alike or len(alike) < _MOST_EFFECTS else _OTHERS
         alike[effect] += 1
         if alike[effect] > _MOST_ALIKE:
-            first_left.setdefault(effect, one)
+            first_left.setdefault(effect, setting)
             continue
-        key = one.name.rpartition(" ")[2].lower()
-        if one.effect == UNKNOWN and key not in names and (key in hints or len(hints) < _MOST_HINTS):
+        key = setting.name.rpartition(" ")[2].lower()
+        if setting.effect == UNKNOWN and key not in names and (key in hints or len(hints) < _MOST_HINTS):
             if key not in hints:
                 near = difflib.get_close_matches(key[:_LONGEST_KEY], names, n=1, cutoff=0.8)
                 hints[key] = f" (did you mean {names[near[0]]}?)" if near else ""
-            one = dataclasses.replace(one, effect=f"{UNKNOWN}{hints[key]}")  # noqa: PLW2901 (the same with its hint)
-        found.append(one)
-    for effect, one in first_left.items():
-        more = f"and {alike[effect] - _MOST_ALIKE:,} more, from {one.name} on"
-        found.append(NotModelled(more[:_LONGEST], "", one.place, effect))
+            setting = dataclasses.replace(setting, effect=f"{UNKNOWN}{hints[key]}")  # noqa: PLW2901 (the same with its hint)
+        found.append(setting)
+    for effect, setting in first_left.items():
+        more = f"and {alike[effect] - _MOST_ALIKE:,} more, from {setting.name} on"
+        found.append(NotModelled(more[:_LONGEST], "", setting.place, effect))
     return tuple(found)
 
 

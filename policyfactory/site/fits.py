@@ -607,8 +607,8 @@ def _alike(site: Site) -> dict[str, list[str]]:
     """Return the users of each account whose users have the same shares and limits."""
     users: dict[str, list[str]] = {}
     kinds: dict[str, set[object]] = {}
-    for one in site.associations:
-        if one.user:
-            users.setdefault(one.account, []).append(one.user)
-            kinds.setdefault(one.account, set()).add(dataclasses.replace(one, user=""))
+    for association in site.associations:
+        if association.user:
+            users.setdefault(association.account, []).append(association.user)
+            kinds.setdefault(association.account, set()).add(dataclasses.replace(association, user=""))
     return {account: theirs for account, theirs in users.items() if len(kinds[account]) == 1}

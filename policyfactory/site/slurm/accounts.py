@@ -119,14 +119,14 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
             # It is in what is not modelled.
             continue
         above = "" if kind == "cluster" else account if kind == "user" else parent
-        one = _association(
+        association = _association(
             account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found, origin
         )
         origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", place, fields)
         if kind != "user":
-            effective[account] = one.qos or effective.get(above, ())
-        if kind != "cluster" or one != Association("root"):
-            found.associations.append(one)
+            effective[account] = association.qos or effective.get(above, ())
+        if kind != "cluster" or association != Association("root"):
+            found.associations.append(association)
     if not found.cluster and not found.associations:
         raise SiteError(f"{path}: has no account; give what sacctmgr dump CLUSTER file={path.name} writes")
     return found
@@ -314,7 +314,7 @@ def qos_of(
         name, what = row["name"], f"QOS {row['name'].value}"
         if not name.value:
             raise SiteError(f"{name.place}: a QOS has no name; print the table with: {_CURE}")
-        of_use = (one for one in row.values() if preempts or not one.key.lower().startswith("preempt"))
+        of_use = (setting for setting in row.values() if preempts or not setting.key.lower().startswith("preempt"))
         known.judge(of_use, origin, what)
         if len(found) >= _QOS_MOST:
             raise SiteError(f"{name.place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
@@ -330,7 +330,7 @@ def qos_of(
     return found
 
 
-def _part(one: Qos, whole: Limits) -> Qos:
+def _part(qos: Qos, whole: Limits) -> Qos:
     """Return a QOS whose limits are per cent of a whole, rounded down (assoc_mgr.c, _foreach_tres_pos_set_cnt)."""
 
     def absolute(limits: Limits) -> Limits:
@@ -342,11 +342,11 @@ def _part(one: Qos, whole: Limits) -> Qos:
         return dataclasses.replace(limits, **amounts)
 
     return dataclasses.replace(
-        one,
-        total=absolute(one.total),
-        per_user=absolute(one.per_user),
-        per_account=absolute(one.per_account),
-        per_job=absolute(one.per_job),
+        qos,
+        total=absolute(qos.total),
+        per_user=absolute(qos.per_user),
+        per_account=absolute(qos.per_account),
+        per_job=absolute(qos.per_job),
     )
 
 

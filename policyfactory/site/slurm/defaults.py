@@ -74,10 +74,10 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
     if conf.reported and not printed:
         what = f"{shortened(name)} has no output of scontrol show config"
         origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {_written(number)}")
-    for key in dict.fromkeys(one.key for one in _TABLE):
+    for key in dict.fromkeys(default.key for default in _TABLE):
         if _missing(conf, key):
-            of_key = [one for one in _TABLE if one.key == key]
-            taken = next(one for one in reversed(of_key) if one.since <= number)
+            of_key = [default for default in _TABLE if default.key == key]
+            taken = next(default for default in reversed(of_key) if default.since <= number)
             setting, _, parameter = key.partition(" ")
             added = f"{parameter}={taken.value}" if parameter else taken.value
             value = ",".join([*listed(conf.value(setting)), added])

@@ -44,9 +44,9 @@ def read_priority(conf: Conf, origin: Origin) -> Priority:
     """
     given = conf.settings
     values: dict[str, Any] = {
-        one.name: _READ[one.metadata["kind"]](given[key])
-        for one in dataclasses.fields(Priority)
-        if (key := one.metadata.get("slurm", "").lower()) in given
+        field.name: _READ[field.metadata["kind"]](given[key])
+        for field in dataclasses.fields(Priority)
+        if (key := field.metadata.get("slurm", "").lower()) in given
     }
     if "priorityweighttres" in given:
         values["tres"] = _weights(given["priorityweighttres"], origin)

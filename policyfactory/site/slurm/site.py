@@ -203,9 +203,9 @@ def _wholes(site: Site) -> dict[str, Limits]:
 
     everything = set(site.node_names)
     parts = {
-        one.qos: whole(everything if one.nodes == "ALL" else set(expand(one.nodes)))
-        for one in site.partitions
-        if one.qos
+        partition.qos: whole(everything if partition.nodes == "ALL" else set(expand(partition.nodes)))
+        for partition in site.partitions
+        if partition.qos
     }
     return {**parts, "": whole(everything)}
 
@@ -226,7 +226,7 @@ def _times(
 
 def _judge(conf: Conf, origin: Origin) -> None:
     """Keep what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
-    of_use = (one for key, one in conf.settings.items() if key not in _PREEMPTION or _preempts(conf))
+    of_use = (setting for key, setting in conf.settings.items() if key not in _PREEMPTION or _preempts(conf))
     known_settings("conf").judge(of_use, origin)
     if "priorityflags" in conf.settings:
         known_settings("flags").judge(words_of(conf.settings["priorityflags"]), origin, "PriorityFlags")
@@ -281,50 +281,55 @@ def _say(origin: Origin, entry: str, keys: Iterable[str], how: str) -> None:
 
 def _one_default(partitions: tuple[Partition, ...], origin: Origin) -> tuple[Partition, ...]:
     """Keep the last default (slurmctld/read_config.c, _build_single_partitionline_info)."""
-    defaults = [one.name for one in partitions if one.default]
+    defaults = [partition.name for partition in partitions if partition.default]
     for name in defaults[:-1]:
         _say(origin, f"partition {name}", ("default",), "slurmctld takes the last partition that has Default=YES")
-    return tuple(dataclasses.replace(one, default=one.default and one.name == defaults[-1]) for one in partitions)
+    return tuple(
+        dataclasses.replace(partition, default=partition.default and partition.name == defaults[-1])
+        for partition in partitions
+    )
 
 
 def _corrected_partition(
-    one: Partition, everything: int, known: Collection[str], enforced: Collection[str], origin: Origin
+    partition: Partition, everything: int, known: Collection[str], enforced: Collection[str], origin: Origin
 ) -> Partition:
-    entry = f"partition {one.name}"
-    if one.max_time < one.default_time < NEVER:
+    entry = f"partition {partition.name}"
+    if partition.max_time < partition.default_time < NEVER:
         # As for the default.
         how = "DefaultTime is more than MaxTime; slurmctld drops it, and jobs without a time get MaxTime"
         _say(origin, entry, ("defaulttime", "maxtime"), how)
-        one = dataclasses.replace(one, default_time=NEVER)
-    size = everything if one.nodes.upper() == "ALL" else count_hosts(one.nodes)
-    if not one.max_time > 0 or one.min_nodes > min(one.max_nodes, max(size, 1)):
+        partition = dataclasses.replace(partition, default_time=NEVER)
+    size = everything if partition.nodes.upper() == "ALL" else count_hosts(partition.nodes)
+    if not partition.max_time > 0 or partition.min_nodes > min(partition.max_nodes, max(size, 1)):
         # Jobs are held to these when they come and before they start (job_mgr.c, _part_access_check).
         how = "no job fits its limits; slurmctld goes on, and none ever starts in it, so it is taken as down"
         _say(origin, entry, ("maxtime", "minnodes", "maxnodes"), how)
-        most = max(one.max_nodes, 1)
-        one = dataclasses.replace(one, up=False, max_time=one.max_time or NEVER, min_nodes=1, max_nodes=most)
-    strangers = [name for name in one.allowed_qos if known and name not in known]
+        most = max(partition.max_nodes, 1)
+        partition = dataclasses.replace(
+            partition, up=False, max_time=partition.max_time or NEVER, min_nodes=1, max_nodes=most
+        )
+    strangers = [name for name in partition.allowed_qos if known and name not in known]
     if strangers:
         # Slurmctld/read_config.c, qos_list_build; of a list without one that is there it lets no job in.
         how = f"slurmctld passes over QOS that are not there, and so do we ({shortened(enumerated(strangers), 80)})"
         _say(origin, entry, ("allowqos",), how)
-        allowed = tuple(name for name in one.allowed_qos if name in known)
-        one = dataclasses.replace(one, allowed_qos=allowed, up=one.up and bool(allowed))
-    if one.qos and known and one.qos not in known and "qos" not in enforced:
+        allowed = tuple(name for name in partition.allowed_qos if name in known)
+        partition = dataclasses.replace(partition, allowed_qos=allowed, up=partition.up and bool(allowed))
+    if partition.qos and known and partition.qos not in known and "qos" not in enforced:
         # Fatal where QOS are enforced (slurmctld/read_config.c, _build_single_partitionline_info).
         _say(origin, entry, ("qos",), "its QOS is not there, and QOS are not enforced; it is taken without")
-        one = dataclasses.replace(one, qos="")
-    return one
+        partition = dataclasses.replace(partition, qos="")
+    return partition
 
 
-def _corrected_qos(one: Qos, origin: Origin) -> Qos:
+def _corrected_qos(qos: Qos, origin: Origin) -> Qos:
     """Hold one job to what all jobs together may have: it could not start with more."""
-    job, total = one.per_job, one.total
+    job, total = qos.per_job, qos.total
     lower = {name: getattr(total, name) for name in _AMOUNTS if _above(getattr(job, name), getattr(total, name))}
     if not lower:
-        return one
-    _say(origin, f"QOS {one.name}", ("maxtres", "maxtresperjob", "grptres"), "GrpTRES holds for each job as well")
-    return dataclasses.replace(one, per_job=dataclasses.replace(job, **lower))
+        return qos
+    _say(origin, f"QOS {qos.name}", ("maxtres", "maxtresperjob", "grptres"), "GrpTRES holds for each job as well")
+    return dataclasses.replace(qos, per_job=dataclasses.replace(job, **lower))
 
 
 def _above(job: float, total: float) -> bool:
@@ -336,31 +341,35 @@ def _associations(
 ) -> Iterable[Association]:
     """Keep the first of each (sacctmgr/file_functions.c), and of its QOS those that are there."""
     seen = set()
-    for one in associations:
-        entry = f"association {one.account}/{one.user}" if one.user else f"association {one.account}"
-        if (one.account, one.user) in seen:
+    for association in associations:
+        entry = (
+            f"association {association.account}/{association.user}"
+            if association.user
+            else f"association {association.account}"
+        )
+        if (association.account, association.user) in seen:
             _say(origin, entry, (), "it is there a second time; sacctmgr load takes the first, and so do we")
             continue
-        seen.add((one.account, one.user))
-        qos = tuple(name for name in one.qos if name in known or not known)
-        default = one.default_qos if one.default_qos in known or not known else ""
-        if (qos, default) != (one.qos, one.default_qos):
+        seen.add((association.account, association.user))
+        qos = tuple(name for name in association.qos if name in known or not known)
+        default = association.default_qos if association.default_qos in known or not known else ""
+        if (qos, default) != (association.qos, association.default_qos):
             _say(origin, entry, ("qos", "defaultqos"), "QOS that the table of QOS does not have are left out")
         if default and qos and default not in qos:
             # Job_mgr.c, _determine_and_validate_qos: jobs that name no QOS would be refused when they are submitted.
             _say(origin, entry, ("defaultqos",), "it may not use its default QOS; jobs that name none are of no QOS")
             default = ""
-        yield dataclasses.replace(one, qos=qos, default_qos=default)
+        yield dataclasses.replace(association, qos=qos, default_qos=default)
 
 
-def _corrected_passes(one: Scheduling, origin: Origin) -> Scheduling:
+def _corrected_passes(passes: Scheduling, origin: Origin) -> Scheduling:
     """Take values that slurmctld takes and the simulation does not have (job_scheduler.c, backfill.c)."""
-    if not one.default_queue_depth:
+    if not passes.default_queue_depth:
         how = "the first job of the queue is looked at all the same; it is taken as 1"
         _say(origin, "scheduling", ("default_queue_depth",), how)
-        one = dataclasses.replace(one, default_queue_depth=1)
-    if one.bf_window < one.bf_resolution:
+        passes = dataclasses.replace(passes, default_queue_depth=1)
+    if passes.bf_window < passes.bf_resolution:
         how = "the plan is shorter than one of its steps; a step is taken as long as the plan"
         _say(origin, "scheduling", ("bf_window", "bf_resolution"), how)
-        one = dataclasses.replace(one, bf_resolution=one.bf_window)
-    return one
+        passes = dataclasses.replace(passes, bf_resolution=passes.bf_window)
+    return passes
