@@ -331,7 +331,7 @@ def _fields(content: Mapping[str, Any], where: str) -> dict[str, tuple[MappedCol
 
 def _column(field: str, value: Any, where: str) -> MappedColumn:
     """Return a column: a name, or a table with more about it."""
-    if not isinstance(value, str | Mapping):
+    if not value or not isinstance(value, str | Mapping):
         raise InputError(f"{where} is {value!r:.60}; the name of a column or a table with it is expected")
     content = {"column": value} if isinstance(value, str) else value
     column = _READING.table(MappedColumn, content, where)
@@ -348,8 +348,8 @@ def _column(field: str, value: Any, where: str) -> MappedColumn:
 
 def _filters(content: Any, where: str) -> tuple[Filter, ...]:
     filters = _READING.rows(Filter, content, where)
-    for number, one in enumerate(filters, 1):
-        if bool(one.keep) == bool(one.drop):
+    for number, rule in enumerate(filters, 1):
+        if not rule.column or bool(rule.keep) == bool(rule.drop):
             raise InputError(f"{where}[{number}] needs a column, and either the cells to keep or those to drop")
     return filters
 
