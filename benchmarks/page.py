@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from results import Results, csv_text, load, markdown, number
+from results import Results, csv_text, load, number
 
-from floors import Curve, slope_of
+from floors import Curve, Measure, slope_of
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
         atomic_write(data / "performance.manifest.json", dump_json(result.manifest))
         for figure in dict.fromkeys(curve.figure for curve in result.curves):
             draw(figure, [curve for curve in result.curves if curve.figure == figure], pictures)
-        replace(page, {"machine": lambda: of_machine(result), "table": lambda: markdown(result.measures)})
+        replace(page, {"machine": lambda: of_machine(result), "table": lambda: groups(result.measures)})
         replace(page, {"slopes": lambda: slopes(result.curves), "worst": lambda: worst(result)})
     peers = data / "performance-peers.csv"
     if peers.exists():
@@ -86,6 +86,30 @@ def of_machine(result: Results) -> Iterable[str]:
         )
     missed = [measure for measure in result.measures if measure.missed]
     yield f"{len(result.measures)} measures; {len(missed)} miss what is promised."
+
+
+def groups(measures: Iterable[Measure]) -> Iterable[str]:
+    """Give a table with a row a group and unit: the worst and the best of its measures, and what is promised."""
+    rows: dict[tuple[str, str], list[Measure]] = {}
+    for measure in measures:
+        # Slopes have a table of their own.
+        if not measure.unit.startswith("slope"):
+            rows.setdefault((measure.group, measure.unit), []).append(measure)
+    yield "| group | measures | from | to | unit | promised | missed by |"
+    yield "|---|---:|---:|---:|---|---|---|"
+    for (group, unit), own in rows.items():
+        floors = [measure.floor for measure in own if measure.floor is not None]
+        ceilings = [measure.ceiling for measure in own if measure.ceiling is not None]
+        promised = [f"{sign} {span(bounds)}" for sign, bounds in (("≥", floors), ("≤", ceilings)) if bounds]
+        least, most = (number(end(measure.value for measure in own)) for end in (min, max))
+        missed = ", ".join(measure.what for measure in own if measure.missed)
+        yield f"| {group} | {len(own)} | {least} | {most} | {unit} | {', '.join(promised)} | {missed} |"
+
+
+def span(values: list[float]) -> str:
+    """Return the least and the largest of some bounds; one number where all are the same."""
+    ends = dict.fromkeys(number(value) for value in (min(values), max(values)))
+    return " to ".join(ends)
 
 
 def slopes(curves: Iterable[Curve]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 The windows of evaluate/sc17.toml are scheduled three times: by the programs' rules, by the same rules with the whole
 queue in sight, and by the clean simulator. Then the requested times of the workload model are drawn anew. It takes a
 minute of one core and writes ``data/sc17-window.csv``, ``data/sc17-pairs.csv``, ``data/sc17-seeds.csv`` and
-``img/sc17-window.png``, from which docs/sc17.md has its numbers.
+``img/sc17-window.png``, from which docs/papers.md has its numbers.
 """  # noqa: INP001 (a script beside the package, not a part of it)
 
 from __future__ import annotations

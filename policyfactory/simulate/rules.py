@@ -58,7 +58,7 @@ class Rules:
         The order in which jobs are tried for backfilling; None is the queue's order. It ignores the threshold.
     compatibility : {"none", "ocst", "sc17", "rlscheduler"}
         Our rules; those of ocst, the simulator of IEEE TPDS 29(10), 2018; those of the simulators of SC'17 and of
-        RLScheduler (docs/simulator.md, docs/sc17.md, docs/rlscheduler.md).
+        RLScheduler (docs/simulator.md, docs/papers.md, docs/rlscheduler.md).
     site : Site or None
         With backfill "slurm": the cluster and the scheduler's settings. None: what is assumed of the log
         (`policyfactory.site.fits.site_of`).

@@ -2,7 +2,7 @@
 
 Rules that ours can be told are met exactly in test_online_oracles.py and test_ocst.py. The others are restated in
 naive/other_simulators.py; where the restated rule meets every start, it is the whole difference. The table is in
-docs/simulator.md.
+docs/trust.md.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_jobs_that_start_at_another_time(name: str, oracle: Callable[[str], Colu
     schedule = simulate(workload, resolve(policy), rules)
     assert int((schedule.start != expected["start"]).sum()) == differ
     # The page says the same number.
-    page = (root / "docs" / "simulator.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "trust.md").read_text(encoding="utf-8")
     row = re.search(rf"^\| `{re.escape(name.replace('_kth5k', ''))}` \|.*\| ([\d,]+) \|", page, re.MULTILINE)
     assert row is not None
     assert int(row.group(1).replace(",", "")) == differ

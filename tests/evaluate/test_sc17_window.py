@@ -1,4 +1,4 @@
-"""The script behind docs/sc17.md runs, small, and the page has the numbers that it wrote."""
+"""The script behind docs/papers.md runs, small, and the page has the numbers that it wrote."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_how_often_an_unseen_job_would_have_gone_first(script: dict[str, Any], n
 
 
 def test_the_page_has_the_numbers_of_the_script(root: Path) -> None:
-    page = (root / "docs" / "sc17.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "papers.md").read_text(encoding="utf-8")
     written = {
         (row["mode"], row["log"], row["policy"]): row for row in rows(root / "docs" / "data" / "sc17-window.csv")
     }

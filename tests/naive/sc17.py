@@ -1,6 +1,6 @@
 """The scheduler of the SC'17 programs, plainly: one instant at a time, whole queue sorted at each turn.
 
-Written from the rules in docs/sc17.md, to be read beside them. Times are doubles, in seconds; arithmetic that the
+Written from the rules in docs/papers.md, to be read beside them. Times are doubles, in seconds; arithmetic that the
 program does in single precision goes through numpy.float32.
 """
 

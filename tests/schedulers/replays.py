@@ -3,7 +3,7 @@
 In the folder tests, with PYTHONPATH=. :
 
     python -m schedulers.replays record FOLDER [CASE ...]     a minute or three of a real slurmctld each
-    python -m schedulers.replays table                         the table of docs/fidelity.md
+    python -m schedulers.replays table                         the table of docs/trust.md
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def compare(records: Sequence[Record], site: Site) -> Schedules:
 
 
 def table() -> Iterator[str]:
-    """Give the lines of the table of docs/fidelity.md."""
+    """Give the lines of the table of docs/trust.md."""
     yield (
         "| case | replays | starts | wanted | lag: mean | 90 % | longest | mean waits | simulated | differs | away "
         "| Slurm from itself |"

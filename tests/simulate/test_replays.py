@@ -55,7 +55,7 @@ def test_every_start_is_wanted_and_its_lag_is_that_of_the_passes(name: str) -> N
     records, site = records_of(name), CASES[name]().site
     # Both kinds of passes come once in their interval; some seconds are the passes' own time on the fast clock.
     interval = max(site.scheduling.bf_interval if site.scheduling.backfill else 60.0, 10.0)
-    # Of 120 starts two can hang on what the record does not say (docs/fidelity.md): those of all replays count.
+    # Of 120 starts two can hang on what the record does not say (docs/trust.md): those of all replays count.
     result = Forced(tuple(start for record in records for start in force(record, site).starts), ())
     assert result.agreement >= 0.99
     assert result.lag(0.9) <= 1.1 * interval

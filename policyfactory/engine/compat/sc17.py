@@ -1,7 +1,7 @@
 """The scheduler of the programs of paper 004 (SC'17), with all that is particular to it.
 
 Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017,
-run on SimGrid 3.13. Its rules are in docs/sc17.md: a window of 32 jobs, the first 16 jobs in the order of the log,
+run on SimGrid 3.13. Its rules are in docs/papers.md: a window of 32 jobs, the first 16 jobs in the order of the log,
 backfilling one job at a time, 2.61 ms for each dispatch. The twin in tests/naive/sc17.py follows them line by line.
 """
 
@@ -116,7 +116,7 @@ def _wait_for_head(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Pi
 # Arrivals, completions and the delay of a dispatch, as SimGrid 3.13 times them.
 #
 # Times are seconds, as doubles: a dispatch takes 2.61 ms, so starts are no whole numbers of anything, and whatever
-# falls within 1e-5 s after an instant happens at it. docs/sc17.md has the rules.
+# falls within 1e-5 s after an instant happens at it. docs/papers.md has the rules.
 
 
 # A message of 1,000 bytes over two links of 100 us and 125 MB/s, in SimGrid's model LV08.
@@ -317,7 +317,7 @@ def _drop_first(space: Sc17Space) -> None:
     heap[at] = job
 
 
-# How the SC'17 programs order the first 32 jobs of the queue: see docs/sc17.md ----------------------------------------
+# How the SC'17 programs order the first 32 jobs of the queue: see docs/papers.md ----------------------------------------
 
 
 # Jobs of the queue that the scheduler sees.
@@ -505,7 +505,7 @@ def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, no
 
 # Backfilling as the SC'17 programs do it ------------------------------------------------------------------------------
 
-# One job is brought to the front at a time. See docs/sc17.md.
+# One job is brought to the front at a time. See docs/papers.md.
 #
 # The programs look for the reservation of the head again and again through all running jobs: each round picks one of
 # those with the least rest of their request, in whole seconds, until enough processors are counted. Here the running
