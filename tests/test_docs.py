@@ -18,19 +18,10 @@ FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
 ON_A_CLUSTER = {"afternoon", "clusters"}
 # Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
-LONG = {
-    "evaluate",
-    "fits",
-    "how-certain",
-    "judge",
-    "predict",
-    "report",
-    "slurm-predictions",
-    "train",
-    "tutorial",
-    "workloads",
-}
-OF_EXTRAS = {"environment": "gymnasium", "train-networks": "torch"}
+LONG = {"evaluate", "how-certain", "predictions", "scores", "train", "tutorial", "workloads"}
+OF_EXTRAS = {"environment": "gymnasium"}
+# What trains a network needs torch, and is run apart from the rest of its page.
+NETWORKS = re.compile(r"--learner ppo|pf\.Reinforcement")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -61,10 +52,31 @@ def test_code_and_commands_of_a_page_run(
 ) -> None:
     if page.stem in OF_EXTRAS:
         extra_module(OF_EXTRAS[page.stem], "rl")
+    run_blocks([block for block in blocks(page) if not NETWORKS.search(block[1])], page, reader, monkeypatch, capfd)
+
+
+@pytest.mark.slow
+def test_the_networks_of_the_pages_are_trained(
+    reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    extra_module("torch", "rl")
+    page = DOCS / "train.md"
+    parts = [(language, code) for language, code in blocks(page) if NETWORKS.search(code) and language != "text"]
+    assert len(parts) == 2
+    run_blocks([("python", "import policyfactory as pf"), *parts], page, reader, monkeypatch, capfd)
+
+
+def run_blocks(
+    parts: list[tuple[str, str]],
+    page: Path,
+    reader: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     run = runner(reader, monkeypatch, capfd)
     namespace: dict[str, object] = {"__name__": page.stem}
     printed = ""
-    for language, code in blocks(page):
+    for language, code in parts:
         if language == "python":
             exec(compile(code, str(page), "exec"), namespace)
             printed += capfd.readouterr().out
@@ -74,8 +86,8 @@ def test_code_and_commands_of_a_page_run(
                     printed += run(*shlex.split(line[2:], comments=True)[1:]).stdout
         elif code.startswith("In simulation: "):
             # A verdict is what really comes out, of what stands above it; "..." is left out.
-            parts = [_flat(part) for line in code.splitlines() for part in line.split("...")]
-            assert [part for part in parts if part not in _flat(printed)] == []
+            pieces = [_flat(piece) for line in code.splitlines() for piece in line.split("...")]
+            assert [piece for piece in pieces if piece not in _flat(printed)] == []
 
 
 def _flat(text: str) -> str:

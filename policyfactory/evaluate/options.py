@@ -160,8 +160,10 @@ class LogTable(OptionTable):
         "CSV with the columns `job_id` and `prediction` (s), for decisions by prediction (with which it must be given)",
         metavar="FILE",
     )
-    lublin: LublinTable | None = key(None, "jobs of the Lublin-Feitelson model instead of a file", "workload-models.md")
-    tsafrir: TsafrirTable | None = key(None, "requested times of the Tsafrir model", "workload-models.md")
+    lublin: LublinTable | None = key(
+        None, "jobs of the Lublin-Feitelson model instead of a file", "workloads.md#workload-models"
+    )
+    tsafrir: TsafrirTable | None = key(None, "requested times of the Tsafrir model", "workloads.md#workload-models")
     embedded: bool = key(False, "the workload that is used where no log is given")
 
 
@@ -209,7 +211,7 @@ class RulesTable(OptionTable):
 class ResampleTable(OptionTable):
     """How many logs are drawn from each log, and how."""
 
-    count: Cases = option(..., "draw so many new logs from each log", "resampling.md", name="resamples")
+    count: Cases = option(..., "draw so many new logs from each log", "workloads.md#resampled-logs", name="resamples")
     length: Length = option(
         None, "length of a drawn log: `2y`, `26w`, or `log` for as long as the log", kind="a length", stated="log"
     )
@@ -270,7 +272,7 @@ class ExperimentTable(OptionTable):
         kind='a duration ("30d") or a number of jobs ("5000jobs")',
         stated="none",
     )
-    resample: ResampleTable | None = key(None, "or what is drawn from it", "resampling.md")
+    resample: ResampleTable | None = key(None, "or what is drawn from it", "workloads.md#resampled-logs")
     skip: dict[str, Listed[int]] = key({}, "numbers of windows that are left out: `{ curie = [1, 8] }`")
     load: Load = option(
         1.0,

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Learned"]
 
-_STATE = "/var/spool/policyfactory/history"  # as in docs/slurm-predictions.md
+_STATE = "/var/spool/policyfactory/history"  # as in docs/predictions.md
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)

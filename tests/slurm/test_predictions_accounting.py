@@ -1,4 +1,4 @@
-"""The commands of docs/slurm-predictions.md on a live Slurm with accounting: the first update, the script of cron."""
+"""The commands of docs/predictions.md on a live Slurm with accounting: the first update, the script of cron."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def site() -> Iterator[Site]:
         command.chmod(0o755)
         cluster.environment["PATH"] = f"{folder / 'bin'}:{cluster.environment['PATH']}"
         cluster.environment["PYTHONPATH"] = str(ROOT)
-        page = (ROOT / "docs/slurm-predictions.md").read_text()
+        page = (ROOT / "docs/predictions.md").read_text()
         texts = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
         first, cron = (text for text in texts if "history update" in text)
         # The folder is there already.

@@ -317,7 +317,7 @@ def _drop_first(space: Sc17Space) -> None:
     heap[at] = job
 
 
-# How the SC'17 programs order the first 32 jobs of the queue: see docs/papers.md ----------------------------------------
+# How the SC'17 programs order the first 32 jobs of the queue: see docs/papers.md --------------------------------------
 
 
 # Jobs of the queue that the scheduler sees.

@@ -249,7 +249,7 @@ _NEEDED = (
     ("end", "run_time"),
     ("requested", "allocated", "requested_nodes", "allocated_nodes"),
 )
-_READING = TableReading(InputError, "docs/modern-logs.md shows the layout")
+_READING = TableReading(InputError, "docs/import.md shows the layout")
 
 
 def read_mapping(path: Path) -> TableMapping:
