@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -129,9 +128,3 @@ def test_the_reference_of_commands_is_made_from_the_commands() -> None:
 
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert page == render(), "docs/commands.md is old: run make docs/commands.md"
-
-
-def test_the_page_of_examples_is_made_from_the_examples() -> None:
-    render = runpy.run_path(str(DOCS / "examples_page.py"))["render"]
-    page = (DOCS / "examples.md").read_text(encoding="utf-8")
-    assert page == render(), "docs/examples.md is old: run python docs/examples_page.py"

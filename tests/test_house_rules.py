@@ -103,6 +103,19 @@ def test_a_folder_keeps_to_its_budget() -> None:
     assert over == {}, "a budget is raised in a commit that says why and what was given up"
 
 
+def test_a_part_of_the_pages_keeps_to_its_words() -> None:
+    budgets = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["policyfactory"]["words"]
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    found: Counter[str] = Counter()
+    part = "tutorial"  # the first page stands before all parts
+    for heading, page in re.findall(r"^  - (\w+):$|: (\S+\.md)$", navigation, re.MULTILINE):
+        part = heading.lower() or part
+        found[part] += len((ROOT / "docs" / page).read_text(encoding="utf-8").split()) if page else 0
+    assert found.keys() == budgets.keys()
+    over = {name: (words, budgets[name]) for name, words in found.items() if words > budgets[name]}
+    assert over == {}, "a budget is raised in a commit that says why and what was given up"
+
+
 def test_a_kernel_has_a_plain_twin_of_its_name() -> None:
     twins = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "naive").glob("*.py"))
     engine = ROOT / "policyfactory" / "engine"

@@ -22,7 +22,6 @@ __all__ = ["main", "tables"]
 FAMILIES = ("LIN", "QDR", "CUB", "QUA")
 VARIANTS = ("as fitted", "inside the range", "rising", "rising and inside")
 RIVALS = ("FCFS", "SAF", "LIN-SYNTHETIC", "OURS-lin")
-EXPERIMENTS = ("runtime", "easy")
 LATEST_DAYS = 306_107 / 86_400  # the latest submit time in training_data/lublin-256.csv
 
 
@@ -160,10 +159,7 @@ def tables(data: Path) -> dict[str, str]:
     claims, values = _read(data / "polynomials-claims.csv"), _read(data / "polynomials-values.csv")
     return {
         "claims": _markdown(list(claims[0]), [list(row.values()) for row in claims]),
-        **{
-            f"values, {name}": _value_table([row for row in values if row["experiment"] == name])
-            for name in EXPERIMENTS
-        },
+        "values": _value_table([row for row in values if row["experiment"] == "runtime"]),
         "terms": _markdown(
             ["family", "terms", "VIF, largest", "above 10", "sign uncertain"],
             [_term_row(terms, name) for name in FAMILIES],
