@@ -203,8 +203,9 @@ def _basis_row(row: dict[str, str]) -> list[str]:
 def _order_table(rows: list[dict[str, str]]) -> str:
     where = list(dict.fromkeys(row["jobs"] for row in rows))
     lines = []
-    for table in dict.fromkeys(row["table"] for row in rows):
-        for variant in VARIANTS[:2]:
+    sizes = dict.fromkeys(row["table"] for row in rows)
+    for number, table in enumerate(sizes):
+        for variant in VARIANTS[: 1 if number else 2]:
             for name in FAMILIES:
                 own = {
                     row["jobs"]: row
