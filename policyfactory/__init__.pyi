@@ -37,13 +37,13 @@ from policyfactory.predict.training import Predictor as Predictor
 from policyfactory.review.predictions.run import Predicted as Predicted
 from policyfactory.review.predictions.run import predict as predict
 from policyfactory.search.arena import Arena as Arena
-from policyfactory.search.arena import JudgeOptions as JudgeOptions
 from policyfactory.search.arena import judge as judge
 from policyfactory.search.distill import distill as distill
 from policyfactory.search.distill_result import Distilled as Distilled
-from policyfactory.search.families import DistillOptions as DistillOptions
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
 from policyfactory.search.judging import Judgement as Judgement
+from policyfactory.search.options import DistillOptions as DistillOptions
+from policyfactory.search.options import JudgeOptions as JudgeOptions
 from policyfactory.search.options import SearchOptions as SearchOptions
 from policyfactory.search.options import TrainOptions as TrainOptions
 from policyfactory.search.reinforce.learner import Reinforcement as Reinforcement

@@ -42,6 +42,8 @@ def evaluate(
     """Simulate policies on logs and say which is better, by how much, and how certain that is.
 
     Of a protocol (evaluate/*.toml), run its experiments and write a report; docs/protocols.md has its keys.
+
+    Example: policyfactory evaluate site.swf.gz --policies FCFS,SAF,model.json --output results
     """
     from policyfactory.cli.evaluate_run import Request, run_options, run_protocols
 
@@ -141,6 +143,8 @@ def tune(
 
     The tuners run beside each of their policies, of which one is the best in hindsight, and beside a random choice;
     docs/tuning.md says what they know and how they choose.
+
+    Example: policyfactory tune site.swf.gz --policies FCFS,SPF,SAF --period 1w --output tuned
     """
     from policyfactory.cli.evaluate_run import Request, log_tables, run_content
 

@@ -129,6 +129,8 @@ def export(
 
     The head of the file says how to install it, how to roll back, and what it cannot express. With --preview it is
     written only where --output says.
+
+    Example: policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua
     """
     from policyfactory.export.export import export as export_policy
     from policyfactory.workload.accounting.times import find_zone

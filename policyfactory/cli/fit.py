@@ -73,7 +73,10 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the resampling and of the starts of nonlinear forms.")] = 1,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Fit formulas to a score table, rank them, and say how far to trust them."""
+    """Fit formulas to a score table, rank them, and say how far to trust them.
+
+    Example: policyfactory fit scores.csv --output model.json --report fit.md
+    """
     from policyfactory.fit import fits as library
     from policyfactory.fit.fits import RANKING
     from policyfactory.trials.table import read_score_table

@@ -75,7 +75,10 @@ def generate(
     repeats: Annotated[int, typer.Option(help="Repetitions of each measurement of --convergence.")] = 10,
     preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
 ) -> None:
-    """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command."""
+    """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command.
+
+    Example: policyfactory generate site.swf.gz --tuples 1000 --output scores.csv
+    """
     from policyfactory.engine.trials import VARIANTS
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 

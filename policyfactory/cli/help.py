@@ -1,4 +1,4 @@
-"""The help of the commands: the options that matter first, then the others by what they are about, and an example."""
+"""The help of the commands in two levels: ``--help`` fits on a screen, ``--help-all`` has all options by topic."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from policyfactory.cli.exits import DESCRIBING, RULE
 from policyfactory.core import inputs
 from policyfactory.core.text import visible
 
-__all__ = ["EXAMPLES", "Commands", "arrange", "note_inputs"]
+__all__ = ["Commands", "arrange", "note_inputs", "show_all"]
 
 # At most five of each command, in this order.
 _FIRST: dict[str, tuple[str, ...]] = {
     "generate": ("output", "tuples", "trials", "workers", "overwrite"),
     "fit": ("output", "family", "form", "report", "figures"),
     "evaluate": ("policies", "metrics", "threshold", "windows", "output"),
-    "tune": ("policies", "feedback", "period", "metrics", "output"),
+    "tune": ("feedback", "period", "metrics", "output"),
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
     "predict": ("output", "policy", "model", "overwrite"),
     "train": ("output", "goal", "learner", "family", "mode"),
@@ -39,6 +39,8 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "workload lublin": ("processors", "jobs", "seed", "load", "output"),
     "workload estimates": ("max_estimate", "seed", "output"),
     "workload resample": ("weeks", "length", "number", "seed", "output"),
+    "workload download": ("listing", "output", "base_url", "sha256"),
+    "policy explain": ("job", "workload", "job_id", "history", "predictor"),
     "site import": ("output", "scheduler", "sacctmgr", "qos", "events"),
     "site check": ("json",),
     "site replay": ("output", "start", "end", "json", "overwrite"),
@@ -73,43 +75,21 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-EXAMPLES: dict[str, str] = {
-    "generate": "policyfactory generate site.swf.gz --tuples 1000 --output scores.csv",
-    "fit": "policyfactory fit scores.csv --output model.json --report fit.md",
-    "evaluate": "policyfactory evaluate site.swf.gz --policies FCFS,SAF,model.json --output results",
-    "tune": "policyfactory tune site.swf.gz --policies FCFS,SPF,SAF --period 1w --output tuned",
-    "learn": "policyfactory learn site.swf.gz --output learned",
-    "predict": "policyfactory predict site.swf.gz --output predicted",
-    "train": "policyfactory train site.swf.gz --family linear --output trained",
-    "judge": "policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'",
-    "distill": "policyfactory distill net.json site.swf.gz --output distilled",
-    "export": "policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua",
-    "history update": "policyfactory history update sacct.txt --state history",
-    "shadow": "policyfactory shadow slurmctld.log --accounting sacct.txt --output shadow",
-    "review": "policyfactory review --before before.txt --after after.txt --policy policy.json --output review",
-    "demo": "policyfactory demo",
-    "workload show": "policyfactory workload show site.swf.gz",
-    "workload clean": "policyfactory workload clean site.swf.gz --output clean.swf --report cleaned.json",
-    "workload window": "policyfactory workload window site.swf.gz --from 2026-03-01 --to 2026-04-01 --output march.swf",
-    "workload download": "policyfactory workload download kth",
-    "workload import": "policyfactory workload import sacct.txt --output site.swf",
-    "workload lublin": "policyfactory workload lublin --processors 256 --jobs 10000 --seed 1 --output lublin.swf",
-    "workload estimates": "policyfactory workload estimates lublin.swf --seed 1 --output requests.swf",
-    "workload resample": "policyfactory workload resample site.swf.gz --number 10 --output drawn",
-    "site import": "policyfactory site import slurm.conf --sacctmgr dump.cfg --qos qos.txt --output site.toml",
-    "site show": "policyfactory site show site.toml",
-    "site check": "policyfactory site check site.swf.gz site.toml",
-    "site replay": "policyfactory site replay site.swf.gz site.toml --output replayed",
-    "policy list": "policyfactory policy list",
-    "policy show": "policyfactory policy show SAF",
-    "policy explain": "policyfactory policy explain F1 --job p=3600,q=16,r=86400",
+_GROUPS = {
+    "The main job": ("demo", "workload", "learn", "export"),
+    "Research": ("generate", "fit", "evaluate", "train", "distill", "judge", "tune"),
+    "The cluster": ("site", "predict", "history", "shadow", "review"),
+    "Policies": ("policy",),
 }
-
 _OTHERS = "Further options"
+_ALL = "policyfactory.all_options"  # key of a context's notes
 
 
-def arrange(command: Any, path: str = "") -> Any:
-    """Put the options of a command and of all below it into groups, and an example at its end; return it.
+def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
+    """Give a command, and all below it, their two levels of help; return it.
+
+    The options are put into groups, those of `_FIRST` before the others. The last paragraph of a docstring that begins
+    with ``Example:`` stands at the end of both.
 
     Parameters
     ----------
@@ -117,21 +97,50 @@ def arrange(command: Any, path: str = "") -> Any:
         What typer has made of the functions.
     path : str
         Its name, with those of the groups that it is in.
+    all_options : click.Option, optional
+        ``--help-all`` of the whole command, which all others get too.
     """
+    all_options = all_options or next(one for one in command.params if one.name == "help_all")
+    if not path:
+        _group(command)
     for name, sub in getattr(command, "commands", {}).items():
-        arrange(sub, f"{path} {name}".strip())
-    if command.help:
-        # Paragraphs as wide as the terminal, whatever the width of the source.
-        command.help = "\n\n".join(" ".join(part.split()) for part in command.help.split("\n\n"))
-        command.help += f"\n\n{RULE}" if path in DESCRIBING else ""
-    if example := EXAMPLES.get(path):
-        command.epilog = f"Example: {example}"
-    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
-    for one in options:
-        one.metavar = one.metavar or _metavar(one)
-    first = _FIRST.get(path, ())
+        arrange(sub, f"{path} {name}".strip(), all_options)
+    # Paragraphs as wide as the terminal, whatever the width of the source.
+    paragraphs = [" ".join(part.split()) for part in (command.help or "").split("\n\n")]
+    if paragraphs[-1].startswith("Example: "):
+        command.epilog = paragraphs.pop()
+    command.help = "\n\n".join([*paragraphs, *([RULE] if path in DESCRIBING else [])])
+    for one in command.params:
+        if one.param_type_name == "option":
+            one.metavar = one.metavar or _metavar(one)
+    options = [one for one in command.params if one.param_type_name == "option" and one is not all_options]
+    _by_topic(command, options, _FIRST.get(path, ()))
+    if path:
+        command.params.append(all_options)
+    in_full = command.format_help
+
+    def format_help(ctx: Any, formatter: Any) -> None:
+        if ctx.meta.get(_ALL):
+            in_full(ctx, formatter)
+        else:
+            _in_brief(command, ctx, formatter)
+
+    command.format_help = format_help
+    return command
+
+
+def _group(command: Any) -> None:
+    """Put the commands in order, by what they are for."""
+    for title, names in _GROUPS.items():
+        for name in names:
+            command.commands[name].rich_help_panel = title
+    command.commands = {name: command.commands[name] for names in _GROUPS.values() for name in names}
+
+
+def _by_topic(command: Any, options: list[Any], first: tuple[str, ...]) -> None:
+    """Put the options that matter first, the others into groups."""
     if not first:
-        return command
+        return
     topics = {name: topic for topic, names in _TOPICS.items() for name in names}
     order = [*_TOPICS, _OTHERS]
     for one in options:
@@ -139,12 +148,54 @@ def arrange(command: Any, path: str = "") -> Any:
             one.rich_help_panel = topics.get(one.name, _OTHERS) if len(options) > len(first) + 4 else _OTHERS
 
     def place(one: Any) -> tuple[int, int]:
-        if one.param_type_name != "option" or one.name == "help":
-            return (0 if one.param_type_name == "argument" else 3, 0)
+        if one.param_type_name != "option":
+            return (0, 0)
         return (1, first.index(one.name)) if one.name in first else (2, order.index(one.rich_help_panel))
 
     command.params.sort(key=place)
-    return command
+
+
+def show_all(ctx: typer.Context, *, value: bool) -> None:
+    """Print the whole help of a command, and end."""
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+def _in_brief(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write what a command does, its arguments and main options, and its example."""
+    command.format_usage(ctx, formatter)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(_summary(command))
+    for title, rows in _sections(command, ctx).items():
+        with formatter.section(title):
+            formatter.write_dl(rows, col_max=24)
+    closing = [*getattr(command, "closing", ()), *filter(None, [command.epilog])]
+    if any(getattr(one, "rich_help_panel", None) for one in command.params):
+        closing.append(f"All options: {ctx.command_path} --help-all")
+    elif hasattr(command, "commands"):
+        closing.append(f"What a command does: {ctx.command_path} COMMAND --help; all its options: --help-all")
+    formatter.write("".join(f"\n{line}" for line in closing))
+
+
+def _summary(command: Any) -> str:
+    """Return the first paragraph of what a command says of itself."""
+    return str(command.help).partition("\n\n")[0]
+
+
+def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return what the short help lists, by headings."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, sub in getattr(command, "commands", {}).items():
+        found.setdefault(getattr(sub, "rich_help_panel", None) or "Commands", []).append((name, _summary(sub)))
+    for one in command.params:
+        if one.param_type_name == "argument":
+            found.setdefault("Arguments", []).append((one.metavar, one.help or ""))
+        elif not (one.hidden or one.rich_help_panel or one.name == "help_all"):
+            found.setdefault("Options", []).append(one.get_help_record(ctx))
+    return found
 
 
 def _metavar(option: Any) -> str | None:

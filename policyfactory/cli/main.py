@@ -40,7 +40,7 @@ def build_app() -> typer.Typer:
         train,
         workload,
     )
-    from policyfactory.cli.help import Commands
+    from policyfactory.cli.help import Commands, show_all
 
     app = typer.Typer(
         name="policyfactory",
@@ -54,6 +54,9 @@ def build_app() -> typer.Typer:
     @app.callback()
     def main(
         version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+        help_all: bool = typer.Option(  # noqa: ARG001 (all commands get it, and it ends them)
+            False, "--help-all", is_eager=True, expose_value=False, callback=show_all, help="Show all options and exit."
+        ),
     ) -> None:
         """Learn the sort keys of HPC batch schedulers."""
         if version:
@@ -82,7 +85,7 @@ def build_app() -> typer.Typer:
 
 
 def build_command() -> click.Command:
-    """Return the whole command as it is run: with its help in groups."""
+    """Return the whole command as it is run: with both levels of its help."""
     import typer.main
 
     from policyfactory.cli.help import arrange, note_inputs

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import DeclaredOption
 from policyfactory.evaluate.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
 
@@ -19,34 +20,24 @@ __all__ = [
     "COMPLETERS",
     "READING",
     "BackendOption",
-    "ChoosingWindows",
-    "Goal",
     "Json",
-    "JudgedWindows",
     "LearningOutput",
     "LearningOverwrite",
-    "Loads",
     "Log",
     "Only",
     "Output",
     "Overwrite",
-    "Parts",
     "PastLog",
     "SchedulerOption",
     "Sources",
     "Starts",
     "StartsIn",
     "Traces",
-    "TrainingWindows",
     "Verbose",
-    "WindowJobs",
-    "Windows",
     "WorkersOption",
     "complete_metrics",
     "complete_policies",
     "complete_targets",
-    "loads_of",
-    "parts_of",
     "with_options",
     "workers_of",
 ]
@@ -88,7 +79,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 
 
 def with_options(
-    declared: Iterable[Declared],
+    declared: Iterable[Declared | DeclaredOption],
     defaults: Mapping[str, Any] | None = None,
     choices: Mapping[str, Any] | None = None,
     more: Mapping[str, str] | None = None,
@@ -97,7 +88,7 @@ def with_options(
 
     Parameters
     ----------
-    declared : iterable of Declared
+    declared : iterable of Declared or DeclaredOption
         The options.
     defaults : mapping of str to object, optional
         Defaults that this command has of its own, by the names of the options.
@@ -125,18 +116,20 @@ def with_options(
     return give
 
 
-def _parameter(declared: Declared, default: Any, kind: Any, text: str) -> inspect.Parameter:
+def _parameter(declared: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
     option, origin = declared.option, typing.get_origin(kind)
     flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
-    stated = option.stated if default is None or origin in {tuple, dict} else ""
-    more = {tuple: "; separated by commas, can be repeated", dict: "; can be repeated"}.get(origin, "")
-    if origin is Literal:
+    stated = option.stated if default is None or origin in {tuple, dict, list} else ""
+    more = {tuple: "; separated by commas, can be repeated"}.get(origin, "; can be repeated" * (origin in {dict, list}))
+    if origin is Literal and not all(word in text for word in typing.get_args(kind)):
         more = f": {', '.join(typing.get_args(kind))}"
-    if origin in {tuple, dict}:
+    if origin in {tuple, dict, list}:
         # Can be repeated, so that a default would be added to: it is applied when nothing is given.
         kind, stated, default = list[str], stated or ", ".join(default or ()), None
     elif origin is typing.Union:
         kind, flags, stated, default = bool, _both(flags[0]), stated or str(default), None
+    elif default is True:
+        flags = _both(flags[0])
     if default is None:
         kind = kind | None
     made = typer.Option(
@@ -226,9 +219,7 @@ def workers_of(workers: int | None, backend: Backend | None = None, scheduler: s
     return Workers(workers or len(os.sched_getaffinity(0)), kind, scheduler)
 
 
-# The options that `train` ---------------------------------------------------------------------------------------------
-
-# The options that `train`, `distill` and `learn` share: the log, the goal, the windows, and what a gain may cost.
+# The options that `learn`, `train`, `distill` and `judge` share -------------------------------------------------------
 
 
 # How a log is read, as for an evaluation.
@@ -238,78 +229,7 @@ PastLog = Annotated[
     Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
 ]
 LearningOutput = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
-MaxP99 = Annotated[
-    str | None,
-    typer.Option(
-        metavar="1.1x|20h",
-        help="Most that the 99 % quantile of the wait may be: times the baseline's (learn, train --replicas: the best "
-        "published policy's).",
-    ),
-]
-MaxLongest = Annotated[
-    str | None, typer.Option(metavar="1.0x|20d", help="Most that the longest wait may be, in the same way.")
-]
 LearningOverwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")]
-Goal = Annotated[
-    str,
-    typer.Option(
-        help="What policies are compared in: mean_bsld, mean_wait, mean_turnaround, mean_slowdown, utilisation, "
-        "utilisation_to_last_start, user_mean_bsld, user_max_bsld."
-    ),
-]
-WindowJobs = Annotated[int, typer.Option(help="Jobs of a window.")]
-TrainingWindows = Annotated[int, typer.Option(help="Windows to learn from.")]
-ChoosingWindows = Annotated[int, typer.Option(help="Windows to choose by.")]
-JudgedWindows = Annotated[int, typer.Option(help="Windows to judge on: at most so many, side by side.")]
-Parts = Annotated[
-    str,
-    typer.Option(
-        metavar="N,N,N", help="Percent of the jobs, in time, to draw windows from: to learn, to choose, to judge."
-    ),
-]
-Loads = Annotated[
-    str, typer.Option(metavar="LOW,HIGH", help="Loads of the replicas, evenly between, in units of the log's.")
-]
-Windows = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NxLENGTH",
-        help="Learn, choose and judge on these very windows, so that nothing is held out: "
-        "rlscheduler:10x1024jobs:1 are those of the paper's tables.",
-    ),
-]
-
-
-def parts_of(text: str) -> tuple[int, int, int]:
-    """Return the three percentages of ``--parts``.
-
-    Raises
-    ------
-    UsageError
-        If they are not three whole numbers.
-    """
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) != 3 or not all(part.isdecimal() and len(part) <= 3 for part in parts):
-        raise UsageError(f"--parts {text[:60]!a}: write three whole percentages separated by commas: 40,20,40")
-    first, second, third = map(int, parts)
-    return first, second, third
-
-
-def loads_of(text: str) -> tuple[float, float]:
-    """Return the two loads of ``--loads``.
-
-    Raises
-    ------
-    UsageError
-        If they are not two numbers.
-    """
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise UsageError(f"--loads {text[:60]!a}: write two numbers separated by a comma: 0.8,1.2") from None
-    return low, high
-
-
 # What a shell offers where a value is typed: ``policyfactory --install-completion`` -----------------------------------
 
 
@@ -344,4 +264,8 @@ def complete_targets(incomplete: str) -> list[str]:
 
 
 # By the options that are declared for an evaluation.
-COMPLETERS: dict[str, Callable[[str], list[str]]] = {"metrics": complete_metrics, "policies": complete_policies}
+COMPLETERS: dict[str, Callable[[str], list[str]]] = {
+    "metrics": complete_metrics,
+    "metric": complete_metrics,
+    "policies": complete_policies,
+}

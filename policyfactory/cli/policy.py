@@ -121,6 +121,8 @@ def explain_policy(
 
     A job of a log (--job-id) is explained by what its user's past showed when it was submitted, and by its place in the
     queue; a job that is about to be submitted by what a history of the site shows.
+
+    Example: policyfactory policy explain F1 --job p=3600,q=16,r=86400
     """
     from policyfactory.policy.store import resolve
 
@@ -281,7 +283,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 @app.command("list")
 def list_policies(*, as_json: JsonOption = False) -> None:
-    """List the known policies; the queue is sorted by the formula, lower runs first."""
+    """List the known policies; the queue is sorted by the formula, lower runs first.
+
+    Example: policyfactory policy list
+    """
     from policyfactory.policy.store import ALIASES, CATALOGUE
 
     if as_json:
@@ -302,7 +307,10 @@ def list_policies(*, as_json: JsonOption = False) -> None:
 
 @app.command("show")
 def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
-    """Show a policy: formula, LaTeX, units, epoch, source, and the shortest formula of the same order."""
+    """Show a policy: formula, LaTeX, units, epoch, source, and the shortest formula of the same order.
+
+    Example: policyfactory policy show SAF
+    """
     from policyfactory.policy.store import model_to_json, resolve_model
 
     model = resolve_model(name)

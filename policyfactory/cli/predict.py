@@ -12,17 +12,17 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.cli.options import with_options
+from policyfactory.core.options import declared, options_of
 from policyfactory.evaluate.options import OPTIONS
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.report.terminal import note, show_sections, warn
 
 __all__ = ["app", "predict"]
 
-_DEFAULT = PredictorOptions()
 _USERS = "users"
 
 
-@with_options(OPTIONS[name] for name in option.READING)
+@with_options([*declared(PredictorOptions).values(), *(OPTIONS[name] for name in option.READING)])
 def predict(
     log: option.PastLog,
     output: Annotated[
@@ -47,43 +47,33 @@ def predict(
             "can be repeated.",
         ),
     ] = None,
-    window: Annotated[int, typer.Option(help="Jobs that are trained on: those that ended last.")] = _DEFAULT.window,
-    every_days: Annotated[
-        float, typer.Option(metavar="DAYS", help="Simulated days from one training to the next.")
-    ] = _DEFAULT.every_days,
-    first_days: Annotated[
-        float, typer.Option(metavar="DAYS", help="Simulated days before the first training.")
-    ] = _DEFAULT.first_days,
-    least: Annotated[int, typer.Option(help="Ended jobs without which nothing is trained.")] = _DEFAULT.least,
-    trees: Annotated[int, typer.Option(help="Trees of each model.")] = _DEFAULT.trees,
-    leaves: Annotated[int, typer.Option(help="Leaves of a tree at most.")] = _DEFAULT.leaves,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     overwrite: option.LearningOverwrite = False,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Predict each job's run time when it is submitted, and say how good that is.
 
     The log is simulated. What a job's user did, as far as it has ended by then in the simulation, is what is known; a
     model is trained on it again and again as time goes on. Beside it are the requests and simple rules from the same
     past.
+
+    Example: policyfactory predict site.swf.gz --output predicted
     """
     from policyfactory.core.files import dump_json
     from policyfactory.review.predictions.run import as_dict
     from policyfactory.review.predictions.run import predict as predict_jobs
     from policyfactory.review.predictions.words import IN_FULL, SEEN, sections_of
 
-    changes: dict[str, Any] = {
-        "window": window,
-        "every_days": every_days,
-        "first_days": first_days,
-        "least": least,
-        "trees": trees,
-        "leaves": leaves,
-    }
-    folder: dict[str, Any] = {"output": output, "overwrite": overwrite}
+    how = options_of(PredictorOptions, options)
     with _bar(log.name) as progress:
         found = predict_jobs(
-            log, policy, model=model, leave_out=leave_out or (), progress=progress, **folder, **changes, **reading
+            *(log, policy, how),
+            model=model,
+            leave_out=leave_out or (),
+            progress=progress,
+            output=output,
+            overwrite=overwrite,
+            **options,
         )
     if as_json:
         typer.echo(dump_json(as_dict(found)), nl=False)
@@ -152,6 +142,8 @@ def update(
 
     Names are kept as hashes under the key in FILE.key. The file is replaced as a whole, so that a script may read it at
     any time; its size is bounded.
+
+    Example: policyfactory history update sacct.txt --state history
     """
     from policyfactory.core.files import check_file, exclusive
     from policyfactory.export.options import instant

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from policyfactory.cli.help import EXAMPLES
-
 __all__ = ["render", "with_tables"]
 
 _MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
@@ -48,11 +46,10 @@ def _describe(command: Any, path: str, lines: list[str]) -> None:
         return
     level = "##" if path.count(" ") == 1 else "###"
     lines += [f"{level} {path}", "", inspect.cleandoc(command.help or ""), ""]
-    if example := EXAMPLES.get(path.removeprefix("policyfactory ")):
-        lines += [f"Example: `{example}`", ""]
+    lines += [f"Example: `{command.epilog.removeprefix('Example: ')}`", ""]
     lines += ["| argument or option | meaning | default |", "|---|---|---|"]
     for parameter in command.params:
-        if not getattr(parameter, "hidden", False) and parameter.name != "help":
+        if not getattr(parameter, "hidden", False) and parameter.name != "help_all":
             lines.append(_row(parameter))
     lines.append("")
 

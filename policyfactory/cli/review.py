@@ -53,6 +53,8 @@ def review(
 
     The load is taken into account in three ways: weeks of like load, a regression, and a simulation of both times. Only
     where the simulation and one more agree, and none contradicts, there is a verdict.
+
+    Example: policyfactory review --before before.txt --after after.txt --policy policy.json --output review
     """
     from policyfactory.review.review import review as compare
     from policyfactory.review.review import sections_of
@@ -96,6 +98,8 @@ def shadow(
 
     How many pairs of waiting jobs differ, who would go earlier or later, what a score costs, and what it would be worth
     by a simulation.
+
+    Example: policyfactory shadow slurmctld.log --accounting sacct.txt --output shadow
     """
     from policyfactory.review.shadow import shadow as compare
     from policyfactory.review.times import Reading

@@ -61,6 +61,8 @@ def replay(
     Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
     record, nothing that is simulated on this site is to be trusted, and what is probably missing is told. A replay
     whose queue runs away, many times as long as the record's ever was, is stopped, and what holds its jobs is named.
+
+    Example: policyfactory site replay site.swf.gz site.toml --output replayed
     """
     from policyfactory.evaluate.fidelity.compare import fidelity
     from policyfactory.evaluate.fidelity.words import sections_of, verdict_of
@@ -164,7 +166,10 @@ def import_site(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
 ) -> None:
-    """Make a site file of a cluster's own files, and list every setting that matters and is not modelled."""
+    """Make a site file of a cluster's own files, and list every setting that matters and is not modelled.
+
+    Example: policyfactory site import slurm.conf --sacctmgr dump.cfg --qos qos.txt --output site.toml
+    """
     from policyfactory.site.file import write_site
     from policyfactory.site.slurm.site import Reports, import_slurm
     from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone
@@ -200,7 +205,10 @@ app.command("replay")(replay)
 
 @app.command()
 def show(path: SiteOption, json: JsonOption = False) -> None:
-    """Show a site: partitions, settings that are not the defaults, limits, and what is not modelled."""
+    """Show a site: partitions, settings that are not the defaults, limits, and what is not modelled.
+
+    Example: policyfactory site show site.toml
+    """
     from policyfactory.site.file import read_site
     from policyfactory.site.show import not_modelled_rows, partition_rows, setting_rows
 
@@ -246,7 +254,10 @@ def check(
     json: JsonOption = False,
     **reading: Any,
 ) -> None:
-    """Say how many jobs of a log a site could run, by partition, and why it could not run the others."""
+    """Say how many jobs of a log a site could run, by partition, and why it could not run the others.
+
+    Example: policyfactory site check site.swf.gz site.toml
+    """
     from policyfactory.simulate.slurm.jobs import fit_to
     from policyfactory.site.file import read_site
     from policyfactory.workload.clean import read

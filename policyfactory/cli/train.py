@@ -12,24 +12,15 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, with_options, workers_of
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import note, warn
+from policyfactory.search.options import JudgeOptions, SearchOptions, TrainOptions
 
 if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
 
 __all__ = ["judge", "train"]
 
-Family = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--family",
-        metavar="NAME|FORMULA",
-        help="Of search: a family of formulas (power, curved, linear, stretch, ageing, fits, products; with "
-        "predictions: predicted, predicted-ageing, -capped, -log, -users, -threshold), or a formula with named "
-        "coefficients, log10(p) + a*log10(q); can be repeated (default: linear).",
-    ),
-]
 Change = Annotated[
     list[str] | None,
     typer.Option(
@@ -55,32 +46,6 @@ Filtering = Annotated[
     ),
 ]
 Device = Annotated[Literal["cpu", "cuda"], typer.Option(help="Of ppo: what calculates the updates.")]
-Start = Annotated[
-    str,
-    typer.Option(metavar="NAME=NUMBER,...", help="Of search: first values of coefficients: a=0.5,b=0.1."),
-]
-Replicas = Annotated[
-    int,
-    typer.Option(
-        help="Of search: learn, choose and judge on so many replicas of each part, with the past ahead, in place "
-        "of windows; the baseline is the published policy that is best there."
-    ),
-]
-Bands = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GUARD=FACTOR,...",
-        help="How many times the baseline's value each guard may be; on windows SAF's (default: utilisation=0.95, "
-        "p99_wait=1.5, max_wait=1.5, area_weighted_wait=1.5; none: no bands).",
-    ),
-]
-HowGood = Annotated[
-    Literal["log-ratio", "mean"],
-    typer.Option(
-        help="Of search: what is minimised over the windows: the mean log ratio to SAF (log-ratio), which no "
-        "single window decides, or the ratio of the means (mean)."
-    ),
-]
 Pick = Annotated[
     str | None,
     typer.Option(
@@ -90,11 +55,10 @@ Pick = Annotated[
 ]
 
 
-@with_options(OPTIONS[name] for name in option.READING)
+@with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values()])
 def train(
     log: option.PastLog,
     output: option.LearningOutput = Path("trained"),
-    goal: option.Goal = "mean_bsld",
     learner: Annotated[
         Literal["search", "ppo"],
         typer.Option(
@@ -102,87 +66,42 @@ def train(
             "optimisation (policyfactory[rl])."
         ),
     ] = "search",
-    mode: Annotated[
-        Literal["standard", "paper"],
-        typer.Option(help="The rules: those of this simulator (standard), or of RLScheduler's (paper)."),
-    ] = "standard",
-    backfill: Annotated[Literal["easy", "none"], typer.Option(help="Backfilling: easy, none.")] = "easy",
-    window_jobs: option.WindowJobs = 256,
-    training_windows: option.TrainingWindows = 40,
-    choosing_windows: option.ChoosingWindows = 40,
-    judged_windows: option.JudgedWindows = 100,
-    parts: option.Parts = "40,20,40",
-    windows: option.Windows = None,
-    replicas: Replicas = 0,
-    loads: option.Loads = "0.8,1.2",
-    bands: Bands = None,
-    max_p99: option.MaxP99 = None,
-    max_longest: option.MaxLongest = None,
-    family: Family = None,
-    start: Start = "",
-    restarts: Annotated[int, typer.Option(help="Of search: searches of each family.")] = 3,
-    evaluations: Annotated[int, typer.Option(help="Of search: most candidates of a search.")] = 600,
-    step: Annotated[float, typer.Option(help="Of search: the first step.")] = 0.5,
-    objective: HowGood = "log-ratio",
-    pull: Annotated[
-        float, typer.Option(help="Of search: what a unit of distance from the start, squared, costs.")
-    ] = 0.001,
     training: Training = "ours",
     rounds: Rounds = None,
     filtering: Filtering = "none",
     device: Device = "cpu",
     change: Change = None,
     pick: Pick = None,
-    seed: Annotated[int, typer.Option(help="Seed of windows and learner.")] = 1,
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     overwrite: option.LearningOverwrite = False,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Learn a policy with the simulator in the loop, and judge it on windows later in time.
 
     Candidates are learned on windows of the first part of the log, one is chosen by windows of the second, and the
     third says what the choice is worth beside SAF and p*sqrt(q). An interrupted run goes on with the same command.
+
+    Example: policyfactory train site.swf.gz --family linear --output trained
     """
     from policyfactory.cli.screens import TrainScreen, show_trained
-    from policyfactory.search.families import parse_start
     from policyfactory.search.formulas import FormulaSearch
-    from policyfactory.search.options import SearchOptions, TrainOptions, parse_bands
     from policyfactory.search.run import train as train_policy
 
     if pick is not None:
         _pick(output, pick, overwrite=overwrite)
         return
-    options = TrainOptions(
-        goal=goal,
-        mode=mode,
-        backfill=backfill,
-        window_jobs=window_jobs,
-        training_windows=training_windows,
-        choosing_windows=choosing_windows,
-        judged_windows=judged_windows,
-        parts=option.parts_of(parts),
-        windows=windows,
-        replicas=replicas,
-        loads=option.loads_of(loads),
-        max_p99=max_p99,
-        max_longest=max_longest,
-        bands=None if bands is None else parse_bands(bands),
-        seed=seed,
-        **reading,
-    )
-    first = tuple(parse_start(start).items())
-    own = SearchOptions(tuple(family or ["linear"]), first, restarts, evaluations, step, objective, pull)
+    task, searching = options_of(TrainOptions, options), options_of(SearchOptions, options)
     who = workers_of(workers, backend, scheduler)
     learners: dict[str, Callable[[], Learner]] = {
-        "search": lambda: FormulaSearch.of(own),
+        "search": lambda: FormulaSearch.of(searching),
         "ppo": lambda: _ppo(training, change, iterations=rounds, filtering=filtering, device=device),
     }
     made = learners[learner]()
     begin = time.monotonic()
     with TrainScreen() as screen:
-        trained = train_policy(log, made, options, output=output, overwrite=overwrite, workers=who, follower=screen)
+        trained = train_policy(log, made, task, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
     files = "policy.json, report.json, history.csv, learning.png" + ", front.json, front.png" * bool(trained.front)
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
@@ -212,7 +131,7 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
 _STDIN = Path("-")
 
 
-@with_options(OPTIONS[name] for name in option.READING)
+@with_options(declared(JudgeOptions).values())
 def judge(
     log: option.PastLog,
     formula: Annotated[
@@ -242,51 +161,32 @@ def judge(
             help="Where candidates and held-out verdicts are counted (default: judge-ledger.json beside the output).",
         ),
     ] = None,
-    replicas: Annotated[int, typer.Option(help="Replicas of a part of the log.")] = 8,
-    loads: option.Loads = "0.8,1.2",
-    part: Annotated[int, typer.Option(help="Percent of the jobs, in time, to train on; the rest is held out.")] = 60,
-    backfill: Annotated[str, typer.Option(help="Backfilling: easy, none, conservative.")] = "easy",
-    threshold: Annotated[
-        str, typer.Option(metavar="TIME", help="Jobs that have waited longer go first: 20h; inf: never.")
-    ] = "inf",
-    time_limit: Annotated[
-        str, typer.Option(metavar="TIME", help="What a candidate has for all its replicas: 90s, 5m.")
-    ] = "5m",
-    seed: Annotated[int, typer.Option(help="Seed of the replicas.")] = 1,
     workers: WorkersOption = None,
     backend: BackendOption = None,
     scheduler: SchedulerOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier output.")] = False,
-    **reading: Any,
+    **options: Any,
 ) -> None:
     """Score candidates, from whatever search they come, on replicas of the first part of a log.
 
     A score is the ratio of the mean bounded slowdown to that of the published policy that is best there, with its
     interval. A candidate that cannot be used has an error and stops no other. What is held out is asked on request
     only, and intervals of the answer are adjusted by the number of candidates that were ever tried on the log.
+
+    Example: policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'
     """
     from policyfactory.cli.screens import TrainScreen
     from policyfactory.core.files import atomic_write, dump_json, exclusive, refuse_earlier
     from policyfactory.core.text import counted as words
-    from policyfactory.core.text import parse_duration
-    from policyfactory.search.arena import LEDGER, Arena, JudgeOptions
+    from policyfactory.search.arena import LEDGER, Arena
 
     given = [*(formula or []), *_lines(candidates)]
-    options = JudgeOptions(
-        replicas=replicas,
-        part=part,
-        loads=option.loads_of(loads),
-        backfill=backfill,  # type: ignore[arg-type]  # its words are checked there
-        threshold=parse_duration(threshold),
-        time_limit=parse_duration(time_limit),
-        seed=seed,
-        **reading,
-    )
+    how = options_of(JudgeOptions, options)
     who = workers_of(workers, backend, scheduler)
     refuse_earlier(output, overwrite=overwrite)
     beside = LEDGER if output is None else output.parent / LEDGER
     with exclusive(output), TrainScreen() as screen:
-        arena = Arena(log, options, ledger=ledger or beside, workers=who, follower=screen)
+        arena = Arena(log, how, ledger=ledger or beside, workers=who, follower=screen)
         found = arena.judge(given, held_out=held_out)
         text = dump_json(found.as_dict())
         if output is not None:

@@ -51,7 +51,10 @@ def show(
     overwrite: _OVERWRITE = False,
     json: _JSON = False,
 ) -> None:
-    """Describe logs: what each is good for and why, size, load, waits, requests, what is missing, what is odd."""
+    """Describe logs: what each is good for and why, size, load, waits, requests, what is missing, what is odd.
+
+    Example: policyfactory workload show site.swf.gz
+    """
     from policyfactory.workload.describe import describe, draw_log, find_quirks, picture_paths
     from policyfactory.workload.judge import judge_log
     from policyfactory.workload.swf.files import log_name, read_swf
@@ -133,7 +136,10 @@ def clean(
     overwrite: _OVERWRITE = False,
     json: _JSON = False,
 ) -> None:
-    """Drop and repair what cannot be simulated, sort, count times from the first job; say what was done and why."""
+    """Drop and repair what cannot be simulated, sort, count times from the first job; say what was done and why.
+
+    Example: policyfactory workload clean site.swf.gz --output clean.swf --report cleaned.json
+    """
     from policyfactory.workload.clean import clean_log
     from policyfactory.workload.swf.files import read_swf, write_swf
 
@@ -220,7 +226,10 @@ def window(
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
     overwrite: _OVERWRITE = False,
 ) -> None:
-    """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part."""
+    """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part.
+
+    Example: policyfactory workload window site.swf.gz --from 2026-03-01 --to 2026-04-01 --output march.swf
+    """
     from policyfactory.workload.swf.files import read_swf, write_swf
     from policyfactory.workload.windows import cut_between, cut_windows, in_order, parse_windows
 

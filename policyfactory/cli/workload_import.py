@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["download", "import_log", "register", "register_download"]
 
-_EPILOG = (
-    "Print the log of a Slurm cluster with this command. SLURM_TIME_FORMAT=%s: Unix seconds, which need no time zone; "
-    "-D: every run of a requeued job; no job names, in which a | can stand."
-)
-
-
 # A log of millions of jobs is packed in a third of the time that the highest level takes.
 _PACKING = 6
 
@@ -131,15 +125,17 @@ _OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace an earlie
 class _Import(TyperCommand):
     """The command, whose help ends with lines to be copied: an epilog would put blanks behind their backslashes."""
 
+    closing = ("The log of a Slurm cluster:", *RECOMMENDED_LINES)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, then the command for sacct as it stands."""
         super().format_help(ctx, formatter)
-        typer.echo("\n".join(RECOMMENDED_LINES))
+        typer.echo("\n".join(self.closing))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``policyfactory workload``."""
-    app.command("import", cls=_Import, epilog=_EPILOG)(import_log)
+    app.command("import", cls=_Import)(import_log)
 
 
 def import_log(
@@ -183,6 +179,8 @@ def import_log(
 
     Every record becomes a job, or is counted with the rule that took it away. The requested time is the job's limit,
     never its run time. The recorded starts are kept.
+
+    Example: policyfactory workload import sacct.txt --output site.swf
     """
     from policyfactory.core.random import check_seed
     from policyfactory.workload.accounting.importing import Labels, Zone, import_logs
@@ -326,7 +324,11 @@ def download(
     listing: Annotated[bool, typer.Option("--list", help="Print the names that are known.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(),
     base_url: Annotated[
-        str, typer.Option(help="Where the archive's folders are, or a mirror; a folder with the files of tables.")
+        str,
+        typer.Option(
+            help="Where the archive's folders are, or a mirror; a folder with the files of tables.",
+            show_default="the archive's own",
+        ),
     ] = ARCHIVE_URL,
     sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
     tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.")] = 4,
@@ -340,6 +342,8 @@ def download(
     """Download logs of the Parallel Workloads Archive, and published tables of jobs, by name.
 
     An interrupted download goes on where it stopped.
+
+    Example: policyfactory workload download kth
     """
     from policyfactory.workload.swf.download import Patience, find_log
     from policyfactory.workload.tables.mapping import find_published

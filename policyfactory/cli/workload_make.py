@@ -89,6 +89,8 @@ def lublin(
 
     The offered load is the sum of run time times processors, over the machine's processors times the time from
     the first submission to the last.
+
+    Example: policyfactory workload lublin --processors 256 --jobs 10000 --seed 1 --output lublin.swf
     """
     from policyfactory.workload.models.lublin import LublinModel
     from policyfactory.workload.models.lublin_log import Recipe, make_log, write_log
@@ -188,6 +190,8 @@ def estimates(
 
     All other fields stay. Run times above the longest request are cut to it; lines without run time or processors
     are dropped.
+
+    Example: policyfactory workload estimates lublin.swf --seed 1 --output requests.swf
     """
     from policyfactory.workload.models.tsafrir import draw_estimates, replace_requests, usable_lines
     from policyfactory.workload.swf.files import read_swf, write_swf
@@ -249,6 +253,8 @@ def resample(
 
     The log is cleaned first. Its week begins at its first submission; jobs keep their second of the week.
     Other arrivals and other requested times come with --load and --estimates.
+
+    Example: policyfactory workload resample site.swf.gz --number 10 --output drawn
     """
     from policyfactory.workload.clean import read
     from policyfactory.workload.resample import Resampling, UserWeeks, parse_length

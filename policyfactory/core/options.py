@@ -1,11 +1,13 @@
-"""Options of a verb: a frozen dataclass of them, and keywords in place of some."""
+"""Options of a verb: what is said of each, once for library, commands and files, and keywords in place of some."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +20,220 @@ if TYPE_CHECKING:
     D = TypeVar("D", bound=DataclassInstance)
 
 __all__ = [
+    "DeclaredOption",
     "Float32Array",
     "FloatArray",
     "Int32Array",
     "Int64Array",
+    "Key",
+    "Option",
     "UInt8Array",
     "UInt64Array",
     "changed",
     "check_names",
+    "check_values",
+    "declared",
+    "option",
+    "options_of",
     "plain_value",
+    "same_option",
 ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Key:
+    """What a key of a file means.
+
+    Parameters
+    ----------
+    text : str
+        Its meaning; what is code stands between backticks.
+    page : str
+        The page below docs/ that has more.
+    kind : str
+        What is written, where it does not follow from the type: ``a duration``.
+    stated : str
+        What holds without it, where that is no value.
+    """
+
+    text: str
+    page: str = ""
+    kind: str = ""
+    stated: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option(Key):
+    """What an option of a command means, which is also a keyword of the library.
+
+    Parameters
+    ----------
+    name : str
+        Its name there, if it is another than that of its field or key.
+    flags : tuple of str
+        Its names on the command line, if ``--name`` is not the only one.
+    metavar : str
+        What its value is called in the help.
+    plain : object
+        What holds for a command where it is not given, if that is not the default of its field or key.
+    limits : tuple
+        The least and the greatest value; None: no limit.
+    parse : callable, optional
+        Makes the value of the text of a command line.
+    """
+
+    name: str = ""
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    plain: Any = None
+    limits: tuple[float | None, float | None] = (None, None)
+    parse: Callable[[str], Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeclaredOption:
+    """A field of a dataclass of options.
+
+    Parameters
+    ----------
+    name : str
+        Its name on the command line (with ``_``).
+    field : str
+        Its name in the dataclass.
+    kind : type
+        Of what a command line has: a text where the value is made of one.
+    default : object
+        What holds if it is not given, as it is written.
+    option : Option
+        What is said of it.
+    """
+
+    name: str
+    field: str
+    kind: Any
+    default: Any
+    option: Option
+
+
+def option(default: Any, text: str | Option, page: str = "", **more: Any) -> Any:
+    """Declare a field of a dataclass of options.
+
+    Parameters
+    ----------
+    default : object
+        Its default.
+    text : str or Option
+        What it means, or what is said of the same option elsewhere.
+    page : str
+        The page below docs/ that has more.
+    **more
+        Further fields of `Option`.
+    """
+    said = Option(text, page, **more) if isinstance(text, str) else dataclasses.replace(text, **more)
+    return dataclasses.field(default=default, metadata={"option": said})
+
+
+def same_option(elsewhere: Any, **more: Any) -> Any:
+    """Declare a field as the option is declared elsewhere, with its default; ``more`` is said otherwise here."""
+    return option(elsewhere.default, elsewhere.option, **more)
+
+
+def options_of(kind: type[D], given: dict[str, Any], **more: Any) -> D:
+    """Return the options that a command was given, which are taken out of ``given``.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass of options.
+    given : dict
+        What stands on the command line, by the names there; None: the default.
+    **more
+        Fields that are given by other ways.
+    """
+    for name, one in declared(kind).items():
+        value = given.pop(name, None)
+        if value is not None and one.field not in more:
+            value = one.option.parse(value) if one.option.parse and isinstance(value, str) else value
+            more[one.field] = tuple(value) if isinstance(value, list) else value
+    return kind(**more)
+
+
+def declared(options: type[DataclassInstance]) -> dict[str, DeclaredOption]:
+    """Return the options that the fields of a dataclass declare, by their names on the command line."""
+    kinds = typing.get_type_hints(options)
+    found = {}
+    for field in dataclasses.fields(options):
+        said = field.metadata.get("option")
+        if said is not None:
+            default = field.default if said.plain is None else said.plain
+            kind = str if said.parse else _of_text(kinds[field.name])
+            name = said.name or field.name
+            found[name] = DeclaredOption(name, field.name, kind, default, said)
+    return found
+
+
+def _of_text(kind: Any) -> Any:
+    """Return the type of what a command line has for a field: without None, a text where that is one way."""
+    parts = [part for part in _parts(kind) if part is not type(None)]
+    if typing.get_origin(parts[0]) is tuple:
+        return list[str]
+    return str if str in parts else parts[0]
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) in {types.UnionType, typing.Union} else (kind,)
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+
+
+def check_values(options: DataclassInstance) -> None:
+    """Check types and limits of all fields of a frozen dataclass of options.
+
+    Numbers and arrays of numpy become Python's, lists tuples.
+
+    Raises
+    ------
+    UsageError
+        If a value is of a wrong type, or outside its limits.
+    """
+    kinds = typing.get_type_hints(type(options))
+    for field in dataclasses.fields(options):
+        given = plain_value(getattr(options, field.name))
+        value = tuple(given) if isinstance(given, list) else given
+        parts, said = _parts(kinds[field.name]), field.metadata.get("option", Option(""))
+        least, most = said.limits
+        number = isinstance(value, int | float)
+        inside = not number or ((least is None or value >= least) and (most is None or value <= most))
+        if not inside or not any(_fits(value, part) for part in parts):
+            name = (said.name or field.name).replace("_", "-")
+            raise UsageError(f"--{name} {ascii(given)[:60]}: expected {_expected(parts, said)}")
+        object.__setattr__(options, field.name, value)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if typing.get_origin(kind) is Literal:
+        return any(value is word or value == word for word in typing.get_args(kind))
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, typing.get_origin(kind) or kind)
+
+
+def _words(kind: Any) -> str:
+    if typing.get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(kind)))
+    return _WORDS.get(kind, "a tuple")
+
+
+def _expected(parts: Sequence[Any], said: Option) -> str:
+    """Return what a value must be, in words."""
+    words = [said.kind] if said.kind else [_words(kind) for kind in parts if kind is not type(None)]
+    least, most = said.limits
+    if least is not None and most is not None:
+        words.append(f"{least:,} to {most:,}")
+    elif least is not None or most is not None:
+        words.append(f"at least {least:,}" if least is not None else f"at most {most:,}")
+    return ", ".join(words) + (", or None" if type(None) in parts else "")
 
 
 def plain_value(value: Any) -> Any:

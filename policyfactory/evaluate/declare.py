@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.options import Key, Option
 from policyfactory.core.text import WEEK, format_duration, parse_duration
 from policyfactory.evaluate.analyses import ANALYSES, make_analysis
 from policyfactory.workload.jobs import Workload
@@ -72,50 +73,6 @@ _TIMES_LONGEST = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*x\s*longest\s*request", 
 
 
 # What is said of a key. -----------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Key:
-    """What a key of a protocol means.
-
-    Parameters
-    ----------
-    text : str
-        Its meaning; what is code stands between backticks.
-    page : str
-        The page below docs/ that has more.
-    kind : str
-        What is written, where it does not follow from the type: ``a duration``.
-    stated : str
-        What holds without it, where that is no value.
-    """
-
-    text: str
-    page: str = ""
-    kind: str = ""
-    stated: str = ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Option(Key):
-    """A key that is also an option of the commands and a keyword of `policyfactory.evaluate`.
-
-    Parameters
-    ----------
-    name : str
-        Its name there, if it is another.
-    flags : tuple of str
-        Its names on the command line, if ``--name`` is not the only one.
-    metavar : str
-        What its value is called in the help.
-    plain : object
-        What holds for plain logs where it is not given, if that is not the protocol's default.
-    """
-
-    name: str = ""
-    flags: tuple[str, ...] = ()
-    metavar: str = ""
-    plain: Any = None
 
 
 def key(default: Any, text: str, page: str = "", *, kind: str = "", stated: str = "", **limits: Any) -> Any:

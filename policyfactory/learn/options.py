@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import plain_value
+from policyfactory.core.options import check_values, option, same_option
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import duration_text, parse_duration
+from policyfactory.evaluate.options import OPTIONS
+from policyfactory.search.options import MAX_LONGEST, MAX_P99
+from policyfactory.simulate.rules import Backfill, RuleOptions, Rules, rules_with
 from policyfactory.workload.presets import EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.search.environment.goals import EpisodeLimit
-    from policyfactory.simulate.rules import Backfill, Rules
 
 __all__ = ["LearnOptions"]
 
 _METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
-_EXPECTED: dict[str, tuple[type | types.UnionType, str]] = {
-    "tuples": (int, "a whole number, at least 32"),
-    "trials": (int, "a whole number, at least 256"),
-    "metric": (str, 'the name of a metric, for example "mean_bsld"'),
-    "threshold": (str | int | float, 'a duration, for example "20h", seconds as a number, or "auto"'),
-    "windows": (str | None, 'a text, for example "10x15d", or None'),
-    "processors": (int | None, "a whole number, or None"),
-    "force_processors": (bool, "True or False"),
-    "estimate_missing": (str, '"error", "runtime", "model" or "drop"'),
-    "assume": (str | None, 'a text, for example "mem=2000*q", or None'),
-    "backfill": (str | None, '"easy", "slurm", "conservative", "none", or None'),
-    "site": (str | None, "the name of a site file, or None"),
-    "predictions": (bool, "True or False"),
-    "replicas": (int, "a whole number, 0 or at least 6"),
-    "max_p99": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
-    "max_longest": (str | None, 'times the best published policy\'s, for example "1.1x", a duration, or None'),
-    "anyway": (bool, "True or False"),
-    "leave_out": (tuple | list, 'names of attributes, for example ("executable",)'),
-    "preset": (str, 'the name of a filter, for example "default"'),
-    "seed": (int, "a whole number"),
-}
 
 
 # Without slots, so that the class has the defaults: LearnOptions.tuples.
@@ -97,25 +77,54 @@ class LearnOptions:
         If a value is of a wrong type, outside its limits or unknown.
     """
 
-    tuples: int = 1000
-    trials: int = 16_000
-    metric: str = "mean_bsld"
-    threshold: str | float = "auto"
-    windows: str | None = None
-    processors: int | None = None
-    force_processors: bool = False
-    estimate_missing: EstimateMissing = "error"
-    preset: str = "default"
-    assume: str | None = None
-    seed: int = 1
-    backfill: Backfill | None = None
-    site: str | None = None
-    predictions: bool = True
-    replicas: int = 8
-    max_p99: str | None = "1.1x"
-    max_longest: str | None = None
-    leave_out: tuple[str, ...] = ()
-    anyway: bool = False
+    tuples: int = option(1000, "tuples to score", limits=(32, None))
+    trials: int = option(16_000, "trials a tuple", limits=(256, None))
+    metric: str = option("mean_bsld", "metric whose best value chooses the policy", metavar="NAME")
+    threshold: str | float = option(
+        "auto",
+        "jobs that have waited longer go first: `20h`; `inf`: never; `auto`: chosen on the log too",
+        kind='a duration, for example "20h", seconds as a number, or "auto"',
+        metavar="TIME",
+    )
+    windows: str | None = option(
+        None,
+        "cut the jobs to choose by and to test on, for example `10x15d`",
+        stated="one continuous simulation",
+        metavar="NxLENGTH",
+    )
+    processors: int | None = same_option(OPTIONS["processors"])
+    force_processors: bool = same_option(OPTIONS["force_processors"])
+    estimate_missing: EstimateMissing = same_option(OPTIONS["estimate_missing"])
+    preset: str = same_option(OPTIONS["preset"])
+    assume: str | None = same_option(OPTIONS["assume"])
+    seed: int = option(1, "seed of the tuples, orders and replicas")
+    backfill: Backfill | None = same_option(
+        OPTIONS["backfill"], stated="easy where the policy is chosen, slurm on the second half; with a site slurm"
+    )
+    site: str | None = same_option(OPTIONS["site"])
+    predictions: bool = option(
+        True,
+        "let formulas compete that read what is predicted of a job from its user's past; `--no-predictions`: for a "
+        "site that can run no predictor",
+    )
+    replicas: int = option(
+        8,
+        "replicas of the second quarter to choose by, and of the second half to test on (users' weeks moved, loads of "
+        "0.8 to 1.2); 0: choose by the second quarter itself",
+    )
+    max_p99: str | None = option("1.1x", MAX_P99)
+    max_longest: str | None = option(None, MAX_LONGEST)
+    leave_out: tuple[str, ...] = option(
+        (),
+        "what predictions do not look at, though the log has it: `requested_memory`, `group`, `executable`, `queue`, "
+        "`partition`",
+        metavar="NAME",
+    )
+    anyway: bool = option(
+        False,
+        "go on where the log has more than ten times the work that its machine can do, or with `--site` its replay is "
+        "far from the record",
+    )
 
     def __post_init__(self) -> None:
         from policyfactory.simulate.metrics import METRICS, check_metrics
@@ -123,19 +132,12 @@ class LearnOptions:
         from policyfactory.workload.machine import parse_assumptions
         from policyfactory.workload.windows import parse_windows
 
-        for name, (kinds, expected) in _EXPECTED.items():
-            value = plain_value(getattr(self, name))
-            if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-                raise UsageError(f"{name} {value!r}: expected {expected}")
-            object.__setattr__(self, name, value)
-        if self.tuples < 32 or self.trials < 256:
-            raise UsageError(f"{self.tuples} tuples of {self.trials} trials: give at least 32 tuples and 256 trials")
+        check_values(self)
         check_seed(self.seed)
         if self.assume is not None:
             parse_assumptions(self.assume)
         if self.replicas and not 6 <= self.replicas <= 1000:
             raise UsageError(f"--replicas {self.replicas}: give 6 to 1,000, or 0 for none")
-        object.__setattr__(self, "leave_out", tuple(self.leave_out))
         Attributes.unknown(0).without(self.leave_out)
         _ = self.limits  # their words are checked there
         if not self.chooses_threshold:
@@ -148,8 +150,6 @@ class LearnOptions:
         self._check_rules()
 
     def _check_rules(self) -> None:
-        from policyfactory.simulate.rules import Rules
-
         if self.site is not None and self.backfill not in {None, "slurm"}:
             raise UsageError(
                 f"--site {self.site} is simulated under Slurm's rules: leave out --backfill {self.backfill} or the site"
@@ -177,8 +177,6 @@ class LearnOptions:
         return self._rules("slurm" if self.judged_under_slurm else self.backfill or "easy")
 
     def _rules(self, backfill: Backfill) -> Rules:
-        from policyfactory.simulate.rules import RuleOptions, rules_with
-
         options: RuleOptions = {"backfill": backfill}
         if self.site is not None:
             options["site"] = self.site

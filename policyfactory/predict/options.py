@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import check_values, option
 
 __all__ = ["PredictorOptions"]
 
@@ -37,25 +38,15 @@ class PredictorOptions:
         If a number is out of range.
     """
 
-    window: int = 30_000
-    every_days: float = 30.0
-    first_days: float = 7.0
-    least: int = 500
-    trees: int = 80
-    leaves: int = 15
+    window: int = option(30_000, "jobs that are trained on: those that ended last", limits=(100, 1_000_000))
+    every_days: float = option(30.0, "simulated days from one training to the next", metavar="DAYS", limits=(0.1, 3650))
+    first_days: float = option(7.0, "simulated days before the first training", metavar="DAYS", limits=(0.1, 3650))
+    least: int = option(500, "ended jobs without which nothing is trained", limits=(50, 1_000_000))
+    trees: int = option(80, "trees of each model", limits=(1, 2_000))
+    leaves: int = option(15, "leaves of a tree at most", limits=(2, 255))
     renew_s: float = 300.0
 
     def __post_init__(self) -> None:
-        ranges = {
-            "window": (100, 1_000_000),
-            "every_days": (0.1, 3650),
-            "first_days": (0.1, 3650),
-            "least": (50, 1_000_000),
-            "trees": (1, 2_000),
-            "leaves": (2, 255),
-            "renew_s": (0, 86_400),
-        }
-        for name, (least, greatest) in ranges.items():
-            value = getattr(self, name)
-            if not least <= value <= greatest:
-                raise UsageError(f"predictor: {name} is {value}; choose {least:,} to {greatest:,}")
+        check_values(self)
+        if not 0 <= self.renew_s <= 86_400:
+            raise UsageError(f"renew_s {self.renew_s}: expected 0 to 86,400 seconds")

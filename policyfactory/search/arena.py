@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import math
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,117 +19,26 @@ import numpy as np
 
 from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.options import FloatArray, changed
-from policyfactory.core.random import check_seed
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.search.families import Best, best_published
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
 from policyfactory.search.learner import Counted, Follower, count
+from policyfactory.search.options import JudgeOptions
 from policyfactory.search.replicated import Given, Part, Replicated, Submitted, replicated, submitted
 from policyfactory.simulate.metrics import weekly_sums
 from policyfactory.simulate.prepare import asked_of
-from policyfactory.simulate.rules import Backfill, Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_ratio
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.machine import parse_assumptions
-from policyfactory.workload.presets import EstimateMissing
-from policyfactory.workload.resample import LOADS
 
-__all__ = ["LEDGER", "Arena", "JudgeOptions", "judge"]
+__all__ = ["LEDGER", "Arena", "judge"]
 
 LEDGER = Path("judge-ledger.json")
 _GOAL = "mean_bsld"
-
-
-# Without slots, so that the class has the defaults: JudgeOptions.replicas.
-@dataclasses.dataclass(frozen=True)
-class JudgeOptions:
-    """What candidates are judged on.
-
-    Parameters
-    ----------
-    replicas : int
-        Replicas of the first part of the log, and as many of the last.
-    part : int
-        Percent of the jobs, from the first on, that belong to the first part.
-    loads : tuple of float
-        The lowest and the highest load of a replica, in units of the log's.
-    backfill : {"easy", "none", "conservative"}
-        As in `Rules`.
-    threshold : float
-        As in `Rules`; seconds.
-    time_limit : float
-        Seconds that a candidate has for all its replicas; looked at between two of them.
-    seed : int
-        Seed of the replicas and of the intervals.
-    preset, processors, force_processors, estimate_missing, assume
-        How the log is read (`policyfactory.workload.clean.read`).
-
-    Raises
-    ------
-    UsageError
-        If a value is outside its limits, or the rules are Slurm's own.
-    """
-
-    replicas: int = 8
-    part: int = 60
-    loads: tuple[float, float] = LOADS
-    backfill: Backfill = "easy"
-    threshold: float = math.inf
-    time_limit: float = 300.0
-    seed: int = 1
-    preset: str = "default"
-    processors: int | None = None
-    force_processors: bool = False
-    estimate_missing: EstimateMissing = "error"
-    assume: str | None = None
-
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
-        if self.assume is not None:
-            parse_assumptions(self.assume)
-        if not 1 <= self.replicas <= 1000:
-            raise UsageError(f"--replicas {self.replicas}: give 1 to 1,000")
-        if not 10 <= self.part <= 90:
-            raise UsageError(f"--part {self.part}: give 10 to 90 percent of the jobs")
-        if not 0.1 <= self.loads[0] <= self.loads[1] <= 10:
-            raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
-        if not 0 < self.time_limit <= 86_400:
-            raise UsageError(f"--time-limit {self.time_limit:g}: give seconds above 0, at most a day")
-        if self.backfill == "slurm":
-            raise UsageError(
-                "backfill is slurm, under which many candidates take days; judge under easy, conservative or none, "
-                "and the best of them with policyfactory evaluate --backfill slurm"
-            )
-        _ = self.rules
-
-    @property
-    def rules(self) -> Rules:
-        """The rules."""
-        return Rules(backfill=self.backfill, threshold=self.threshold)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How the log is read."""
-        return {name: getattr(self, name) for name in _READING}
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What the scores depend on besides the log, as JSON values."""
-        left_out = {*_READING, "time_limit"}
-        values = {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
-        return {
-            **values,
-            "loads": list(self.loads),
-            "threshold": None if self.threshold == math.inf else self.threshold,
-        }
-
-
-_READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 
 
 class _ArenaUnit(NamedTuple):

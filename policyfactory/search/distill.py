@@ -34,9 +34,9 @@ from policyfactory.search.distill_fit import (
 )
 from policyfactory.search.distill_result import ChosenFormula, Distilled, JudgedFormula, Rated, draw_agreement
 from policyfactory.search.environment.goals import check_goal, goal_of
-from policyfactory.search.families import REFERENCES, DistillOptions, Family, family_of
+from policyfactory.search.families import FAMILIES, REFERENCES, SURFACE, Family, family_of
 from policyfactory.search.learner import STEPS, Follower, Windows, draw_windows, measured, played
-from policyfactory.search.options import TrainOptions
+from policyfactory.search.options import DistillOptions, TrainOptions
 from policyfactory.statistics.compare import Paired, compare_values
 from policyfactory.statistics.intervals import estimate_ratio
 from policyfactory.workload.jobs import Workload
@@ -122,8 +122,10 @@ def _changed(options: DistillOptions | None, network: Network, changes: dict[str
     fields = {field.name for field in dataclasses.fields(DistillOptions)}
     own = {name: value for name, value in changes.items() if name in fields}
     options = changed(options, own)
+    families = options.families or (*FAMILIES, SURFACE)
     others = {name: value for name, value in changes.items() if name not in fields}
-    return dataclasses.replace(options, windows=changed(options.windows, {**others, "mode": network.mode}))
+    windows = changed(options.windows, {**others, "mode": network.mode})
+    return dataclasses.replace(options, windows=windows, families=families)
 
 
 def trained_with(network: Network) -> Literal["easy", "none"]:

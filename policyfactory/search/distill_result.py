@@ -12,8 +12,8 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.search.distill_fit import KINDS, Agreement, FittedFormula, Pairs
-from policyfactory.search.families import DistillOptions
 from policyfactory.search.learner import MEASURED, STEPS, Windows
+from policyfactory.search.options import DistillOptions
 from policyfactory.statistics.compare import Paired
 from policyfactory.workload.jobs import Workload
 

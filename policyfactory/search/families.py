@@ -23,7 +23,7 @@ from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
-from policyfactory.search.options import Objective, TrainOptions
+from policyfactory.search.options import Objective
 from policyfactory.search.replicated import Replicated
 from policyfactory.simulate.metrics import METRICS
 
@@ -35,7 +35,6 @@ __all__ = [
     "REFERENCES",
     "SURFACE",
     "Best",
-    "DistillOptions",
     "Family",
     "Worth",
     "best_published",
@@ -44,7 +43,6 @@ __all__ = [
     "family_of",
     "gain",
     "least_of",
-    "parse_start",
     "worth",
 ]
 
@@ -203,27 +201,6 @@ def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
     # The stock ones are exponents: steps are measured in 1. A user's may have any size.
     scale = tuple(1.0 if stock is not None or value == 0 else abs(value) for value in first)
     return Family(form, first, scale, words)
-
-
-def parse_start(text: str) -> dict[str, float]:
-    """Return the values that a text gives: ``a=0.5,b=1e3``.
-
-    Raises
-    ------
-    UsageError
-        If it is no such list.
-    """
-    values: dict[str, float] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
-        name, _, number = part.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = float("nan")
-        if not abs(value) <= 1e300:
-            raise UsageError(f"--start {part[:60]!a}: write NAME=NUMBER, several separated by commas: a=0.5,b=0.1")
-        values[name.strip()] = value
-    return values
 
 
 # The published policy that a log's own past speaks for ----------------------------------------------------------------
@@ -405,47 +382,3 @@ SURFACE = (
     f"surface={_XX} + a*{_YY} + b*{_VV} + c*{_XX}*{_YY} + d*{_XX}*{_VV} + i*{_YY}*{_VV} + h*{_XX}**2"
     f" + k*{_YY}**2 + o*{_VV}**2"
 )
-
-_MOST_DECISIONS, _MOST_PAIRS = 10_000, 100_000
-
-
-# Without slots, so that the class has the defaults: DistillOptions.decisions.
-@dataclasses.dataclass(frozen=True)
-class DistillOptions:
-    """Where the network plays, what is asked of it there, and which formulas are fitted to its order.
-
-    Parameters
-    ----------
-    windows : TrainOptions
-        Windows, goal, rules and how the log is read; those for training are fitted on. The mode is the network's.
-    families : tuple of str
-        As for a search (`policyfactory.search.families`), besides the forms of `fit` and the published policies;
-        by default all of them, and `SURFACE`.
-    decisions : int
-        Decisions of a window: at most so many are drawn.
-    pairs : int
-        Pairs of a decision: at most so many are drawn.
-    margin : float
-        What a wait in a formula must add to the share of pairs ordered alike to be worth it: some schedulers take a
-        key that never changes only; the interval over the windows must be above 0 too, where there are enough for one.
-        The same of the free processors.
-
-    Raises
-    ------
-    UsageError
-        If a value is outside its limits.
-    """
-
-    windows: TrainOptions = dataclasses.field(default_factory=lambda: TrainOptions(bands=()))
-    families: tuple[str, ...] = (*FAMILIES, SURFACE)
-    decisions: int = 40
-    pairs: int = 100
-    margin: float = 0.01
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.decisions <= _MOST_DECISIONS:
-            raise UsageError(f"--decisions {self.decisions}: give 1 to {_MOST_DECISIONS:,}")
-        if not 1 <= self.pairs <= _MOST_PAIRS:
-            raise UsageError(f"--pairs {self.pairs}: give 1 to {_MOST_PAIRS:,}")
-        if not 0 <= self.margin < 1:
-            raise UsageError(f"--margin {self.margin}: give a share of pairs from 0 to below 1, as in 0.01")

@@ -70,7 +70,7 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run) -> None
         (("--goal", "user_max_bsld"), 1, "user"),
         (("--family", "liner"), 2, "there is no family 'liner'"),
         (("--parts", "1,2"), 2, "write three whole percentages"),
-        (("--decisions", 0), 2, "--decisions 0: give 1 to"),
+        (("--decisions", 0), 2, "--decisions 0: expected a whole number, 1 to"),
         (("--margin", 2), 2, "--margin 2.0: give a share of pairs"),
     ],
 )

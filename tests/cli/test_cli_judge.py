@@ -50,7 +50,7 @@ def test_formulas_from_anywhere_have_scores_as_json(run, log: Path, tmp_path: Pa
         (("p", "--replicas", 0), 2, "--replicas 0"),
         (("p", "--part", 95), 2, "--part 95"),
         (("p", "--loads", "1"), 2, "write two numbers"),
-        (("p", "--backfill", "some"), 2, "backfill is 'some'"),
+        (("p", "--backfill", "some"), 2, "'some' is not one of"),
         (("p", "--backfill", "slurm"), 2, "with policyfactory evaluate --backfill slurm"),
         (("p", "--time-limit", "inf"), 2, "--time-limit inf"),
         (("p", "--candidates", "none.txt"), 1, "none.txt: no such file"),

@@ -146,12 +146,12 @@ def test_a_log_that_is_too_short(run: Run, tmp_path: Path, least: int, days: int
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--window", 5, "predictor: window is 5; choose 100 to 1,000,000"),
-        ("--least", 0, "predictor: least is 0; choose 50 to 1,000,000"),
-        ("--trees", 100_000, "predictor: trees is 100000; choose 1 to 2,000"),
-        ("--leaves", 1, "predictor: leaves is 1; choose 2 to 255"),
-        ("--every-days", "nan", "predictor: every_days is nan; choose 0.1 to 3,650"),
-        ("--first-days", "inf", "predictor: first_days is inf; choose 0.1 to 3,650"),
+        ("--window", 5, "--window 5: expected a whole number, 100 to 1,000,000"),
+        ("--least", 0, "--least 0: expected a whole number, 50 to 1,000,000"),
+        ("--trees", 100_000, "--trees 100000: expected a whole number, 1 to 2,000"),
+        ("--leaves", 1, "--leaves 1: expected a whole number, 2 to 255"),
+        ("--every-days", "nan", "--every-days nan: expected a number, 0.1 to 3,650"),
+        ("--first-days", "inf", "--first-days inf: expected a number, 0.1 to 3,650"),
         ("--policy", "NONE", "NONE"),
     ],
 )

@@ -88,7 +88,7 @@ def test_learn_assumes_and_refuses_what_is_no_assumption() -> None:
     assert LearnOptions(assume="mem=2000*q").reading["assume"] == "mem=2000*q"
     with pytest.raises(UsageError, match="the assumption 'mem=' cannot be read"):
         LearnOptions(assume="mem=")
-    with pytest.raises(UsageError, match=r"assume 3: expected a text, for example .mem=2000\*q"):
+    with pytest.raises(UsageError, match="assume 3: expected "):
         LearnOptions(assume=3)  # type: ignore[arg-type]
 
 

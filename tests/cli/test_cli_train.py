@@ -66,7 +66,7 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Pa
         (("--parts", "1,2"), 2, "three whole percentages"),
         (("--parts", "a,b,c"), 2, "write three whole percentages"),
         (("--bands", "speed=2"), 2, "write GUARD=FACTOR"),
-        (("--evaluations", 1), 2, "--evaluations 1: give 10 to"),
+        (("--evaluations", 1), 2, "--evaluations 1: expected a whole number, 10 to"),
         (("--pull", -1), 2, "--pull -1"),
         (("--seed", -1), 2, "seed -1"),
         (("--replicas", 2, "--loads", "x"), 2, "write two numbers"),

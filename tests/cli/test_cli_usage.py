@@ -46,8 +46,8 @@ def test_a_number_that_is_none_is_named_with_what_to_write(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("learn", "x", "--tuples", "1"), "'1' is out of range; write a number of at least 32"),
-        (("learn", "x", "--trials", "-4"), "'-4' is out of range; write a number of at least 256"),
+        (("learn", "x", "--tuples", "1"), "--tuples 1: expected a whole number, at least 32"),
+        (("learn", "x", "--trials", "-4"), "--trials -4: expected a whole number, at least 256"),
         (("learn", "x", "--seed", "1.5"), "'1.5' cannot be read; write a whole number"),
         (("learn", "x", "--estimate-missing", "zz"), "'zz' is not one of 'error', 'runtime', 'model', 'drop'"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -13,37 +12,79 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli.help import EXAMPLES
 from policyfactory.cli.main import build_command
 from policyfactory.cli.options import complete_metrics, complete_policies, complete_targets
 
 
-def commands(command: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:
-    command = command or build_command()
+def commands(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     for name, sub in getattr(command, "commands", {}).items():
         yield from commands(sub, f"{path} {name}".strip())
     if not hasattr(command, "commands"):
         yield path, command
 
 
-ALL = dict(commands())
+COMMAND = build_command()
+ALL = dict(commands(COMMAND))
 
 
-def test_every_command_has_an_example_and_no_other_has_one() -> None:
-    assert set(EXAMPLES) == set(ALL)
+LINES = 30
+
+
+def example_of(path: str) -> list[str]:
+    return shlex.split(ALL[path].epilog.removeprefix("Example: "))
+
+
+def helped(path: str, flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a terminal of 80 columns shows."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as end:
+        COMMAND([*path.split(), flag], prog_name="policyfactory")
+    assert end.value.code == 0
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", sorted(ALL))
-def test_an_example_names_options_that_there_are(path: str) -> None:
-    command, words = ALL[path], shlex.split(EXAMPLES[path])
-    assert words[: 1 + path.count(" ") + 1] == ["policyfactory", *path.split()]
-    flags = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
-    assert {word for word in words if word.startswith("-")} <= flags
+def test_an_example_can_be_run_as_it_stands(path: str) -> None:
+    command, words = ALL[path], example_of(path)
+    depth = path.count(" ") + 1
+    assert words[: 1 + depth] == ["policyfactory", *path.split()]
+    command.make_context(path, words[1 + depth :])
+
+
+@pytest.mark.parametrize("path", sorted(ALL))
+def test_help_is_a_screen_and_help_all_has_every_option(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brief, full = (helped(path, flag, monkeypatch, capsys) for flag in ("--help", "--help-all"))
+    lines = brief.splitlines()
+    assert sum(max(1, -(-len(line) // 80)) for line in lines) <= LINES
+    assert any(shlex.join(example_of(path)) in line for line in map(_unquoted, lines))
+    words = set(full.replace("│", " ").replace(",", " ").replace("/", " ").split())
+    flags = [flag for one in ALL[path].params for flag in (*one.opts, *one.secondary_opts) if flag.startswith("-")]
+    assert set(flags) <= words
+    assert "…" not in full
+    hidden = [flag for flag in flags if flag not in set(brief.replace(",", " ").split())]
+    assert ("--help-all" in brief) == bool(set(hidden) - {"--help-all"})
+
+
+def _unquoted(line: str) -> str:
+    try:
+        return shlex.join(shlex.split(line.removeprefix("Example: ")))
+    except ValueError:
+        return line
+
+
+def test_the_commands_are_grouped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = helped("", "--help", monkeypatch, capsys)
+    heads = ["The main job:", "Research:", "The cluster:"]
+    assert sorted(heads, key=shown.index) == heads
+    for path in ALL:
+        assert f"\n  {path.split()[0]} " in shown
 
 
 @pytest.mark.parametrize("path", sorted(ALL))
 def test_the_options_that_matter_come_first_and_are_few(path: str) -> None:
-    options = [one for one in ALL[path].params if one.param_type_name == "option"]
+    options = [one for one in ALL[path].params if one.param_type_name == "option" and one.name != "help_all"]
     groups = [one.rich_help_panel for one in options]
     if any(groups):
         first = groups.index(next(filter(None, groups)))
@@ -51,19 +92,6 @@ def test_the_options_that_matter_come_first_and_are_few(path: str) -> None:
         assert None not in groups[first:]
         # Each group is whole.
         assert len([1 for one, other in itertools.pairwise(groups) if one != other]) == len(set(groups)) - 1
-
-
-@pytest.mark.parametrize("path", ["evaluate", "learn", "export", "workload import"])
-def test_no_name_is_cut_in_a_terminal_of_80_columns(path: str) -> None:
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
-    words = [sys.executable, "-m", "policyfactory", *path.split(), "--help"]
-    shown = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
-    assert "…" not in shown
-    options = [one for one in ALL[path].params if one.param_type_name == "option" and not one.hidden]
-    for one in options:
-        for flag in one.opts:
-            assert re.search(rf"(^|[\s,│/]){re.escape(flag)}[\s,│/]", shown), flag
-    assert EXAMPLES[path].split()[1] in shown
 
 
 def test_values_are_completed() -> None:

@@ -149,7 +149,7 @@ def test_an_interrupted_run_is_resumed(workload: Workload, learned: Learned, tmp
 def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
     with pytest.raises(UsageError, match="there is no metric"):
         learn(workload, metric="bsld")
-    with pytest.raises(UsageError, match="at least 32 tuples"):
+    with pytest.raises(UsageError, match=r"--tuples 1: .*at least 32"):
         learn(workload, tuples=1)
     with pytest.raises(WorkloadError, match="150 jobs are left"):
         learn(workload.select(slice(0, 150)))
@@ -160,18 +160,18 @@ def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
     [
         ("tuples", "many", "'many': expected a whole number, at least 32"),
         ("trials", 1e4, "10000.0: expected a whole number, at least 256"),
-        ("metric", None, "None: expected the name of a metric"),
+        ("metric", None, "None: expected a text"),
         ("threshold", [7200], r"\[7200\]: expected a duration"),
         ("threshold", -5, "-5: expected whole seconds"),
         ("windows", 3, "3: expected a text"),
         ("processors", "x", "'x': expected a whole number, or None"),
-        ("estimate_missing", True, 'True: expected "error", "runtime", "model" or "drop"'),
-        ("preset", None, "None: expected the name of a filter"),
+        ("estimate_missing", True, "True: expected one of error, runtime, model, drop"),
+        ("preset", None, "None: expected a text"),
         ("seed", 0.5, "0.5: expected a whole number"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_refused_by_name(field: str, value: object, expected: str) -> None:
-    with pytest.raises(UsageError, match=f"^{field} {expected}"):
+    with pytest.raises(UsageError, match=f"^(--)?{field.replace('_', '-')} {expected}"):
         LearnOptions(**{field: value})  # type: ignore[arg-type]
 
 

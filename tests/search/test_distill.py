@@ -27,8 +27,7 @@ from policyfactory.policy.store import Model, load_model, save_model
 from policyfactory.search.distill import distill, trained_with
 from policyfactory.search.distill_fit import published_formulas
 from policyfactory.search.environment.goals import goal_of
-from policyfactory.search.families import DistillOptions
-from policyfactory.search.options import TrainOptions
+from policyfactory.search.options import DistillOptions, TrainOptions
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
@@ -259,8 +258,8 @@ def test_a_folder_in_use_or_with_a_result_is_refused(workload, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"decisions": 0}, "--decisions 0: give 1 to 10,000"),
-        ({"pairs": 0}, "--pairs 0: give 1 to 100,000"),
+        ({"decisions": 0}, "--decisions 0: expected a whole number, 1 to 10,000"),
+        ({"pairs": 0}, "--pairs 0: expected a whole number, 1 to 100,000"),
         ({"margin": 1.0}, "--margin 1.0: give a share of pairs"),
         ({"margin": float("nan")}, "--margin nan"),
     ],
