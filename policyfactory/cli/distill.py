@@ -33,7 +33,7 @@ def distill(
     network: Annotated[Path, typer.Argument(metavar="NETWORK", help="Network file (train makes one).")],
     log: option.PastLog,
     output: option.LearningOutput = Path("distilled"),
-    overwrite: option.LearningOverwrite = False,
+    overwrite: option.Overwrite = False,
     **options: Any,
 ) -> None:
     """Make a formula of a network: one that orders the queue as the network does, and can be exported.

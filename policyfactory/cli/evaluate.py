@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from policyfactory.cli import options as option
-from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.cli.options import WORKERS, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS, plain_content
 
@@ -21,7 +21,9 @@ _BESIDE_A_PROTOCOL = {
 }
 
 
-@option.with_options([*OPTIONS.values(), *RUN_OPTIONS.values()], defaults={"seed": None}, more=_BESIDE_A_PROTOCOL)
+@option.with_options(
+    [*OPTIONS.values(), *RUN_OPTIONS.values(), *WORKERS], defaults={"seed": None}, more=_BESIDE_A_PROTOCOL
+)
 def evaluate(
     context: typer.Context,
     sources: option.Sources = None,
@@ -32,9 +34,6 @@ def evaluate(
     output: option.Output = None,
     overwrite: option.Overwrite = False,
     starts: option.StartsIn = "none",
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
     verbose: option.Verbose = False,
     json: option.Json = False,
     **options: Any,
@@ -53,7 +52,7 @@ def evaluate(
         output=output,
         overwrite=overwrite,
         starts=starts,
-        workers=workers_of(workers, backend, scheduler),
+        workers=workers_of(options),
         options={name: options.pop(name) for name in RUN_OPTIONS},
         as_json=json,
         folders=(traces or Path("traces"),) if protocols else (),
@@ -124,7 +123,10 @@ Period = Annotated[
 
 
 @option.with_options(
-    [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED)], _DEFAULTS, _CHOICES, _MORE
+    [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED), *WORKERS],
+    _DEFAULTS,
+    _CHOICES,
+    _MORE,
 )
 def tune(
     traces: Logs = None,
@@ -133,9 +135,6 @@ def tune(
     period: Period = "1w",
     output: option.Output = None,
     overwrite: option.Overwrite = False,
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
     json: option.Json = False,
     **options: Any,
 ) -> None:
@@ -149,6 +148,7 @@ def tune(
     from policyfactory.cli.evaluate_run import Request, log_tables, run_content
 
     numbers = {name: options.pop(name) for name in TUNER_OPTIONS}
+    who = workers_of(options)
     given = {**_DEFAULTS, **{name: value for name, value in options.items() if value is not None}}
     fixed = {"statistic": "ratio", "analyses": list(_SHOWN), "recorded": False}
     content = plain_content({**given, **fixed}, log_tables(traces or ()), "command")
@@ -159,9 +159,7 @@ def tune(
         "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
     }
     none = {"precision": None, "max_resamples": 1}
-    run_content(
-        content, Request(output, overwrite, "none", workers_of(workers, backend, scheduler), none, json, _SHOWN)
-    )
+    run_content(content, Request(output, overwrite, "none", who, none, json, _SHOWN))
 
 
 def _words(option_name: str, text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.options import complete_targets
+from policyfactory.cli.options import Overwrite, complete_targets
 from policyfactory.core.errors import UsageError
 from policyfactory.export.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
@@ -123,7 +123,7 @@ def export(
     force_processors: Annotated[
         bool, typer.Option("--force-processors", help="Read the log with that size also where its header has another.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
 

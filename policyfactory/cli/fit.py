@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import check_directory, check_output, dump_json, exclusive, refuse_earlier
 from policyfactory.core.random import check_seed
@@ -69,9 +70,9 @@ def fit(
     certainty: Annotated[
         bool, typer.Option("--certainty", help="Also measure how many tuples it takes until the form is certain.")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")] = False,
+    overwrite: option.Overwrite = False,
     seed: Annotated[int, typer.Option(help="Seed of the resampling and of the starts of nonlinear forms.")] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    json: option.Json = False,
 ) -> None:
     """Fit formulas to a score table, rank them, and say how far to trust them.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, workers_of
+from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.files import atomic_write, check_directory, check_output, refuse_earlier, together
 from policyfactory.core.text import format_duration
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ _PICTURES = (".svg", ".png", ".pdf")
 _CONVERGENCE_TUPLES = 4
 
 
+@with_options(
+    [*(OPTIONS[name] for name in ("preset", "processors", "force_processors")), *WORKERS],
+    more={"processors": "without a log, of the model (256)"},
+)
 def generate(
     trace: Annotated[
         Path | None,
@@ -42,20 +47,11 @@ def generate(
     trials: Annotated[int, typer.Option(help="Trials (simulated orders) of each tuple.")] = 256_000,
     state_size: Annotated[int, typer.Option(help="Jobs that fill the machine first (S).")] = 16,
     queue_size: Annotated[int, typer.Option(help="Jobs that queue (Q).")] = 32,
-    processors: Annotated[
-        int | None, typer.Option(help="Processors of the machine (default: the log's; 256 for the model).")
-    ] = None,
-    force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Use that size also where the log's header has another one.")
-    ] = False,
     estimator: Annotated[
         Literal["stratified", "paper"],
         typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
     ] = "stratified",
     seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -73,7 +69,7 @@ def generate(
         bool, typer.Option("--convergence", help="Measure instead how precise the scores of both estimators are.")
     ] = False,
     repeats: Annotated[int, typer.Option(help="Repetitions of each measurement of --convergence.")] = 10,
-    preset: Annotated[str, typer.Option(help="Filter for the log (policyfactory workload clean).")] = "default",
+    **options: Any,
 ) -> None:
     """Score jobs by simulating random orders of a queue; an interrupted run goes on with the same command.
 
@@ -82,29 +78,30 @@ def generate(
     from policyfactory.engine.trials import VARIANTS
     from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
 
-    who = workers_of(workers, backend, scheduler)
-    if convergence and (backend is not None or scheduler is not None):
+    elsewhere = options["backend"] is not None or options["scheduler"] is not None
+    who = workers_of(options)
+    if convergence and elsewhere:
         raise UsageError(
             "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
         )
     _check(output, convergence=convergence)
     number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
-    options = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
-    options.check()
-    workload, inputs = _workload(trace, preset, processors, force=force_processors)
-    places = check_options(workload, options)
+    how = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
+    how.check()
+    workload, inputs = _workload(trace, **options)
+    places = check_options(workload, how)
     if convergence:
-        _converge(workload, options, repeats, output or Path("convergence.svg"), overwrite=overwrite)
+        _converge(workload, how, repeats, output or Path("convergence.svg"), overwrite=overwrite)
         return
     if number > places:
         note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
-    if options.trials_each != trials:
+    if how.trials_each != trials:
         block = f"whole blocks of {VARIANTS * queue_size} (4 x --queue-size)"
-        note(f"--trials {trials:,} becomes {options.trials_each:,}: the stratified estimator runs {block}")
+        note(f"--trials {trials:,} becomes {how.trials_each:,}: the stratified estimator runs {block}")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
-    written = _write(workload, options, output, who, overwrite=overwrite, inputs=inputs)
-    show_scores(written, options)
+    written = _write(workload, how, output, who, overwrite=overwrite, inputs=inputs)
+    show_scores(written, how)
 
 
 def _check(output: Path | None, *, convergence: bool) -> None:
@@ -119,13 +116,13 @@ def _check(output: Path | None, *, convergence: bool) -> None:
 
 
 def _workload(
-    trace: Path | None, preset: str, processors: int | None, *, force: bool
+    trace: Path | None, *, preset: str, processors: int | None, force_processors: bool
 ) -> tuple[Workload, dict[str, str]]:
     """Return the workload, and the name and SHA-256 of the file that it is from."""
     from policyfactory.workload.models.lublin import DEFAULT_JOBS, DEFAULT_SEED, default_workload, generate_lublin
 
     if trace is None:
-        if force:
+        if force_processors:
             raise UsageError("--force-processors belongs to a log, and none is given; name the LOG")
         if processors is None:
             workload = default_workload()
@@ -137,7 +134,9 @@ def _workload(
     from policyfactory.workload.clean import read
 
     # Trials know the run times: requests are not read, and may be missing.
-    workload = read(trace, preset=preset, processors=processors, force_processors=force, estimate_missing="runtime")
+    workload = read(
+        trace, preset=preset, processors=processors, force_processors=force_processors, estimate_missing="runtime"
+    )
     note(workload.cleaning.summary())
     return workload, {trace.name: workload.cleaning.sha256}
 

@@ -12,7 +12,7 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
-from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, with_options, workers_of
+from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.learn.options import LearnOptions
@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["demo", "learn"]
 
 
-@with_options(declared(LearnOptions).values())
+@with_options([*declared(LearnOptions).values(), *WORKERS])
 def learn(
     log: option.PastLog,
     output: option.LearningOutput = Path("learned"),
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
-    overwrite: option.LearningOverwrite = False,
+    overwrite: option.Overwrite = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print all tables; without it they are in a file.")
     ] = False,
@@ -50,7 +47,7 @@ def learn(
     Example: policyfactory learn site.swf.gz --output learned
     """
     how = options_of(LearnOptions, options)
-    who = workers_of(workers, backend, scheduler)
+    who = workers_of(options)
 
     from policyfactory.cli.screen import Screen
     from policyfactory.learn.comparing import STEPS
@@ -83,7 +80,7 @@ def _close(learned: Learned, folder: Path, log: Path) -> None:
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything that is made.")] = Path("demo"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier demo left.")] = False,
+    overwrite: option.Overwrite = False,
     tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = 1000,
     trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = 4096,
 ) -> None:
@@ -97,7 +94,7 @@ def demo(
     begin = time.monotonic()
     with Screen() as screen:
         compared = demonstrate(
-            output, overwrite=overwrite, tuples=tuples, trials=trials, workers=workers_of(None), progress=screen
+            output, overwrite=overwrite, tuples=tuples, trials=trials, workers=workers_of({}), progress=screen
         )
     _close_demo(compared)
     seconds = format_duration(time.monotonic() - begin)

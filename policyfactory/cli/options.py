@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import os
 import typing
@@ -12,29 +13,28 @@ from typing import Annotated, Any, Literal
 import typer
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import DeclaredOption
+from policyfactory.core.options import DeclaredOption, declared, options_of
+from policyfactory.core.options import option as declared_option
 from policyfactory.evaluate.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
 
 __all__ = [
     "COMPLETERS",
     "READING",
-    "BackendOption",
+    "WORKERS",
     "Json",
     "LearningOutput",
-    "LearningOverwrite",
     "Log",
+    "LogFile",
     "Only",
     "Output",
     "Overwrite",
     "PastLog",
-    "SchedulerOption",
     "Sources",
     "Starts",
     "StartsIn",
     "Traces",
     "Verbose",
-    "WorkersOption",
     "complete_metrics",
     "complete_policies",
     "complete_targets",
@@ -66,7 +66,7 @@ Output = Annotated[
         "--output", "-o", metavar="DIR", help="Folder for report, CSV, JSON and pictures (protocols: results/NAME)."
     ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier evaluation in the folder.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
 StartsIn = Annotated[
     Starts,
     typer.Option(
@@ -75,11 +75,12 @@ StartsIn = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
+LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)]
 
 
 def with_options(
-    declared: Iterable[Declared | DeclaredOption],
+    options: Iterable[Declared | DeclaredOption],
     defaults: Mapping[str, Any] | None = None,
     choices: Mapping[str, Any] | None = None,
     more: Mapping[str, str] | None = None,
@@ -88,7 +89,7 @@ def with_options(
 
     Parameters
     ----------
-    declared : iterable of Declared or DeclaredOption
+    options : iterable of Declared or DeclaredOption
         The options.
     defaults : mapping of str to object, optional
         Defaults that this command has of its own, by the names of the options.
@@ -97,12 +98,12 @@ def with_options(
     more : mapping of str to str, optional
         What else an option means to this command.
     """
-    own_defaults, own_choices, own_texts = defaults or {}, choices or {}, more or {}
+    given, own_defaults, own_choices, own_texts = tuple(options), defaults or {}, choices or {}, more or {}
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         made = []
-        for one in declared:
+        for one in given:
             text = "; ".join([one.option.text, *filter(None, [own_texts.get(one.name)])])
             default = own_defaults.get(one.name, one.default)
             made.append(_parameter(one, default, own_choices.get(one.name, one.kind), text))
@@ -116,9 +117,9 @@ def with_options(
     return give
 
 
-def _parameter(declared: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
-    option, origin = declared.option, typing.get_origin(kind)
-    flags = option.flags or (f"--{declared.name.replace('_', '-')}",)
+def _parameter(one: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
+    option, origin = one.option, typing.get_origin(kind)
+    flags = option.flags or (f"--{one.name.replace('_', '-')}",)
     stated = option.stated if default is None or origin in {tuple, dict, list} else ""
     more = {tuple: "; separated by commas, can be repeated"}.get(origin, "; can be repeated" * (origin in {dict, list}))
     if origin is Literal and not all(word in text for word in typing.get_args(kind)):
@@ -136,10 +137,10 @@ def _parameter(declared: Declared | DeclaredOption, default: Any, kind: Any, tex
         *flags,
         help=_help(text + more, option.page, stated),
         metavar=option.metavar or None,
-        autocompletion=COMPLETERS.get(declared.name),
+        autocompletion=COMPLETERS.get(one.name),
     )
     return inspect.Parameter(
-        declared.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
+        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
     )
 
 
@@ -156,40 +157,39 @@ def _help(text: str, page: str, default: str) -> str:
 # The options that say who does the work, shared by the commands that share it out -------------------------------------
 
 
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", help="Workers on this machine (default: one a core); the result is the same."),
-]
-BackendOption = Annotated[
-    Backend | None,
-    typer.Option(
-        "--backend",
-        help="What the workers are: threads of this process (threading, the default), processes of this machine "
-        "(loky), or those of a Dask cluster (dask, with --scheduler; alone: threads). The result is the same.",
-    ),
-]
-SchedulerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Work on the Dask cluster of this scheduler: tcp://HOST:PORT, tls://HOST:PORT, or its scheduler file "
-        "(FILE.json). Only on networks that you trust.",
-    ),
-]
-
-
-def workers_of(workers: int | None, backend: Backend | None = None, scheduler: str | None = None) -> Workers:
-    """Return who does the work, from the options of a command.
+@dataclasses.dataclass(frozen=True)
+class WorkerOptions:
+    """Who does the work.
 
     Parameters
     ----------
     workers : int or None
-        ``--workers``; None means one worker a core.
-    backend : Backend or None
-        ``--backend``; None means threads, and Dask if there is a scheduler.
+        One a core, if not given.
+    backend : str or None
+        Threads, or Dask if there is a scheduler.
     scheduler : str or None
-        ``--scheduler``; it means backend ``dask``.
+        Of a Dask cluster.
+    """
+
+    workers: int | None = declared_option(None, "workers on this machine; the result is the same", stated="one a core")
+    backend: Backend | None = declared_option(
+        None,
+        "what the workers are: threads of this process (threading, the default), processes of this machine (loky), or "
+        "those of a Dask cluster (dask, with `--scheduler`; alone: threads). The result is the same",
+    )
+    scheduler: str | None = declared_option(
+        None,
+        "work on the Dask cluster of this scheduler: tcp://HOST:PORT, tls://HOST:PORT, or its scheduler file "
+        "(FILE.json). Only on networks that you trust",
+        metavar="ADDRESS",
+    )
+
+
+WORKERS = tuple(declared(WorkerOptions).values())
+
+
+def workers_of(options: dict[str, Any]) -> Workers:
+    """Return who does the work, from the options of a command, out of which `WORKERS` are taken.
 
     Raises
     ------
@@ -198,6 +198,8 @@ def workers_of(workers: int | None, backend: Backend | None = None, scheduler: s
     InputError
         If the scheduler file cannot be read.
     """
+    given = options_of(WorkerOptions, options)
+    workers, backend, scheduler = given.workers, given.backend, given.scheduler
     if workers is not None and workers < 1:
         raise UsageError(f"--workers {workers}: give at least 1 worker")
     if scheduler is not None:
@@ -229,7 +231,6 @@ PastLog = Annotated[
     Path, typer.Argument(metavar="LOG", help="Log in the Standard Workload Format (workload import makes one).")
 ]
 LearningOutput = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
-LearningOverwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run left in DIR.")]
 # What a shell offers where a value is typed: ``policyfactory --install-completion`` -----------------------------------
 
 

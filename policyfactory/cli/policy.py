@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import dump_json, exclusive, refuse_earlier
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -66,9 +67,9 @@ class _AskedPolicy:
             ("--at", self.at, self.history is None, f"is for a history; give {history}"),
             ("--predictor", self.predictor, self.history is None and self.job_id is None, f"give {log}, or {history}"),
         )
-        for option, value, is_wrong, words in refused:
+        for flag, value, is_wrong, words in refused:
             if value is not None and is_wrong:
-                raise UsageError(f"{option} {value}: {words}")
+                raise UsageError(f"{flag} {value}: {words}")
         if self.history is not None and self.predictor is None:
             raise UsageError(
                 f"--history {self.history}: what predicts? Give --predictor model.json (policyfactory predict)"
@@ -114,8 +115,8 @@ def explain_policy(
         typer.Option("--output", "-o", metavar="PICTURE", help="Of a network: draw its inputs (.svg, .png, .pdf)."),
     ] = None,
     *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier picture.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    overwrite: option.Overwrite = False,
+    as_json: option.Json = False,
 ) -> None:
     """Explain the score of a job, term by term; several --job are ranked. Of a network, what each input does.
 
@@ -278,11 +279,10 @@ def _print_explained(value: Any) -> None:
 app = typer.Typer(help="List, show and explain policies.", no_args_is_help=True)
 
 PolicyArgument = Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @app.command("list")
-def list_policies(*, as_json: JsonOption = False) -> None:
+def list_policies(*, as_json: option.Json = False) -> None:
     """List the known policies; the queue is sorted by the formula, lower runs first.
 
     Example: policyfactory policy list
@@ -306,7 +306,7 @@ def list_policies(*, as_json: JsonOption = False) -> None:
 
 
 @app.command("show")
-def show_policy(name: PolicyArgument, *, as_json: JsonOption = False) -> None:
+def show_policy(name: PolicyArgument, *, as_json: option.Json = False) -> None:
     """Show a policy: formula, LaTeX, units, epoch, source, and the shortest formula of the same order.
 
     Example: policyfactory policy show SAF

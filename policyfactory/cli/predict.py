@@ -12,6 +12,7 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.cli.options import with_options
+from policyfactory.cli.review import ZoneOption
 from policyfactory.core.options import declared, options_of
 from policyfactory.evaluate.options import OPTIONS
 from policyfactory.predict.options import PredictorOptions
@@ -47,8 +48,8 @@ def predict(
             "can be repeated.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    overwrite: option.LearningOverwrite = False,
+    as_json: option.Json = False,
+    overwrite: option.Overwrite = False,
     **options: Any,
 ) -> None:
     """Predict each job's run time when it is submitted, and say how good that is.
@@ -124,10 +125,7 @@ def update(
         str | None,
         typer.Option(metavar="DATE", help="Up to when: what happened later waits. Without it a second ago."),
     ] = None,
-    time_zone: Annotated[
-        str | None,
-        typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin."),
-    ] = None,
+    time_zone: ZoneOption = None,
     users: Annotated[int, typer.Option(metavar="N", help="Keep this many users, those seen last.")] = 5_000,
     renew: Annotated[
         bool,

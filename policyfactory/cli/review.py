@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli.options import Overwrite
 from policyfactory.core.files import Manifest, command_line, refuse_earlier, together
 from policyfactory.report.terminal import note, show_sections, show_verdict
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MissingOption",
     "OutputOption",
-    "OverwriteOption",
     "ProcessorsOption",
     "UnlimitedOption",
     "ZoneOption",
@@ -47,7 +47,7 @@ def review(
     unlimited: UnlimitedOption = None,
     time_zone: ZoneOption = None,
     output: OutputOption = None,
-    overwrite: OverwriteOption = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare the waits before and after a change of the queue's order: did it help, and who lost.
 
@@ -92,7 +92,7 @@ def shadow(
     unlimited: UnlimitedOption = None,
     time_zone: ZoneOption = None,
     output: OutputOption = None,
-    overwrite: OverwriteOption = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare the order that a log-only export would have made with the one in which the jobs were started.
 
@@ -125,11 +125,12 @@ ProcessorsOption = Annotated[
 ]
 MissingOption = Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)]
 UnlimitedOption = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
-ZoneOption = Annotated[str | None, typer.Option(help="Zone of times that have none: Europe/Berlin.")]
+ZoneOption = Annotated[
+    str | None, typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin.")
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for the page and the tables (CSV).")
 ]
-OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
 
 _PAGE = "report.html"
 

@@ -11,9 +11,9 @@ import typer
 
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
-from policyfactory.cli.options import READING, with_options
+from policyfactory.cli.options import READING, Json, Overwrite, with_options
 from policyfactory.cli.options import PastLog as Log
-from policyfactory.cli.review import OutputOption, OverwriteOption, refuse_to_replace, write
+from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.cli.review import show as show_review
 from policyfactory.core.files import (
     Manifest,
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["JsonOption", "SiteOption", "app", "note_assumed", "replay"]
+__all__ = ["SiteOption", "app", "note_assumed", "replay"]
 
 SiteOption = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 
 
 @with_options(OPTIONS[name] for name in READING)
@@ -52,8 +51,8 @@ def replay(
         typer.Option("--from", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."),
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
-    json: JsonOption = False,
-    overwrite: OverwriteOption = False,
+    json: Json = False,
+    overwrite: Overwrite = False,
     **reading: Any,
 ) -> None:
     """Simulate the log's own jobs on its site, and say how near the waits are to the recorded ones.
@@ -152,10 +151,7 @@ def import_site(
     reservations: Annotated[
         Path | None, typer.Option(help="Reservations: what scontrol -o show reservation prints.")
     ] = None,
-    time_zone: Annotated[
-        str | None,
-        typer.Option(help="Zone of the times of events and reservations (default: this machine's): Europe/Berlin."),
-    ] = None,
+    time_zone: ZoneOption = None,
     slurm_version: Annotated[
         str | None,
         typer.Option(
@@ -164,7 +160,7 @@ def import_site(
             show_default=False,
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make a site file of a cluster's own files, and list every setting that matters and is not modelled.
 
@@ -204,7 +200,7 @@ app.command("replay")(replay)
 
 
 @app.command()
-def show(path: SiteOption, json: JsonOption = False) -> None:
+def show(path: SiteOption, json: Json = False) -> None:
     """Show a site: partitions, settings that are not the defaults, limits, and what is not modelled.
 
     Example: policyfactory site show site.toml
@@ -251,7 +247,7 @@ def _show(site: Site) -> None:
 def check(
     log: Log,
     path: SiteOption,
-    json: JsonOption = False,
+    json: Json = False,
     **reading: Any,
 ) -> None:
     """Say how many jobs of a log a site could run, by partition, and why it could not run the others.

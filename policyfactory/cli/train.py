@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli import options as option
-from policyfactory.cli.options import BackendOption, SchedulerOption, WorkersOption, with_options, workers_of
+from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import note, warn
 from policyfactory.search.options import JudgeOptions, SearchOptions, TrainOptions
@@ -55,7 +55,7 @@ Pick = Annotated[
 ]
 
 
-@with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values()])
+@with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values(), *WORKERS])
 def train(
     log: option.PastLog,
     output: option.LearningOutput = Path("trained"),
@@ -72,10 +72,7 @@ def train(
     device: Device = "cpu",
     change: Change = None,
     pick: Pick = None,
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
-    overwrite: option.LearningOverwrite = False,
+    overwrite: option.Overwrite = False,
     **options: Any,
 ) -> None:
     """Learn a policy with the simulator in the loop, and judge it on windows later in time.
@@ -93,7 +90,7 @@ def train(
         _pick(output, pick, overwrite=overwrite)
         return
     task, searching = options_of(TrainOptions, options), options_of(SearchOptions, options)
-    who = workers_of(workers, backend, scheduler)
+    who = workers_of(options)
     learners: dict[str, Callable[[], Learner]] = {
         "search": lambda: FormulaSearch.of(searching),
         "ppo": lambda: _ppo(training, change, iterations=rounds, filtering=filtering, device=device),
@@ -131,7 +128,7 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
 _STDIN = Path("-")
 
 
-@with_options(declared(JudgeOptions).values())
+@with_options([*declared(JudgeOptions).values(), *WORKERS])
 def judge(
     log: option.PastLog,
     formula: Annotated[
@@ -161,10 +158,7 @@ def judge(
             help="Where candidates and held-out verdicts are counted (default: judge-ledger.json beside the output).",
         ),
     ] = None,
-    workers: WorkersOption = None,
-    backend: BackendOption = None,
-    scheduler: SchedulerOption = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier output.")] = False,
+    overwrite: option.Overwrite = False,
     **options: Any,
 ) -> None:
     """Score candidates, from whatever search they come, on replicas of the first part of a log.
@@ -182,7 +176,7 @@ def judge(
 
     given = [*(formula or []), *_lines(candidates)]
     how = options_of(JudgeOptions, options)
-    who = workers_of(workers, backend, scheduler)
+    who = workers_of(options)
     refuse_earlier(output, overwrite=overwrite)
     beside = LEDGER if output is None else output.parent / LEDGER
     with exclusive(output), TrainScreen() as screen:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from policyfactory.cli import options as option
 from policyfactory.cli import workload_import, workload_make
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing, Overrun, ZeroRun
+from policyfactory.workload.presets import Overrun, ZeroRun
 
 if TYPE_CHECKING:
     from policyfactory.workload.describe import Description
@@ -37,9 +39,6 @@ _FORCE = Annotated[
 ]
 # Columns of a table that stays readable.
 _LOGS_ABREAST = 5
-_OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")]
-_JSON = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
-_LOG_IN = Annotated[Path, typer.Argument(metavar="IN", help="A log (SWF, also .gz).", show_default=False)]
 
 
 @app.command()
@@ -48,8 +47,8 @@ def show(
     processors: _PROCESSORS = None,
     force_processors: _FORCE = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
-    overwrite: _OVERWRITE = False,
-    json: _JSON = False,
+    overwrite: option.Overwrite = False,
+    json: option.Json = False,
 ) -> None:
     """Describe logs: what each is good for and why, size, load, waits, requests, what is missing, what is odd.
 
@@ -107,8 +106,9 @@ def _print_descriptions(described: list[tuple[Description, LogJudgement, list[st
 
 
 @app.command()
+@option.with_options(OPTIONS[name] for name in option.READING)
 def clean(
-    source: _LOG_IN,
+    source: option.LogFile,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -118,12 +118,6 @@ def clean(
             help="Log to write (.gz is packed); without it only the account.",
         ),
     ] = None,
-    preset: Annotated[
-        str, typer.Option(help="Filter: default, tpds18, tpds18-workflow, sc17, rlscheduler or none.")
-    ] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
-    processors: _PROCESSORS = None,
-    force_processors: _FORCE = False,
     overrun: Annotated[
         Overrun | None, typer.Option(help="Jobs that ran beyond their request (default: as the preset has it).")
     ] = None,
@@ -131,10 +125,10 @@ def clean(
         ZeroRun | None, typer.Option(help="Jobs of run time 0 (default: as the preset has it).")
     ] = None,
     longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
-    assume: Annotated[str | None, typer.Option(help=ASSUME_HELP)] = None,
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
-    overwrite: _OVERWRITE = False,
-    json: _JSON = False,
+    overwrite: option.Overwrite = False,
+    json: option.Json = False,
+    **reading: Any,
 ) -> None:
     """Drop and repair what cannot be simulated, sort, count times from the first job; say what was done and why.
 
@@ -143,16 +137,11 @@ def clean(
     from policyfactory.workload.clean import clean_log
     from policyfactory.workload.swf.files import read_swf, write_swf
 
-    rules = _rules(preset, overrun, zero_run, longest_request)
+    assume = reading.pop("assume")
+    rules = _rules(reading.pop("preset"), overrun, zero_run, longest_request)
     with exclusive(output, report):
         refuse_earlier(output, report, overwrite=overwrite)
-        log, account = clean_log(
-            read_swf(source),
-            preset=rules,
-            processors=processors,
-            force_processors=force_processors,
-            estimate_missing=estimate_missing,
-        )
+        log, account = clean_log(read_swf(source), preset=rules, **reading)
         said: tuple[str, ...] = ()
         if assume is not None:
             from policyfactory.workload.machine import assume_of_log
@@ -199,7 +188,7 @@ def _print_report(account: CleaningReport) -> None:
 
 @app.command()
 def window(
-    source: _LOG_IN,
+    source: option.LogFile,
     output: Annotated[
         Path,
         typer.Option(
@@ -224,7 +213,7 @@ def window(
     end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
     skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
-    overwrite: _OVERWRITE = False,
+    overwrite: option.Overwrite = False,
 ) -> None:
     """Cut a log by time or by number of jobs; all fields are kept, times count from the first job of each part.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from policyfactory.cli.options import Json, Overwrite
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import (
     Manifest,
@@ -118,8 +119,6 @@ _USER_NAMES = Annotated[
     bool, typer.Option("--user-names", help="Write the users' names into the log's header (sacct: ask for User).")
 ]
 _SEED = Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")]
-_JSON = Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of tables.")]
-_OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")]
 
 
 class _Import(TyperCommand):
@@ -172,8 +171,8 @@ def import_log(
     anonymize: _ANONYMIZE = False,
     user_names: _USER_NAMES = False,
     seed: _SEED = 1,
-    json: _JSON = False,
-    overwrite: _OVERWRITE = False,
+    json: Json = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Make a log (SWF) of a cluster's accounting (Slurm, PBS, TORQUE, Grid Engine) or of a table of jobs.
 

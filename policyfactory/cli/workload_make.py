@@ -8,16 +8,17 @@ import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.files import Manifest, check_file, command_line, digest_of, exclusive, refuse_earlier, together
 from policyfactory.core.text import parse_duration
 from policyfactory.core.version import __version__
+from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import note, warn
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.workload.jobs import CleaningReport, Workload
@@ -83,7 +84,7 @@ def lublin(
     ] = None,
     bins: _BINS = None,
     output: _OUTPUT = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+    overwrite: option.Overwrite = False,
 ) -> None:
     """Make jobs with the Lublin-Feitelson model and write them as SWF.
 
@@ -176,7 +177,7 @@ def _report(notes: Iterable[str], output: Path | None) -> None:
 
 
 def estimates(
-    trace: Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)],
+    trace: option.LogFile,
     max_estimate: Annotated[str, typer.Option(help="Longest request that is allowed.")] = _DEFAULT_MAX_ESTIMATE,
     seed: _SEED = 1,
     stream: Annotated[
@@ -184,7 +185,7 @@ def estimates(
     ] = "numpy",
     bins: _BINS = None,
     output: _OUTPUT = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+    overwrite: option.Overwrite = False,
 ) -> None:
     """Give the jobs of a log the requested times of the Tsafrir-Etsion-Feitelson model.
 
@@ -218,13 +219,14 @@ def register_resample(app: typer.Typer) -> None:
     app.command("resample")(resample)
 
 
+@option.with_options(OPTIONS[name] for name in option.READING if name != "assume")
 def resample(
-    trace: Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)],
+    trace: option.LogFile,
     weeks: Annotated[int | None, typer.Option(help="Length of the new log in weeks.")] = None,
     length: Annotated[
         str | None, typer.Option(help="Length in words: 2y (104 weeks), 26w, log (as the log, the default).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers: the same seed, the same jobs.")] = 1,
+    seed: _SEED = 1,
     number: Annotated[int, typer.Option(help="Which of the resamples of that seed, from 1.")] = 1,
     draw: Annotated[
         Literal["log", "active"],
@@ -238,16 +240,9 @@ def resample(
     estimates: Annotated[
         str, typer.Option(help="Requested times: user, exact, noisy:F (up to 1 + F run times), tsafrir (a model).")
     ] = "user",
-    preset: Annotated[str, typer.Option(help="Filter of the log, as for workload clean.")] = "default",
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
-    processors: Annotated[int | None, typer.Option(help="Processors, where the header does not say.", min=1)] = None,
-    force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Use that size also where the header has another one.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it stdout.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier file.")] = False,
+    output: _OUTPUT = None,
+    overwrite: option.Overwrite = False,
+    **reading: Any,
 ) -> None:
     """Make a new log: for every week and user, one week of that user's history, drawn at random.
 
@@ -269,13 +264,7 @@ def resample(
         check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
-        log = read(
-            trace,
-            preset=preset,
-            processors=processors,
-            force_processors=force_processors,
-            estimate_missing=estimate_missing,
-        )
+        log = read(trace, **reading)
         history = UserWeeks(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)
         drawn = history.sample(how.weeks, seed, number, how.draw)
