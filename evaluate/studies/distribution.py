@@ -106,7 +106,8 @@ def _run(task: Callable[..., Any], shared: object, count: int, workers: Workers)
 
 def task_times() -> list[Row]:
     """Return the processor seconds of each tuple, by its trials."""
-    from policyfactory.trials.run import GenerateOptions, check_options, draw_places, tuple_rows
+    from policyfactory.trials.options import GenerateOptions
+    from policyfactory.trials.run import check_options, draw_places, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
     workload, rows = default_workload(), []
@@ -123,7 +124,8 @@ def task_times() -> list[Row]:
 
 _FIRST = """
 import time, resource
-from policyfactory.trials.run import GenerateOptions, tuple_rows
+from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.run import tuple_rows
 from policyfactory.workload.models.lublin import default_workload
 workload, seconds = default_workload(), []
 for number in range(2):
@@ -207,7 +209,7 @@ def _backend(name: str) -> Backend:
 def efficiencies(rounds: int) -> list[Row]:
     """Return the time of the same tuples with one worker and with two, on each backend by turns."""
     from policyfactory.trials.files import generate
-    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
     workload, rows = default_workload(), []
@@ -294,7 +296,8 @@ def messages(traces: Path) -> list[Row]:
     from distributed import Client
 
     from policyfactory.trials.files import generate
-    from policyfactory.trials.run import GenerateOptions, TupleBatch, tuple_rows
+    from policyfactory.trials.options import GenerateOptions
+    from policyfactory.trials.run import TupleBatch, tuple_rows
     from policyfactory.workload.models.lublin import default_workload
 
     workload, tuples = default_workload(), 200

@@ -20,7 +20,7 @@ from policyfactory.fit.model import agreement, order_share, sort_key
 from policyfactory.fit.report import draw_certainty
 from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.trials.files import generate
-from policyfactory.trials.run import GenerateOptions
+from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.models.lublin import generate_lublin
 

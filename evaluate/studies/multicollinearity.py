@@ -29,7 +29,7 @@ from policyfactory.policy.store import resolve
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.trials.files import generate
-from policyfactory.trials.run import GenerateOptions
+from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.table import read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

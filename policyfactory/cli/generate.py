@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.files import atomic_write, check_directory, check_output, refuse_earlier, together
+from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.evaluate.options import OPTIONS
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
+from policyfactory.trials.options import GenerateOptions
 
 if TYPE_CHECKING:
     from policyfactory.parallel.workers import Workers
     from policyfactory.trials.files import Written
-    from policyfactory.trials.run import EstimatorPrecision, GenerateOptions
+    from policyfactory.trials.run import EstimatorPrecision
     from policyfactory.workload.jobs import Workload
 
 __all__ = ["generate", "show_scores"]
@@ -26,11 +28,13 @@ __all__ = ["generate", "show_scores"]
 _FOLDER = "training_data"
 _PICTURES = (".svg", ".png", ".pdf")
 _CONVERGENCE_TUPLES = 4
+_READING = ("preset", "processors", "force_processors")  # trials know the run times
 
 
 @with_options(
-    [*(OPTIONS[name] for name in ("preset", "processors", "force_processors")), *WORKERS],
-    more={"processors": "without a log, of the model (256)"},
+    [*declared(GenerateOptions).values(), *(OPTIONS[name] for name in _READING), *WORKERS],
+    defaults={"tuples": None},
+    more={"processors": "without a log, of the model (256)", "tuples": "441, with --convergence 4"},
 )
 def generate(
     trace: Annotated[
@@ -40,18 +44,6 @@ def generate(
             help="Log in the Standard Workload Format (.swf, .swf.gz); without it, the embedded Lublin workload.",
         ),
     ] = None,
-    tuples: Annotated[
-        int | None,
-        typer.Option(help=f"How many tuples to score (default: 441; {_CONVERGENCE_TUPLES} with --convergence)."),
-    ] = None,
-    trials: Annotated[int, typer.Option(help="Trials (simulated orders) of each tuple.")] = 256_000,
-    state_size: Annotated[int, typer.Option(help="Jobs that fill the machine first (S).")] = 16,
-    queue_size: Annotated[int, typer.Option(help="Jobs that queue (Q).")] = 32,
-    estimator: Annotated[
-        Literal["stratified", "paper"],
-        typer.Option(help="stratified: every job first equally often, in common orders; paper: plain random orders."),
-    ] = "stratified",
-    seed: Annotated[int, typer.Option(help="Seed of the tuples and of the orders.")] = 1,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -76,7 +68,7 @@ def generate(
     Example: policyfactory generate site.swf.gz --tuples 1000 --output scores.csv
     """
     from policyfactory.engine.trials import VARIANTS
-    from policyfactory.trials.run import DEFAULT_TUPLES, GenerateOptions, check_options
+    from policyfactory.trials.run import check_options
 
     elsewhere = options["backend"] is not None or options["scheduler"] is not None
     who = workers_of(options)
@@ -85,19 +77,20 @@ def generate(
             "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
         )
     _check(output, convergence=convergence)
-    number = tuples if tuples is not None else _CONVERGENCE_TUPLES if convergence else DEFAULT_TUPLES
-    how = GenerateOptions(number, trials, state_size, queue_size, estimator, seed)
+    if convergence and options["tuples"] is None:
+        options["tuples"] = _CONVERGENCE_TUPLES
+    how = options_of(GenerateOptions, options)
     how.check()
     workload, inputs = _workload(trace, **options)
     places = check_options(workload, how)
     if convergence:
         _converge(workload, how, repeats, output or Path("convergence.svg"), overwrite=overwrite)
         return
-    if number > places:
-        note(f"{number:,} tuples from {places:,} places of {workload.name}: places are used more than once")
-    if how.trials_each != trials:
-        block = f"whole blocks of {VARIANTS * queue_size} (4 x --queue-size)"
-        note(f"--trials {trials:,} becomes {how.trials_each:,}: the stratified estimator runs {block}")
+    if how.tuples > places:
+        note(f"{how.tuples:,} tuples from {places:,} places of {workload.name}: places are used more than once")
+    if how.trials_each != how.trials:
+        block = f"whole blocks of {VARIANTS * how.queue_size} (4 x --queue-size)"
+        note(f"--trials {how.trials:,} becomes {how.trials_each:,}: the stratified estimator runs {block}")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
     written = _write(workload, how, output, who, overwrite=overwrite, inputs=inputs)

@@ -143,23 +143,17 @@ def explain_policy(
 
 def _of_log(policy: Policy, asked: _AskedPolicy, estimate_missing: EstimateMissing) -> Explanation:
     """Explain a job of a log."""
+    from policyfactory.cli.screen import percent_bar
     from policyfactory.predict.store import load_forests
     from policyfactory.predict.training import Predictor
-    from policyfactory.report.terminal import progress
     from policyfactory.simulate.explained import explain_job
 
     if asked.workload is None or asked.job_id is None:
         raise AssertionError("a job of no log")
     predictor = None if asked.predictor is None else Predictor(forests=load_forests(asked.predictor))
-    with progress() as bar:
-        task = bar.add_task(f"{asked.workload.name}: % of the jobs", total=100)
+    with percent_bar(f"{asked.workload.name}: % of the jobs") as progress:
         return explain_job(
-            policy,
-            asked.workload,
-            asked.job_id,
-            predictor,
-            estimate_missing=estimate_missing,
-            progress=lambda part: bar.update(task, completed=int(100 * part)),
+            *(policy, asked.workload, asked.job_id, predictor), estimate_missing=estimate_missing, progress=progress
         )
 
 

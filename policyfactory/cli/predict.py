@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,13 +58,14 @@ def predict(
 
     Example: policyfactory predict site.swf.gz --output predicted
     """
+    from policyfactory.cli.screen import percent_bar
     from policyfactory.core.files import dump_json
     from policyfactory.review.predictions.run import as_dict
     from policyfactory.review.predictions.run import predict as predict_jobs
     from policyfactory.review.predictions.words import IN_FULL, SEEN, sections_of
 
     how = options_of(PredictorOptions, options)
-    with _bar(log.name) as progress:
+    with percent_bar(f"{log.name}: % of the jobs") as progress:
         found = predict_jobs(
             *(log, policy, how),
             model=model,
@@ -90,16 +89,6 @@ def predict(
     if output is not None:
         files = "report.html, accuracy.json, predictions.csv" + (", model.json" if found.trained else "")
         note(f"everything is in {output}/: {files}, and a CSV file of each table")
-
-
-@contextlib.contextmanager
-def _bar(name: str) -> Iterator[Callable[[float], object]]:
-    """Give what shows how far the simulation has come, in percent of the jobs."""
-    from policyfactory.report.terminal import progress
-
-    with progress() as bar:
-        task = bar.add_task(f"{name}: % of the jobs", total=100)
-        yield lambda part: bar.update(task, completed=int(100 * part))
 
 
 # ``policyfactory history`` --------------------------------------------------------------------------------------------

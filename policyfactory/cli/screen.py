@@ -22,10 +22,39 @@ if TYPE_CHECKING:
     from policyfactory.fit.fits import Fits
     from policyfactory.learn.ranking import Ranked, Ranking
     from policyfactory.trials.files import Written
-    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["CountBar", "Screen"]
+__all__ = ["Bars", "CountBar", "Screen", "percent_bar"]
+
+
+class Bars:
+    """The bars of the terminal: begun with the first of them."""
+
+    def __init__(self) -> None:
+        self.bar: Bar | None = None
+
+    def begin(self) -> Bar:
+        """Return where the bars are."""
+        from rich.progress import TextColumn
+
+        if self.bar is None:
+            self.bar = progress(TextColumn("{task.fields[speed]}"))
+            self.bar.start()
+        return self.bar
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr, above the bars."""
+        if self.bar is None:
+            note(sentence)
+        else:
+            self.bar.console.print(sentence, markup=False, soft_wrap=True)
+
+    def stop(self) -> None:
+        """Leave the bars as they are."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
 
 
 class Screen(Progress):
@@ -45,7 +74,7 @@ class Screen(Progress):
         self._step: Step | None = None
         # Steps whose heads are not in the file yet: one that gives nothing makes none.
         self._heads: list[Step] = []
-        self._bar: Bar | None = None
+        self._bars = Bars()
         self._all: _AllSteps | None = None
         self._began = time.monotonic()
 
@@ -75,20 +104,13 @@ class Screen(Progress):
 
     def counter(self, title: str, unit: str = "") -> WorkCounter:
         """Return a bar."""
-        from rich.progress import TextColumn
-
-        if self._bar is None:
-            self._bar = progress(TextColumn("{task.fields[speed]}"))
-            self._bar.start()
-            self._all = None if self._step is None else _AllSteps(self._bar, self._step, self._began)
-        return CountBar(self._bar, title, unit, self._all)
+        if self._bars.bar is None and self._step is not None:
+            self._all = _AllSteps(self._bars.begin(), self._step, self._began)
+        return CountBar(self._bars.begin(), title, unit, self._all)
 
     def message(self, sentence: str) -> None:
         """Print a sentence on stderr, above the bar."""
-        if self._bar is None:
-            note(sentence)
-        else:
-            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+        self._bars.message(sentence)
 
     def warning(self, sentence: str) -> None:
         """Print a warning."""
@@ -144,9 +166,8 @@ class Screen(Progress):
         note("written: " + ", ".join(map(str, paths)))
 
     def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = self._all = None
+        self._bars.stop()
+        self._all = None
 
     @contextlib.contextmanager
     def _results(self) -> Iterator[None]:
@@ -214,6 +235,14 @@ class _AllSteps:
         whole = self._step.before + part * self._step.share
         gone = time.monotonic() - self._began
         self._bar.update(self._task, completed=round(100 * whole), left=gone * (1 - whole) / max(whole, 0.01))
+
+
+@contextlib.contextmanager
+def percent_bar(title: str) -> Iterator[Callable[[float], object]]:
+    """Give what shows which part of the work is done, 0 to 1."""
+    with progress() as bar:
+        task = bar.add_task(title, total=100)
+        yield lambda part: bar.update(task, completed=int(100 * part))
 
 
 class CountBar(WorkCounter):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from policyfactory.cli.screen import CountBar
+from policyfactory.cli.screen import Bars, CountBar
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import number_text, shortened
-from policyfactory.report.terminal import console, note, note_kept, progress, show_table, warn
+from policyfactory.report.terminal import console, note, note_kept, show_table, warn
 from policyfactory.search.environment.goals import GUARDS
 from policyfactory.search.judging import COSTS, Member
 from policyfactory.search.learner import Follower
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from policyfactory.search.distill_result import Distilled, JudgedFormula, Rated
     from policyfactory.search.judging import RankedCandidate, Standing
     from policyfactory.search.result import Trained
@@ -32,39 +30,26 @@ class TrainScreen(Follower):
     """Shows how far a run is."""
 
     def __init__(self) -> None:
-        self._bar: Progress | None = None
+        self._bars = Bars()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._stop()
+        self._bars.stop()
 
     def counter(self, title: str, unit: str = "") -> WorkCounter:
         """Return a bar."""
-        from rich.progress import TextColumn
-
-        if self._bar is None:
-            self._bar = progress(TextColumn("{task.fields[speed]}"))
-            self._bar.start()
-        return CountBar(self._bar, title, unit)
+        return CountBar(self._bars.begin(), title, unit)
 
     def message(self, sentence: str) -> None:
         """Print a sentence on stderr, above the bar."""
-        if self._bar is None:
-            note(sentence)
-        else:
-            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+        self._bars.message(sentence)
 
     def kept(self, stop: BaseException, what: str, partial: Path) -> None:
         """Say what is kept."""
-        self._stop()
+        self._bars.stop()
         note_kept(stop, what, partial)
-
-    def _stop(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
 
 
 def show_trained(trained: Trained) -> None:

@@ -254,7 +254,7 @@ def show_written(logs: dict[Path, SwfLog]) -> None:
     show_table("written", ["file", "begins", "jobs", "last submission after"], rows, left=(0, 1))
 
 
-workload_import.register_download(app)
-workload_import.register(app)
-workload_make.register(app)
-workload_make.register_resample(app)
+app.command()(workload_import.download)
+app.command("import", cls=workload_import.Import)(workload_import.import_log)
+for command in (workload_make.lublin, workload_make.estimates, workload_make.resample):
+    app.command()(command)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from policyfactory.workload.swf.download import KnownLog, Patience
     from policyfactory.workload.tables.mapping import PublishedTable, TableMapping
 
-__all__ = ["download", "import_log", "register", "register_download"]
+__all__ = ["Import", "download", "import_log"]
 
 # A log of millions of jobs is packed in a third of the time that the highest level takes.
 _PACKING = 6
@@ -121,7 +121,7 @@ _USER_NAMES = Annotated[
 _SEED = Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")]
 
 
-class _Import(TyperCommand):
+class Import(TyperCommand):
     """The command, whose help ends with lines to be copied: an epilog would put blanks behind their backslashes."""
 
     closing = ("The log of a Slurm cluster:", *RECOMMENDED_LINES)
@@ -130,11 +130,6 @@ class _Import(TyperCommand):
         """Print the help, then the command for sacct as it stands."""
         super().format_help(ctx, formatter)
         typer.echo("\n".join(self.closing))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to ``policyfactory workload``."""
-    app.command("import", cls=_Import)(import_log)
 
 
 def import_log(
@@ -304,11 +299,6 @@ def _show(report: ImportReport, *, json: bool) -> None:
 # ``policyfactory workload download`` ----------------------------------------------------------------------------------
 
 # Logs of the Parallel Workloads Archive and published tables of jobs, by name.
-
-
-def register_download(app: typer.Typer) -> None:
-    """Add the command to ``policyfactory workload``."""
-    app.command()(download)
 
 
 def download(

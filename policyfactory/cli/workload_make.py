@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from policyfactory.workload.sensitivity import Sensitivity
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["estimates", "lublin", "register", "register_resample", "resample"]
+__all__ = ["estimates", "lublin", "resample"]
 
 _DEFAULT_MAX_ESTIMATE = "18h"
 
@@ -46,12 +46,6 @@ _BINS = Annotated[
         metavar="TIME=JOBS",
     ),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to ``policyfactory workload``."""
-    app.command("lublin")(lublin)
-    app.command("estimates")(estimates)
 
 
 def lublin(
@@ -212,11 +206,6 @@ def estimates(
 
 
 # ``policyfactory workload resample``: new logs from the weeks of each user of a real one ------------------------------
-
-
-def register_resample(app: typer.Typer) -> None:
-    """Add the command to ``policyfactory workload``."""
-    app.command("resample")(resample)
 
 
 @option.with_options(OPTIONS[name] for name in option.READING if name != "assume")

@@ -13,27 +13,29 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.text import HOUR
 from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.ranking import Progress, Ranking, rank, values_of
-from policyfactory.parallel.workers import Workers
+from policyfactory.learn.parts import Parts
+from policyfactory.learn.ranking import Ranking, rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.predict.features import missing
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulate.predicted import filled_requests
-from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "FORMULAS",
     "KEPT_GAIN",
-    "QUANTILES",
     "SOFTENED",
     "ByReplicas",
-    "Choice",
     "Tested",
     "predicted_rivals",
+    "rank_on",
+    "replicas_of",
     "softened_rivals",
+    "tested_on",
+    "threshold_hours",
     "why_not",
+    "with_threshold",
 ]
 
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
@@ -88,7 +90,7 @@ def why_not(workload: Workload) -> str:
 
 # Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
 # and the share of its gain that a threshold must keep.
-QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
+_QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 _MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
@@ -109,103 +111,88 @@ class Tested:
     to_baseline: Ranking
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Choice:
-    """Who chooses and tests, and by what.
+def aims_of(options: LearnOptions) -> tuple[str, ...]:
+    """Return what is measured: the metric that chooses, then what it costs."""
+    return tuple(dict.fromkeys((options.metric, *AIMS[1:])))
+
+
+def replicas_of(parts: Parts, part: str) -> Replicated | None:
+    """Return the replicas of a part; None, and a sentence, if it is too short for any."""
+    options, (first, last) = parts.options, parts.edges
+    testing = part == "test"
+    rows = Part(last, len(parts.workload)) if testing else Part(first, last)
+    rules = parts.judging if testing else parts.rules
+    seed = 2 * options.seed + _SEEDS[part]
+    try:
+        return replicated(parts.workload, rows, rules, count=options.replicas, seed=seed, halves=testing)
+    except WorkloadError as error:
+        parts.steps.progress.message(f"no replicas: {error}")
+        return None
+
+
+def rank_on(parts: Parts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
+    """Return the ranking of policies, of which some are published."""
+    options, values = parts.options, _values(parts, replicas, policies)
+    return rank(values, [one.name for one in policies], published, aims_of(options), limits=options.limits)
+
+
+def _values(parts: Parts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
+    counter = parts.steps.progress.counter("replicas")
+    counter.expect(len(replicas))
+    return values_of(
+        *(replicas, policies, aims_of(parts.options)),
+        learns=learns,
+        workers=parts.steps.workers,
+        done=counter.done,
+        notify=parts.steps.progress.message,
+    )
+
+
+def tested_on(parts: Parts, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
+    """Return the policies, the baseline first, on replicas of the second half."""
+    options, values = parts.options, _values(parts, replicas, policies, learns=True)
+    names = [policy.name for policy in policies]
+    to = (
+        rank(values, names, [name], aims_of(options), limits=options.limits, whole=replicas.whole)
+        for name in (peer, names[0])
+    )
+    return Tested(*to)
+
+
+def with_threshold(
+    parts: Parts, replicas: Replicated, policy: Policy, baseline: Policy
+) -> tuple[Policy, tuple[str, ...]]:
+    """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
 
     Parameters
     ----------
-    workload : Workload
-        The whole log.
-    options : LearnOptions
-        The metric, how many replicas, what a gain may cost.
-    edges : tuple of int
-        The rows at which its second quarter and its second half begin.
-    workers : Workers
-        Who works.
-    progress : Progress
-        Who follows how far the work is.
-    rules, judging : Rules
-        Of the scheduler, where the choice is made and where it is judged.
+    parts : Parts
+        The log, its options, and who works.
+    replicas : Replicated
+        Of the second quarter.
+    policy, baseline : Policy
+        The choice, and what it gains against.
     """
+    waits = np.concatenate([schedule.wait for schedule in replicas.schedules(policy)])
+    tried = [
+        dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
+        for count in threshold_hours(waits)
+    ]
+    if not tried:
+        return policy, ()
+    policies, aims = (policy, *tried, baseline), aims_of(parts.options)[:1]
+    notify = parts.steps.progress.message
+    values = values_of(replicas, policies, aims, workers=parts.steps.workers, notify=notify)
+    # To the choice without a threshold: all ratios are then losses.
+    ranking = rank(values, [one.name for one in policies], [policy.name], aims)
+    most = (1 - KEPT_GAIN) * abs(math.log(ranking.row(baseline.name).ratios[0]))
+    kept = [one for one in tried if _loss(ranking, one.name) <= most]
+    return (kept or [policy])[0], tuple(one.name for one in tried)
 
-    workload: Workload
-    options: LearnOptions
-    edges: tuple[int, int]
-    workers: Workers
-    progress: Progress
-    rules: Rules
-    judging: Rules
 
-    @property
-    def aims(self) -> tuple[str, ...]:
-        """What is measured: the metric that chooses, then what it costs."""
-        return tuple(dict.fromkeys((self.options.metric, *AIMS[1:])))
-
-    def replicas(self, part: str) -> Replicated | None:
-        """Return the replicas of a part; None, and a sentence, if it is too short for any."""
-        options, (first, last) = self.options, self.edges
-        rows = Part(first, last) if part == "choosing" else Part(last, len(self.workload))
-        seed = 2 * options.seed + _SEEDS[part]
-        try:
-            rules = self.rules if part == "choosing" else self.judging
-            return replicated(self.workload, rows, rules, count=options.replicas, seed=seed, halves=part == "test")
-        except WorkloadError as error:
-            self.progress.message(f"no replicas: {error}")
-            return None
-
-    def rank(self, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
-        """Return the ranking of policies, of which some are published."""
-        values = self._values(replicas, policies)
-        return rank(values, [one.name for one in policies], published, self.aims, limits=self.options.limits)
-
-    def _values(self, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
-        counter = self.progress.counter("replicas")
-        counter.expect(len(replicas))
-        return values_of(
-            *(replicas, policies, self.aims),
-            learns=learns,
-            workers=self.workers,
-            done=counter.done,
-            notify=self.progress.message,
-        )
-
-    def tested(self, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
-        """Return the policies, the baseline first, on replicas of the second half."""
-        values = self._values(replicas, policies, learns=True)
-        names = [policy.name for policy in policies]
-        to = (
-            rank(values, names, [name], self.aims, limits=self.options.limits, whole=replicas.whole)
-            for name in (peer, names[0])
-        )
-        return Tested(*to)
-
-    def thresholds(self, replicas: Replicated, policy: Policy, baseline: Policy) -> tuple[Policy, tuple[str, ...]]:
-        """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
-
-        Parameters
-        ----------
-        replicas : Replicated
-            Of the second quarter.
-        policy, baseline : Policy
-            The choice, and what it gains against.
-        """
-        waits = np.concatenate([schedule.wait for schedule in replicas.schedules(policy)])
-        hours = sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in QUANTILES} - {0})
-        tried = [
-            dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
-            for count in hours
-        ]
-        if not tried:
-            return policy, ()
-        policies = (policy, *tried, baseline)
-        values = values_of(replicas, policies, self.aims[:1], workers=self.workers, notify=self.progress.message)
-        names = [one.name for one in policies]
-        # To the choice without a threshold: all ratios are then losses.
-        ranking = rank(values, names, [policy.name], self.aims[:1])
-        most = (1 - KEPT_GAIN) * abs(math.log(ranking.row(baseline.name).ratios[0]))
-        kept = [one for one in tried if _loss(ranking, one.name) <= most]
-        return (kept or [policy])[0], tuple(one.name for one in tried)
+def threshold_hours(waits: FloatArray) -> list[int]:
+    """Return the thresholds to try (h), from waits (s) under the chosen formula."""
+    return sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
 
 
 def _loss(ranking: Ranking, name: str) -> float:
@@ -220,8 +207,6 @@ class ByReplicas:
 
     Parameters
     ----------
-    choice : Choice
-        Who chose.
     rivals : tuple of Rival
         All policies that competed.
     ranking : Ranking
@@ -232,7 +217,6 @@ class ByReplicas:
         Names of the choice with the thresholds that were tried.
     """
 
-    choice: Choice
     rivals: tuple[Rival, ...]
     ranking: Ranking
     winner: Rival

@@ -201,25 +201,23 @@ def limits_in_words(policy: Policy) -> tuple[str, ...]:
     if not parts:
         return ()
     what = " and ".join(parts)
-    return (
-        (
-            f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one "
-            "the queue differs from the one measured here."
-        ),
+    text = (
+        f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one the "
+        "queue differs from the one measured here."
     )
+    return (text,)
 
 
 def judging_in_words(rules: Rules, judging: Rules) -> tuple[str, ...]:
     """Return under which rules a choice was judged, if they are not those under which it was made."""
     if rules.backfill == judging.backfill:
         return ()
-    return (
-        (
-            "the choice was made under EASY, the literature's scheduler, and judged on the second half under Slurm's "
-            "own rules, on a site that is assumed of the log; the report has the same under EASY (all under EASY: "
-            "--backfill easy)"
-        ),
+    text = (
+        "the choice was made under EASY, the literature's scheduler, and judged on the second half under Slurm's own "
+        "rules, on a site that is assumed of the log; the report has the same under EASY (all under EASY: --backfill "
+        "easy)"
     )
+    return (text,)
 
 
 def threshold_in_words(policy: Policy, tried: Sequence[str]) -> str:

@@ -11,9 +11,9 @@ from policyfactory.core.text import HOUR
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival, files_of
 from policyfactory.learn.ranking import Progress
-from policyfactory.learn.stages import Stages
+from policyfactory.learn.steps import Steps
 from policyfactory.parallel.workers import Workers
-from policyfactory.trials.run import GenerateOptions
+from policyfactory.trials.options import GenerateOptions
 from policyfactory.workload.models.lublin import LublinModel
 from policyfactory.workload.models.lublin_log import Recipe, format_log, make_log
 from policyfactory.workload.swf.files import parse_swf
@@ -68,10 +68,10 @@ def demonstrate(
     """
     with exclusive(check_directory(folder) / "demo"):
         refuse_earlier(*(folder / f"{name}.swf" for name in _LOGS), overwrite=overwrite)
-        work = _Demonstration(folder, workers, progress or Progress(), _SECONDS, overwrite=True)
+        steps = Steps(folder, workers, progress or Progress(), _SECONDS, overwrite=True)
         with replaced_whole(folder, _earlier_files(folder), in_place=False) as place:
-            work.work_in(place)
-            return work.run(tuples, trials)
+            steps.work_in(place)
+            return _run(steps, tuples, trials)
 
 
 def _earlier_files(folder: Path) -> list[str]:
@@ -79,46 +79,47 @@ def _earlier_files(folder: Path) -> list[str]:
     return files_of(folder, (*(f"{name}.swf" for name in _LOGS), *_WINNERS.values()), [_EVALUATION])
 
 
-class _Demonstration(Stages):
-    def run(self, tuples: int, trials: int) -> Compared:
-        """Take all steps."""
-        training = self._workload(
-            "training", 1, "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)"
-        )
-        test = self._workload("test", 2, "Another one to test on, which nothing has learned from")
-        table = self.score(training, GenerateOptions(tuples, trials, seed=1))
-        rivals = self.rivals(self.fit(table))
-        self.begin(
-            "The best of both against the classical policies under EASY backfilling, deciding by requested times",
-            *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
-            *("--backfill", "easy", "--decide-by", "request"),
-            *("--metric", ",".join(_EVALUATED["metrics"]), "--output", self.place(_EVALUATION), "--overwrite"),
-        )
-        compared = self.compare(test, rivals, _EVALUATED, _EVALUATION)
-        for target, name in _WINNERS.items():
-            self._export(compared.winner, target, name)
-        return compared
+def _run(steps: Steps, tuples: int, trials: int) -> Compared:
+    """Take all steps."""
+    training = _workload(
+        steps, "training", 1, "A workload to learn from (Lublin-Feitelson model, users' requests by Tsafrir's model)"
+    )
+    test = _workload(steps, "test", 2, "Another one to test on, which nothing has learned from")
+    table = steps.score(training, GenerateOptions(tuples, trials, seed=1))
+    rivals = steps.rivals(steps.fit(table))
+    steps.begin(
+        "The best of both against the classical policies under EASY backfilling, deciding by requested times",
+        *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
+        *("--backfill", "easy", "--decide-by", "request"),
+        *("--metric", ",".join(_EVALUATED["metrics"]), "--output", steps.place(_EVALUATION), "--overwrite"),
+    )
+    compared = steps.compare(test, rivals, _EVALUATED, _EVALUATION)
+    for target, name in _WINNERS.items():
+        _export(steps, compared.winner, target, name)
+    return compared
 
-    def _workload(self, name: str, seed: int, title: str) -> SwfLog:
-        path = self.place(f"{name}.swf")
-        words = (*_LUBLIN, "--seed", str(seed))
-        self.begin(title, *words, "--output", path, "--overwrite")
-        recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, load=_LOAD, max_estimate=_LONGEST)
-        log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
-        text = format_log(log)
-        for line in notes:
-            self.progress.message(line)
-        if self.folder is not None:
-            atomic_write(self.folder / f"{name}.swf", text)
-            self.wrote([self.folder / f"{name}.swf"])
-        # The jobs as the text has them.
-        return parse_swf(text, path, sha256=sha256_bytes(text))
 
-    def _export(self, winner: Rival, target: str, name: str) -> None:
-        words = ("export", winner.source, "--to", target, "--epoch", _DATE)
-        self.begin(f"The winner, {winner.name}, as {target}", *words, "--output", self.place(name), "--overwrite")
-        path = None if self.folder is None else self.folder / name
-        exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
-        self.wrote(exported.paths)
-        for text in exported.warnings:
-            self.progress.warning(text)
+def _workload(steps: Steps, name: str, seed: int, title: str) -> SwfLog:
+    path = steps.place(f"{name}.swf")
+    words = (*_LUBLIN, "--seed", str(seed))
+    steps.begin(title, *words, "--output", path, "--overwrite")
+    recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, load=_LOAD, max_estimate=_LONGEST)
+    log, notes = make_log(recipe, shlex.join(("policyfactory", *words)))
+    text = format_log(log)
+    for line in notes:
+        steps.progress.message(line)
+    if steps.folder is not None:
+        atomic_write(steps.folder / f"{name}.swf", text)
+        steps.wrote([steps.folder / f"{name}.swf"])
+    # The jobs as the text has them.
+    return parse_swf(text, path, sha256=sha256_bytes(text))
+
+
+def _export(steps: Steps, winner: Rival, target: str, name: str) -> None:
+    words = ("export", winner.source, "--to", target, "--epoch", _DATE)
+    steps.begin(f"The winner, {winner.name}, as {target}", *words, "--output", steps.place(name), "--overwrite")
+    path = None if steps.folder is None else steps.folder / name
+    exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
+    steps.wrote(exported.paths)
+    for text in exported.warnings:
+        steps.progress.warning(text)

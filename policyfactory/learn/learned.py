@@ -43,7 +43,7 @@ from policyfactory.learn.comparing import (
     threshold_in_words,
     write_rivals,
 )
-from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.options import LearnOptions, as_typed
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, save_model
 from policyfactory.predict.store import save_forests
@@ -188,12 +188,10 @@ class Learned:
         target = ["--to", "slurm-site-factor-c", "--output", "plugin"] if moving else ["--output", "job_submit.lua"]
         reading = self.options.machine_words
         if self.options.estimate_missing != LearnOptions.estimate_missing:
-            reading = (*reading, "--estimate-missing", self.options.estimate_missing)
+            reading += ["--estimate-missing", self.options.estimate_missing]
         # Under whose rules the longest wait is simulated: an export has no others of them, and no --assume.
-        if self.options.backfill in {"easy", "slurm"}:
-            reading = (*reading, "--backfill", self.options.backfill)
-        if self.options.site is not None:
-            reading = (*reading, "--site", self.options.site)
+        backfill = self.options.backfill if self.options.backfill in {"easy", "slurm"} else None
+        reading += as_typed({"backfill": backfill, "site": self.options.site})
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
         if self.policy.needs_predictions:
             command += ["--predictor", str(Path(policy).parent / PREDICTOR), "--state", _STATE]
@@ -237,11 +235,7 @@ class Learned:
             for family, fits in self.fits.items():
                 drawn, report = figures if family == "forms" else None, folder / f"{family}.md"
                 fits.save(folder / f"{family}.json", report=report, figures=drawn, overwrite=True)
-            compared_parts = {
-                "choosing": self.choosing,
-                "thresholds": self.thresholds,
-                "test": self.test,
-            }
+            compared_parts = {"choosing": self.choosing, "thresholds": self.thresholds, "test": self.test}
             moved = {self.parts[part].path: log for part, log in parts.items()}
             for part, compared in compared_parts.items():
                 if compared is not None:

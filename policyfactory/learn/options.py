@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
@@ -17,9 +18,21 @@ from policyfactory.workload.presets import EstimateMissing
 if TYPE_CHECKING:
     from policyfactory.search.environment.goals import EpisodeLimit
 
-__all__ = ["LearnOptions"]
+__all__ = ["LearnOptions", "as_typed"]
 
 _METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
+
+
+def as_typed(options: Mapping[str, Any]) -> list[str]:
+    """Return options of an evaluation as they are typed; nothing of those that are None or False."""
+    words = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append((OPTIONS[name].option.flags or (f"--{name.replace('_', '-')}",))[0])
+        if value is not True:
+            words.append(",".join(value) if isinstance(value, tuple) else str(value))
+    return words
 
 
 # Without slots, so that the class has the defaults: LearnOptions.tuples.
@@ -185,12 +198,6 @@ class LearnOptions:
         return rules_with(None, options)
 
     @property
-    def rule_words(self) -> tuple[str, ...]:
-        """The rules as they are typed; nothing of those that hold without a word."""
-        site = () if self.site is None else ("--site", self.site)
-        return (*(() if self.backfill is None else ("--backfill", self.backfill)), *site)
-
-    @property
     def limits(self) -> tuple[EpisodeLimit, ...]:
         """What a choice may cost on the replicas."""
         # With the simulation: the options are read where only help is asked for.
@@ -205,11 +212,10 @@ class LearnOptions:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def machine_words(self) -> tuple[str, ...]:
+    def machine_words(self) -> list[str]:
         """The size of the machine as it is typed; nothing if the log says it."""
-        if self.processors is None:
-            return ()
-        return ("--processors", str(self.processors), *(("--force-processors",) if self.force_processors else ()))
+        given = self.processors is not None and self.force_processors
+        return as_typed({"processors": self.processors, "force_processors": given})
 
     @property
     def chooses_threshold(self) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.study import Study
     from policyfactory.fit.fits import Fits
     from policyfactory.trials.files import Written
-    from policyfactory.trials.run import GenerateOptions
+    from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
 __all__ = ["LIMITS", "Progress", "Ranked", "Ranking", "Step", "rank", "values_of"]

@@ -31,10 +31,8 @@ _CANNOT_TELL = "cannot tell"
 _GUARDED = "is kept by the plugin in C (policyfactory export --to slurm-site-factor-c) and left out by Lua"
 _LONGEST = 260  # weeks: who would have to import more has too small a difference
 _NO_RECORD = (
-    (
-        "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler did: "
-        "import the accounting with its start times."
-    ),
+    "The log does not say when its jobs started, so nothing is shown to be better than what your scheduler did: "
+    "import the accounting with its start times."
 )
 
 
@@ -103,7 +101,7 @@ def judge(evidence: Evidence) -> Verdict:
     by_record, first = against_record(evidence.compared.outcome, log, evidence.chosen)
     # What a site has now comes first; but what is worse than no order at all is refused for that.
     if not by_record and not evidence.compared.outcome.experiment.unrecorded:
-        first = _NO_RECORD
+        first = (_NO_RECORD,)
     words = (*sentences, *first) if light == "worse" else (*first, *sentences)
     beside, by_peer = _against_peer(evidence)
     step: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,31 +19,29 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.random import check_seed, generator
+from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
 from policyfactory.engine.trials import VARIANTS, Problem, add_blocks, add_orders, pose
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Notify, StopCheck, Workers
+from policyfactory.trials.options import (
+    ESTIMATORS,
+    Estimator,
+    GenerateOptions,
+    trials_run,
+)
 from policyfactory.trials.table import csv_rows
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "COLUMNS",
-    "DEFAULT_TRIALS",
-    "DEFAULT_TUPLES",
-    "ESTIMATORS",
-    "MAX_QUEUE",
-    "MAX_STATE",
     "TAU",
-    "Estimator",
     "EstimatorPrecision",
-    "GenerateOptions",
     "Report",
     "Scores",
     "Tuple",
     "TupleBatch",
     "check_options",
-    "check_trials",
     "convergence_csv",
     "count_places",
     "cut_tuple",
@@ -54,16 +52,12 @@ __all__ = [
     "finished_tuples",
     "measure_convergence",
     "trial_counts",
-    "trials_run",
     "tuple_rows",
     "tuples_a_unit",
 ]
 
 # Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).
 TAU = 10
-# An order holds job numbers in one byte; a state beyond this is no machine that anybody has.
-MAX_QUEUE = 255
-MAX_STATE = 10_000
 _PLACES = 1
 
 
@@ -168,10 +162,6 @@ def cut_tuple(workload: Workload, place: int, state_size: int, queue_size: int) 
 # ``Y_j - score_j T`` over the units, divided by the mean of their total T (the delta method).
 
 
-Estimator = Literal["stratified", "paper"]
-
-ESTIMATORS: tuple[Estimator, ...] = ("stratified", "paper")
-_MAX_TRIALS = 10**12
 # A kernel call is this long, then the caller is asked whether to go on: some hundredths of a second.
 _TRIALS_A_CALL = 1 << 19
 
@@ -191,28 +181,6 @@ class Scores:
     score: FloatArray
     stderr: FloatArray
     trials: int
-
-
-def check_trials(trials: int, queue_size: int) -> None:
-    """Check that standard errors can be computed from ``trials`` trials.
-
-    Raises
-    ------
-    UsageError
-        If the trials do not make two blocks of the stratified estimator, or are too many to count.
-    """
-    least = 2 * VARIANTS * queue_size
-    if not least <= trials <= _MAX_TRIALS:
-        raise UsageError(
-            f"{trials} trials a tuple; a queue of {queue_size} jobs needs at least {least} (2 blocks of {least // 2}) "
-            f"for its standard errors, and at most {_MAX_TRIALS:,} are run; the papers had 256000"
-        )
-
-
-def trials_run(estimator: Estimator, trials: int, queue_size: int) -> int:
-    """Return how many trials are run a tuple: ``stratified`` runs whole blocks."""
-    block = VARIANTS * queue_size if estimator == "stratified" else 1
-    return -(-trials // block) * block
 
 
 def estimate(
@@ -289,64 +257,11 @@ def _with_error(score: FloatArray, spread: FloatArray, units: int, mean_total: f
 # Raised whenever the same options would give other scores: a partial table of older code is not continued.
 _METHOD = 1
 _ORDERS = 2
-_MAX_TUPLES = 10**7
 _TUPLES_A_UNIT = 64
 _TRIALS_A_UNIT = 12_800_000
 _FEWEST_UNITS = 64
-DEFAULT_TUPLES = 441
-DEFAULT_TRIALS = 256_000
 
 Report = Callable[[int], None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class GenerateOptions:
-    """What determines the scores, next to the workload.
-
-    Parameters
-    ----------
-    tuples : int
-        How many tuples.
-    trials : int
-        Trials of each, at least; ``stratified`` runs whole blocks of 4 ``queue_size``.
-    state_size, queue_size : int
-        Jobs in S and in Q.
-    estimator : {"stratified", "paper"}
-        See `policyfactory.trials.run`.
-    seed : int
-        Seed of places and orders.
-    """
-
-    tuples: int = DEFAULT_TUPLES
-    trials: int = DEFAULT_TRIALS
-    state_size: int = 16
-    queue_size: int = 32
-    estimator: Estimator = "stratified"
-    seed: int = 1
-
-    @property
-    def trials_each(self) -> int:
-        """Trials that are run of each tuple."""
-        return trials_run(self.estimator, self.trials, self.queue_size)
-
-    def check(self) -> None:
-        """Check what can be checked without a workload.
-
-        Raises
-        ------
-        UsageError
-            If an option is out of range.
-        """
-        check_seed(self.seed)
-        if self.estimator not in ESTIMATORS:
-            raise UsageError(f"unknown estimator {self.estimator!r}; {' and '.join(ESTIMATORS)} are known")
-        if not 1 <= self.tuples <= _MAX_TUPLES:
-            raise UsageError(f"{self.tuples} tuples; give --tuples 1 to {_MAX_TUPLES:,}")
-        if not 2 <= self.queue_size <= MAX_QUEUE:
-            raise UsageError(f"a queue of {self.queue_size} jobs; give --queue-size 2 to {MAX_QUEUE}")
-        if not 0 <= self.state_size <= MAX_STATE:
-            raise UsageError(f"a state of {self.state_size} jobs; give --state-size 0 to {MAX_STATE}")
-        check_trials(self.trials, self.queue_size)
 
 
 def check_options(workload: Workload, options: GenerateOptions) -> int:

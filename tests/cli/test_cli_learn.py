@@ -141,7 +141,7 @@ def test_on_a_site_that_is_far_from_the_record_the_exit_code_says_so(run, tmp_pa
     done = run("learn", "log.swf", "--site", "s.toml", *few, "--output", "out", "--anyway", code=1)
     assert "its own jobs replayed on small: not to be trusted here" in done.stderr
     assert "$ policyfactory site replay log.swf s.toml" in done.stdout
-    assert "--site s.toml --metric mean_bsld" in done.stdout
+    assert " --site s.toml --preset default" in done.stdout
     assert "Not to be trusted here" in done.stdout
     assert "No policy is recommended." in done.stdout
     assert "next: policyfactory export" not in done.stderr

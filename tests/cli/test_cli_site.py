@@ -188,7 +188,7 @@ def test_the_exit_code_says_whether_the_site_describes_the_log(
 
 def test_the_rule_of_exit_codes_is_in_the_help_of_each(run: Run) -> None:
     for command in DESCRIBING:
-        assert " ".join(RULE.split()) in " ".join(run(*command.split(), "--help").stdout.replace("│", " ").split())
+        assert " ".join(RULE.split()) in " ".join(run(*command.split(), "--help-all").stdout.replace("│", " ").split())
 
 
 def test_learning_stops_after_a_replay_that_is_far(run: Run, tmp_path: Path) -> None:

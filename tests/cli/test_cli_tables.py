@@ -76,7 +76,7 @@ def test_formats_and_mappings_used_wrongly(run: Run, tmp_path: Path) -> None:
 
 
 def test_every_format_is_named_by_the_help(run: Run) -> None:
-    shown = run("workload", "import", "--help").stdout
+    shown = run("workload", "import", "--help-all").stdout
     for name in STOCK:
         assert name in shown
 

@@ -7,6 +7,7 @@ import functools
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from daily_log import daily
 
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.text import format_duration
-from policyfactory.learn.choice import Choice
+from policyfactory.learn.choice import replicas_of
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions
 from policyfactory.learn.ranking import Progress
 from policyfactory.learn.run import learn
-from policyfactory.parallel.workers import Workers
+from policyfactory.learn.steps import Steps
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
@@ -150,10 +151,12 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
 def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
     options, jobs = LearnOptions(replicas=6), daily(12)
     judging = dataclasses.replace(options.judging, site=SITE)
-    choice = Choice(
-        jobs, options, (len(jobs) // 2, 3 * len(jobs) // 4), Workers.of(1), Progress(), options.rules, judging
+    steps = Steps(None, 1, Progress(), [1.0])
+    edges = len(jobs) // 2, 3 * len(jobs) // 4
+    parts: Any = SimpleNamespace(
+        workload=jobs, options=options, edges=edges, steps=steps, rules=options.rules, judging=judging
     )
-    choosing, testing = choice.replicas("choosing"), choice.replicas("test")
+    choosing, testing = (replicas_of(parts, part) for part in ("choosing", "test"))
     assert choosing is not None
     assert testing is not None
     assert (choosing.rules, testing.rules) == (Rules(), Rules(backfill="slurm", site=SITE))

@@ -141,7 +141,7 @@ def test_wrong_use() -> None:
             LearnOptions(max_p99=text)
     with pytest.raises(UsageError, match="--max-longest"):
         LearnOptions(max_longest="long")
-    with pytest.raises(UsageError, match=r"^max_p99 1\.1: expected times the best"):
+    with pytest.raises(UsageError, match=r"^--max-p99 1\.1: expected times the best"):
         LearnOptions(max_p99=1.1)  # type: ignore[arg-type]
 
 

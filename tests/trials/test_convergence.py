@@ -9,9 +9,9 @@ import pytest
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError
+from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import (
     EstimatorPrecision,
-    GenerateOptions,
     Scores,
     convergence_csv,
     draw_convergence,

@@ -16,7 +16,8 @@ from policyfactory.core.journal import Journal, partial_path
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import generate, write_scores
-from policyfactory.trials.run import GenerateOptions, describe, finished_tuples, tuples_a_unit
+from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.run import describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
 
 WORKLOAD = workload_of(300)
@@ -275,9 +276,9 @@ def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"tuples": 0}, UsageError, "0 tuples; give --tuples 1"),
+        ({"tuples": 0}, UsageError, "--tuples 0: expected a whole number, 1 to"),
         ({"trials": 10}, UsageError, "needs at least 64"),
-        ({"estimator": "exact"}, UsageError, "unknown estimator 'exact'; stratified and paper are known"),
+        ({"estimator": "exact"}, UsageError, "--estimator 'exact': expected one of stratified, paper"),
         ({"seed": -1}, UsageError, "seed -1"),
         ({"state_size": 300}, WorkloadError, "needs 300 \\+ 8 = 308 consecutive jobs, the workload has 300"),
     ],

@@ -8,7 +8,8 @@ from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.trials.run import GenerateOptions, count_places, cut_tuple, draw_places
+from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.run import count_places, cut_tuple, draw_places
 
 
 def test_a_tuple_is_consecutive_jobs_with_times_from_the_first():
@@ -44,9 +45,9 @@ def test_sizes_that_are_out_of_range_are_refused():
         WorkloadError, match="needs 16 \\+ 32 = 48 consecutive jobs, the workload has 20; use a longer log"
     ):
         count_places(workload, 16, 32)
-    with pytest.raises(UsageError, match="--queue-size 2 to 255"):
+    with pytest.raises(UsageError, match=r"--queue-size \d+: expected a whole number, 2 to 255"):
         GenerateOptions(state_size=5, queue_size=1).check()
-    with pytest.raises(UsageError, match="--state-size 0 to 10000"):
+    with pytest.raises(UsageError, match=r"--state-size -?\d+: expected a whole number, 0 to 10,000"):
         GenerateOptions(state_size=-1, queue_size=5).check()
 
 
