@@ -13,7 +13,7 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.text import HOUR
 from policyfactory.learn.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learn.options import LearnOptions
-from policyfactory.learn.parts import Parts
+from policyfactory.learn.parts import LogParts
 from policyfactory.learn.ranking import Ranking, rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
@@ -116,7 +116,7 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((options.metric, *AIMS[1:])))
 
 
-def replicas_of(parts: Parts, part: str) -> Replicated | None:
+def replicas_of(parts: LogParts, part: str) -> Replicated | None:
     """Return the replicas of a part; None, and a sentence, if it is too short for any."""
     options, (first, last) = parts.options, parts.edges
     testing = part == "test"
@@ -130,13 +130,13 @@ def replicas_of(parts: Parts, part: str) -> Replicated | None:
         return None
 
 
-def rank_on(parts: Parts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
+def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
     """Return the ranking of policies, of which some are published."""
     options, values = parts.options, _values(parts, replicas, policies)
     return rank(values, [one.name for one in policies], published, aims_of(options), limits=options.limits)
 
 
-def _values(parts: Parts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
+def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
     counter = parts.steps.progress.counter("replicas")
     counter.expect(len(replicas))
     return values_of(
@@ -148,7 +148,7 @@ def _values(parts: Parts, replicas: Replicated, policies: Sequence[Policy], *, l
     )
 
 
-def tested_on(parts: Parts, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
+def tested_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
     """Return the policies, the baseline first, on replicas of the second half."""
     options, values = parts.options, _values(parts, replicas, policies, learns=True)
     names = [policy.name for policy in policies]
@@ -160,13 +160,13 @@ def tested_on(parts: Parts, replicas: Replicated, policies: Sequence[Policy], pe
 
 
 def with_threshold(
-    parts: Parts, replicas: Replicated, policy: Policy, baseline: Policy
+    parts: LogParts, replicas: Replicated, policy: Policy, baseline: Policy
 ) -> tuple[Policy, tuple[str, ...]]:
     """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
 
     Parameters
     ----------
-    parts : Parts
+    parts : LogParts
         The log, its options, and who works.
     replicas : Replicated
         Of the second quarter.

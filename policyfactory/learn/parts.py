@@ -29,7 +29,7 @@ from policyfactory.workload.swf.files import format_swf, log_name, write_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import cut, cut_between, in_order, parse_windows
 
-__all__ = ["Parts"]
+__all__ = ["LogParts"]
 
 
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
@@ -41,7 +41,7 @@ _TITLES = {
 }
 
 
-class Parts:
+class LogParts:
     """The log of a run, cut in its parts, and how policies do on each.
 
     Parameters

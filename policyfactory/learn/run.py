@@ -51,7 +51,7 @@ from policyfactory.learn.comparing import (
 )
 from policyfactory.learn.learned import Learned
 from policyfactory.learn.options import LearnOptions, as_typed
-from policyfactory.learn.parts import Parts
+from policyfactory.learn.parts import LogParts
 from policyfactory.learn.ranking import Progress
 from policyfactory.learn.steps import Steps
 from policyfactory.learn.verdict import Evidence, judge
@@ -126,7 +126,7 @@ def learn(
     folder = None if output is None else Path(output)
     jobs = _swf(log).without(chosen.leave_out)
     steps = Steps(folder, workers, progress or Progress(), _seconds(jobs, chosen), overwrite=overwrite)
-    run = Run(Parts(jobs, chosen, steps), chosen)
+    run = Run(LogParts(jobs, chosen, steps), chosen)
     if folder is None:
         return run.all_stages()
     check_folder(folder)
@@ -154,7 +154,7 @@ class Run:
 
     Parameters
     ----------
-    parts : Parts
+    parts : LogParts
         The log and its parts.
     options : LearnOptions
         How to learn.
@@ -162,7 +162,7 @@ class Run:
         How near the replay on the site is to the record.
     """
 
-    parts: Parts
+    parts: LogParts
     options: LearnOptions
     gate: Fidelity | None = None
     logs: dict[str, SwfLog] = dataclasses.field(init=False)
