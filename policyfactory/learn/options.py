@@ -104,6 +104,7 @@ class LearnOptions:
         "cut the jobs to choose by and to test on, for example `10x15d`",
         stated="one continuous simulation",
         metavar="NxLENGTH",
+        kind='a text, for example "10x15d"',
     )
     processors: int | None = same_option(OPTIONS["processors"])
     force_processors: bool = same_option(OPTIONS["force_processors"])

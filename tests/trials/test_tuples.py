@@ -57,9 +57,9 @@ def test_sizes_up_to_the_limits_are_accepted():
     assert count_places(workload, 16, 255) == 9_740
     assert count_places(workload, 10_000, 9) == 2
     assert count_places(workload, 10_000, 10) == 1
-    with pytest.raises(UsageError, match="a queue of 256 jobs"):
+    with pytest.raises(UsageError, match="--queue-size 256: expected"):
         GenerateOptions(state_size=16, queue_size=256).check()
-    with pytest.raises(UsageError, match="a state of 10001 jobs"):
+    with pytest.raises(UsageError, match="--state-size 10001: expected"):
         GenerateOptions(state_size=10_001, queue_size=2).check()
     with pytest.raises(WorkloadError, match="needs 10000 \\+ 11 = 10011"):
         count_places(workload, 10_000, 11)
