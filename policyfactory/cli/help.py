@@ -22,7 +22,7 @@ __all__ = ["Commands", "arrange", "note_inputs", "show_all"]
 _FIRST: dict[str, tuple[str, ...]] = {
     "generate": ("output", "tuples", "trials", "workers", "overwrite"),
     "fit": ("output", "family", "form", "report", "figures"),
-    "evaluate": ("policies", "metrics", "threshold", "windows", "output"),
+    "evaluate": ("policies", "metrics", "backfill", "windows", "output"),
     "tune": ("feedback", "period", "metrics", "output"),
     "learn": ("output", "tuples", "metric", "threshold", "workers"),
     "predict": ("output", "policy", "model", "overwrite"),
@@ -122,8 +122,11 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
     def format_help(ctx: Any, formatter: Any) -> None:
         if ctx.meta.get(_ALL):
             in_full(ctx, formatter)
-        else:
-            _in_brief(command, ctx, formatter)
+            return
+        # Printed as the whole help is: what is left in the formatter goes nowhere where no command is named.
+        brief = ctx.make_formatter()
+        _in_brief(command, ctx, brief)
+        typer.echo(brief.getvalue())
 
     command.format_help = format_help
     return command
@@ -177,7 +180,7 @@ def _in_brief(command: Any, ctx: Any, formatter: Any) -> None:
         closing.append(f"All options: {ctx.command_path} --help-all")
     elif hasattr(command, "commands"):
         closing.append(f"What a command does: {ctx.command_path} COMMAND --help; all its options: --help-all")
-    formatter.write("".join(f"\n{line}" for line in closing))
+    formatter.write("\n" + "\n".join(closing))
 
 
 def _summary(command: Any) -> str:

@@ -76,6 +76,9 @@ def _unquoted(line: str) -> str:
 
 def test_the_commands_are_grouped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     shown = helped("", "--help", monkeypatch, capsys)
+    with pytest.raises(SystemExit):
+        COMMAND([], prog_name="policyfactory")
+    assert capsys.readouterr().out.strip() == shown.strip()
     heads = ["The main job:", "Research:", "The cluster:"]
     assert sorted(heads, key=shown.index) == heads
     for path in ALL:
