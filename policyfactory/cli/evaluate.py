@@ -42,7 +42,7 @@ def evaluate(
 
     Of a protocol (evaluate/*.toml), run its experiments and write a report; docs/protocols.md has its keys.
 
-    Example: policyfactory evaluate site.swf.gz --policies FCFS,SAF,model.json --output results
+    Example: policyfactory evaluate site.swf.gz --policies FCFS,SAF --output results
     """
     from policyfactory.cli.evaluate_run import Request, run_options, run_protocols
 
