@@ -100,7 +100,7 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
     all_options : click.Option, optional
         ``--help-all`` of the whole command, which all others get too.
     """
-    all_options = all_options or next(one for one in command.params if one.name == "help_all")
+    all_options = all_options or next(param for param in command.params if param.name == "help_all")
     if not path:
         _group(command)
     for name, sub in getattr(command, "commands", {}).items():
@@ -110,10 +110,10 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
     if paragraphs[-1].startswith("Example: "):
         command.epilog = paragraphs.pop()
     command.help = "\n\n".join([*paragraphs, *([RULE] if path in DESCRIBING else [])])
-    for one in command.params:
-        if one.param_type_name == "option":
-            one.metavar = one.metavar or _metavar(one)
-    options = [one for one in command.params if one.param_type_name == "option" and one is not all_options]
+    for param in command.params:
+        if param.param_type_name == "option":
+            param.metavar = param.metavar or _metavar(param)
+    options = [param for param in command.params if param.param_type_name == "option" and param is not all_options]
     _by_topic(command, options, _FIRST.get(path, ()))
     if path:
         command.params.append(all_options)
@@ -146,16 +146,16 @@ def _by_topic(command: Any, options: list[Any], first: tuple[str, ...]) -> None:
         return
     topics = {name: topic for topic, names in _TOPICS.items() for name in names}
     order = [*_TOPICS, _OTHERS]
-    for one in options:
-        if one.name not in first:
-            one.rich_help_panel = topics.get(one.name, _OTHERS) if len(options) > len(first) + 4 else _OTHERS
+    for param in options:
+        if param.name not in first:
+            param.rich_help_panel = topics.get(param.name, _OTHERS) if len(options) > len(first) + 4 else _OTHERS
 
-    def place(one: Any) -> tuple[int, int]:
-        if one.param_type_name != "option":
+    def position(param: Any) -> tuple[int, int]:
+        if param.param_type_name != "option":
             return (0, 0)
-        return (1, first.index(one.name)) if one.name in first else (2, order.index(one.rich_help_panel))
+        return (1, first.index(param.name)) if param.name in first else (2, order.index(param.rich_help_panel))
 
-    command.params.sort(key=place)
+    command.params.sort(key=position)
 
 
 def show_all(ctx: typer.Context, *, value: bool) -> None:
@@ -176,7 +176,7 @@ def _in_brief(command: Any, ctx: Any, formatter: Any) -> None:
         with formatter.section(title):
             formatter.write_dl(rows, col_max=24)
     closing = [*getattr(command, "closing", ()), *filter(None, [command.epilog])]
-    if any(getattr(one, "rich_help_panel", None) for one in command.params):
+    if any(getattr(param, "rich_help_panel", None) for param in command.params):
         closing.append(f"All options: {ctx.command_path} --help-all")
     elif hasattr(command, "commands"):
         closing.append(f"What a command does: {ctx.command_path} COMMAND --help; all its options: --help-all")
@@ -193,11 +193,11 @@ def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for name, sub in getattr(command, "commands", {}).items():
         found.setdefault(getattr(sub, "rich_help_panel", None) or "Commands", []).append((name, _summary(sub)))
-    for one in command.params:
-        if one.param_type_name == "argument":
-            found.setdefault("Arguments", []).append((one.metavar, one.help or ""))
-        elif not (one.hidden or one.rich_help_panel or one.name == "help_all"):
-            found.setdefault("Options", []).append(one.get_help_record(ctx))
+    for param in command.params:
+        if param.param_type_name == "argument":
+            found.setdefault("Arguments", []).append((param.metavar, param.help or ""))
+        elif not (param.hidden or param.rich_help_panel or param.name == "help_all"):
+            found.setdefault("Options", []).append(param.get_help_record(ctx))
     return found
 
 

@@ -15,7 +15,7 @@ from policyfactory.cli.exits import leave
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
-from policyfactory.learn.options import LearnOptions
+from policyfactory.learn.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
 
 if TYPE_CHECKING:
@@ -78,11 +78,14 @@ def _close(learned: Learned, folder: Path, log: Path) -> None:
 # The whole job on the embedded workload, each step the command that a user would type.
 
 
+@with_options(
+    [declared(LearnOptions)[name] for name in ("tuples", "trials")],
+    defaults={"tuples": DEMO_TUPLES, "trials": DEMO_TRIALS},
+)
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for everything that is made.")] = Path("demo"),
+    output: option.LearningOutput = Path("demo"),
     overwrite: option.Overwrite = False,
-    tuples: Annotated[int, typer.Option(help="Tuples to score.", min=32)] = 1000,
-    trials: Annotated[int, typer.Option(help="Trials a tuple.", min=256)] = 4096,
+    **options: Any,
 ) -> None:
     """Do the main job end to end on the embedded workload: generate, fit, evaluate, export; about a minute.
 
@@ -91,10 +94,11 @@ def demo(
     from policyfactory.cli.screen import Screen
     from policyfactory.learn.demonstration import demonstrate
 
+    how, who = options_of(LearnOptions, options), workers_of({})
     begin = time.monotonic()
     with Screen() as screen:
         compared = demonstrate(
-            output, overwrite=overwrite, tuples=tuples, trials=trials, workers=workers_of({}), progress=screen
+            output, overwrite=overwrite, tuples=how.tuples, trials=how.trials, workers=who, progress=screen
         )
     _close_demo(compared)
     seconds = format_duration(time.monotonic() - begin)

@@ -98,18 +98,18 @@ def with_options(
     more : mapping of str to str, optional
         What else an option means to this command.
     """
-    given, own_defaults, own_choices, own_texts = tuple(options), defaults or {}, choices or {}, more or {}
+    given, defaults_here, choices_here, texts_here = tuple(options), defaults or {}, choices or {}, more or {}
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
-        made = []
-        for one in given:
-            text = "; ".join([one.option.text, *filter(None, [own_texts.get(one.name)])])
-            default = own_defaults.get(one.name, one.default)
-            made.append(_parameter(one, default, own_choices.get(one.name, one.kind), text))
+        described = []
+        for entry in given:
+            text = "; ".join([entry.option.text, *filter(None, [texts_here.get(entry.name)])])
+            default = defaults_here.get(entry.name, entry.default)
+            described.append(_parameter(entry, default, choices_here.get(entry.name, entry.kind), text))
         parameters: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
-            parameters += made if parameter.kind is parameter.VAR_KEYWORD else [parameter]
+            parameters += described if parameter.kind is parameter.VAR_KEYWORD else [parameter]
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
@@ -117,9 +117,9 @@ def with_options(
     return give
 
 
-def _parameter(one: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
-    option, origin = one.option, typing.get_origin(kind)
-    flags = option.flags or (f"--{one.name.replace('_', '-')}",)
+def _parameter(entry: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
+    option, origin = entry.option, typing.get_origin(kind)
+    flags = option.flags or (f"--{entry.name.replace('_', '-')}",)
     stated = option.stated if default is None or origin in {tuple, dict, list} else ""
     more = {tuple: "; separated by commas, can be repeated"}.get(origin, "; can be repeated" * (origin in {dict, list}))
     if origin is Literal and not all(word in text for word in typing.get_args(kind)):
@@ -133,14 +133,14 @@ def _parameter(one: Declared | DeclaredOption, default: Any, kind: Any, text: st
         flags = _both(flags[0])
     if default is None:
         kind = kind | None
-    made = typer.Option(
+    described = typer.Option(
         *flags,
         help=_help(text + more, option.page, stated),
         metavar=option.metavar or None,
-        autocompletion=COMPLETERS.get(one.name),
+        autocompletion=COMPLETERS.get(entry.name),
     )
     return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, made]
+        entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
     )
 
 

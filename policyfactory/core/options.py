@@ -129,8 +129,8 @@ def option(default: Any, text: str | Option, page: str = "", **more: Any) -> Any
     **more
         Further fields of `Option`.
     """
-    said = Option(text, page, **more) if isinstance(text, str) else dataclasses.replace(text, **more)
-    return dataclasses.field(default=default, metadata={"option": said})
+    meaning = Option(text, page, **more) if isinstance(text, str) else dataclasses.replace(text, **more)
+    return dataclasses.field(default=default, metadata={"option": meaning})
 
 
 def same_option(elsewhere: Any, **more: Any) -> Any:
@@ -150,11 +150,11 @@ def options_of(kind: type[D], given: dict[str, Any], **more: Any) -> D:
     **more
         Fields that are given by other ways.
     """
-    for name, one in declared(kind).items():
+    for name, entry in declared(kind).items():
         value = given.pop(name, None)
-        if value is not None and one.field not in more:
-            value = one.option.parse(value) if one.option.parse and isinstance(value, str) else value
-            more[one.field] = tuple(value) if isinstance(value, list) else value
+        if value is not None and entry.field not in more:
+            value = entry.option.parse(value) if entry.option.parse and isinstance(value, str) else value
+            more[entry.field] = tuple(value) if isinstance(value, list) else value
     return kind(**more)
 
 
@@ -163,17 +163,17 @@ def declared(options: type[DataclassInstance]) -> dict[str, DeclaredOption]:
     kinds = typing.get_type_hints(options)
     found = {}
     for field in dataclasses.fields(options):
-        said = field.metadata.get("option")
-        if said is not None:
-            default = field.default if said.plain is None else said.plain
-            kind = str if said.parse else _of_text(kinds[field.name])
-            name = said.name or field.name
-            found[name] = DeclaredOption(name, field.name, kind, default, said)
+        meaning = field.metadata.get("option")
+        if meaning is not None:
+            default = field.default if meaning.plain is None else meaning.plain
+            kind = str if meaning.parse else _of_text(kinds[field.name])
+            name = meaning.name or field.name
+            found[name] = DeclaredOption(name, field.name, kind, default, meaning)
     return found
 
 
 def _of_text(kind: Any) -> Any:
-    """Return the type of what a command line has for a field: without None, a text where that is one way."""
+    """Return the type of what a command line has for a field: without None, and a text where that will do."""
     parts = [part for part in _parts(kind) if part is not type(None)]
     if typing.get_origin(parts[0]) is tuple:
         return list[str]
@@ -201,13 +201,13 @@ def check_values(options: DataclassInstance) -> None:
     for field in dataclasses.fields(options):
         given = plain_value(getattr(options, field.name))
         value = tuple(given) if isinstance(given, list) else given
-        parts, said = _parts(kinds[field.name]), field.metadata.get("option", Option(""))
-        least, most = said.limits
+        parts, meaning = _parts(kinds[field.name]), field.metadata.get("option", Option(""))
+        least, most = meaning.limits
         number = isinstance(value, int | float)
         inside = not number or ((least is None or value >= least) and (most is None or value <= most))
         if not inside or not any(_fits(value, part) for part in parts):
-            name = (said.name or field.name).replace("_", "-")
-            raise UsageError(f"--{name} {ascii(given)[:60]}: expected {_expected(parts, said)}")
+            name = (meaning.name or field.name).replace("_", "-")
+            raise UsageError(f"--{name} {ascii(given)[:60]}: expected {_expected(parts, meaning)}")
         object.__setattr__(options, field.name, value)
 
 
@@ -225,10 +225,10 @@ def _words(kind: Any) -> str:
     return _WORDS.get(kind, "a tuple")
 
 
-def _expected(parts: Sequence[Any], said: Option) -> str:
+def _expected(parts: Sequence[Any], meaning: Option) -> str:
     """Return what a value must be, in words."""
-    words = [said.kind] if said.kind else [_words(kind) for kind in parts if kind is not type(None)]
-    least, most = said.limits
+    words = [meaning.kind] if meaning.kind else [_words(kind) for kind in parts if kind is not type(None)]
+    least, most = meaning.limits
     if least is not None and most is not None:
         words.append(f"{least:,} to {most:,}")
     elif least is not None or most is not None:

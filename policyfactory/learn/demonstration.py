@@ -10,6 +10,7 @@ from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import HOUR
 from policyfactory.export.export import export
 from policyfactory.learn.comparing import Compared, Rival, files_of
+from policyfactory.learn.options import DEMO_TRIALS, DEMO_TUPLES
 from policyfactory.learn.ranking import Progress
 from policyfactory.learn.steps import Steps
 from policyfactory.parallel.workers import Workers
@@ -36,8 +37,8 @@ def demonstrate(
     folder: Path,
     *,
     overwrite: bool = False,
-    tuples: int = 1000,
-    trials: int = 4096,
+    tuples: int = DEMO_TUPLES,
+    trials: int = DEMO_TRIALS,
     workers: Workers | int = 1,
     progress: Progress | None = None,
 ) -> Compared:

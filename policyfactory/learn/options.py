@@ -10,7 +10,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option, same_option
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import duration_text, parse_duration
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.evaluate.options import DEFAULT_METRICS, OPTIONS
 from policyfactory.search.options import MAX_LONGEST, MAX_P99
 from policyfactory.simulate.rules import Backfill, RuleOptions, Rules, rules_with
 from policyfactory.workload.presets import EstimateMissing
@@ -18,9 +18,9 @@ from policyfactory.workload.presets import EstimateMissing
 if TYPE_CHECKING:
     from policyfactory.search.environment.goals import EpisodeLimit
 
-__all__ = ["LearnOptions", "as_typed"]
+__all__ = ["DEMO_TRIALS", "DEMO_TUPLES", "LearnOptions", "as_typed"]
 
-_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
+DEMO_TUPLES, DEMO_TRIALS = 1000, 4096  # of a demonstration
 
 
 def as_typed(options: Mapping[str, Any]) -> list[str]:
@@ -236,4 +236,4 @@ class LearnOptions:
     @property
     def metrics(self) -> tuple[str, ...]:
         """What is measured: the metric that chooses, then the usual ones."""
-        return tuple(dict.fromkeys((self.metric, *_METRICS)))
+        return tuple(dict.fromkeys((self.metric, *DEFAULT_METRICS)))
