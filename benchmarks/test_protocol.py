@@ -20,7 +20,8 @@ import pytest
 
 from floors import hold, record
 from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol
+from policyfactory.evaluate.results_folder import Result
+from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
 from policyfactory.simulate import simulate
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
@@ -48,7 +49,7 @@ def protocol(count: int, logs: dict[str, str] = LOGS, length: str = "2y") -> Pro
     return protocol_of({"schema_version": 1, "name": "speed", "logs": sources, "experiments": [experiment]})
 
 
-def run(count: int, workers: int) -> Study:
+def run(count: int, workers: int) -> Result:
     what = protocol(count)
     return run_protocol(what, read_logs(what, [SHARED / "traces"]), RunSettings(workers))
 

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from policyfactory.evaluate import run
+from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.cases import CaseFacts
+from policyfactory.simulate.cases import Case, CaseFacts, case_of
 from policyfactory.simulate.metrics import METRICS, Metric
 from policyfactory.simulate.simulate import Rules
+from policyfactory.simulate.tuning.tuner import Contender
 from policyfactory.statistics.evaluation import Evaluation
+from policyfactory.workload.jobs import Workload
 
 # Log -> metric -> policy -> one value a case.
 Table = Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]
+
+
+def run_cases(
+    cases: Sequence[Case | Workload],
+    contenders: Sequence[Contender],
+    *,
+    rules: Rules | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    analyses: Sequence[Analysis] = (),
+    recorded: bool = False,
+    **how: Any,
+) -> Evaluation:
+    """Run an experiment that is said in one line; ``how`` are keywords of `run.run_cases`."""
+    own = tuple(case if isinstance(case, Case) else case_of(case) for case in cases)
+    experiment = Experiment(
+        "e", own, tuple(contenders), rules=rules or Rules(), metrics=tuple(metrics), analyses=tuple(analyses),
+        recorded=recorded,
+    )  # fmt: skip
+    return run.run_cases(experiment, **how)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from policyfactory.evaluate.analyses import ANALYSES
 from policyfactory.evaluate.board import section_dict
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.results_folder import as_dict, results_csv
-from policyfactory.evaluate.study import RunSettings, Study, run_protocol
+from policyfactory.evaluate.results_folder import Result, as_dict, results_csv
+from policyfactory.evaluate.study import RunSettings, run_protocol
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["PRECISION", "SIMULATIONS", "make_or_die", "report_text", "run", "small_protocol"]
@@ -70,12 +70,12 @@ def small_protocol(folder: Path, **changes: Any) -> Protocol:
     return protocol_of({**content, **changes})
 
 
-def run(protocol: Protocol, **settings: Any) -> Study:
+def run(protocol: Protocol, **settings: Any) -> Result:
     """Run the protocol."""
     return run_protocol(protocol, settings=RunSettings(precision=PRECISION, **settings))
 
 
-def report_text(study: Study) -> str:
+def report_text(study: Result) -> str:
     """Return all numbers and words of a report; drawing its pictures takes fifty times as long as the run."""
     sections = [*(section for outcome in study.outcomes for section in outcome.sections), *study.claims]
     words = [[section.name, section_dict(section), list(section.answers)] for section in sections]

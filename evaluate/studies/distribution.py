@@ -274,21 +274,19 @@ def _bytes_at_scheduler(dask_scheduler: object) -> tuple[int, int]:  # noqa: ARG
 
 def _shared_of_an_evaluation(traces: Path) -> int:
     """Return the pickled bytes of what each worker gets for evaluate/tpds18.toml."""
-    from policyfactory.evaluate.work import Shared, UnitSettings
+    from policyfactory.evaluate.work import Shared
 
-    experiment = _tables(traces)
-    settings = UnitSettings(experiment.contenders, experiment.rules, experiment.metrics, experiment.analyses)
-    return len(pickle.dumps(Shared(settings, experiment.cases, {}), protocol=5))
+    return len(pickle.dumps(Shared(_tables(traces), {}, in_text=False), protocol=5))
 
 
 def _tables(traces: Path) -> Experiment:
     """Return the experiment of tables 3 and 4 of evaluate/tpds18.toml."""
-    from policyfactory.evaluate.cases import from_plan
+    from policyfactory.evaluate.cases import with_cases
     from policyfactory.evaluate.protocol import read_protocol
     from policyfactory.evaluate.study import read_logs, selected
 
     protocol = selected(read_protocol(Path(__file__).parent.parent / "tpds18.toml"), ["tables"])
-    return from_plan(protocol.experiments[0], read_logs(protocol, [traces]))
+    return with_cases(protocol.experiments[0], read_logs(protocol, [traces]))
 
 
 def messages(traces: Path) -> list[Row]:

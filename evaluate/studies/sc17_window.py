@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.run import run_cases
@@ -115,7 +115,7 @@ def _all(protocol: Protocol, traces: Path, windows: int | None) -> Iterator[Foun
         mode = plan.name.removesuffix("-all")
         if mode == plan.name or mode not in MODES:
             continue
-        experiment = from_plan(plan, logs)
+        experiment = with_cases(plan, logs)
         policies = [one for one in experiment.contenders if isinstance(one, Policy)]
         for log in logs:
             cases = [case.make() for case in experiment.cases if case.log == log][:windows]
@@ -194,13 +194,13 @@ def _seeds(protocol: Protocol, seeds: int, windows: int | None) -> Iterator[str]
             model = source.tsafrir.model_copy(update={"seed": seed, "stream": "numpy"})
             read = {name: read_log(name, source.model_copy(update={"tsafrir": model}), [])}
             for mode, plan in plans.items():
-                experiment = from_plan(plan, read)
+                experiment = with_cases(plan, read)
                 cases = experiment.cases[:windows]
-                result = run_cases(cases, experiment.contenders, rules=experiment.rules, metrics=["sc17_bsld"])
+                result = run_cases(dataclasses.replace(experiment, cases=cases, metrics=("sc17_bsld",)))
                 medians = np.median(result.matrix(name, "sc17_bsld"), axis=0)
                 drawn.setdefault((mode, name), []).append(medians)
     for (mode, log), rows in drawn.items():
-        published = next(one.values[log] for one in plans[mode].experiment.references if log in one.values)
+        published = next(one.values[log] for one in plans[mode].references if log in one.values)
         for name, values in zip(plans[mode].policies, np.array(rows).T, strict=True):
             numbers = (published[name], len(values), values.min(), float(np.median(values)), values.max())
             yield f"{mode},{log},{name}," + ",".join(f"{number:.7g}" for number in numbers)

@@ -20,13 +20,12 @@ from policyfactory.core.journal import partial_path
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.board import section_dict
-from policyfactory.evaluate.brief import in_brief
 from policyfactory.evaluate.options import of_logs, plain_content
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of, read_file
-from policyfactory.evaluate.results_folder import as_dict, protocol_dict, room, write_report
+from policyfactory.evaluate.results_folder import Result, as_dict, in_brief, protocol_dict, room, write_report
 from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
-from policyfactory.evaluate.study import RunSettings, RunTally, Study, read_logs, selected
+from policyfactory.evaluate.study import RunSettings, RunTally, read_logs, selected
 from policyfactory.evaluate.words import rules_in_words
 from policyfactory.parallel.workers import Workers
 from policyfactory.report.page import caution_of
@@ -112,8 +111,8 @@ def run_protocols(
 
 def _is_study(protocol: Protocol) -> bool:
     """Return whether a protocol asks more than which policy is better in one experiment."""
-    plans = protocol.experiments
-    return len(plans) > 1 or bool(protocol.claims) or any(plan.experiment.references for plan in plans)
+    experiments = protocol.experiments
+    return len(experiments) > 1 or bool(protocol.claims) or any(one.references for one in experiments)
 
 
 def _of_protocol(
@@ -125,7 +124,7 @@ def _of_protocol(
     if _changed(content, changes["seed"], changes["resamples"]):
         text = dump_toml(content)
     protocol = selected(protocol_of(content, file), *only)
-    if changes["resamples"] is not None and not any(plan.table.resample for plan in protocol.experiments):
+    if changes["resamples"] is not None and not any(one.table.resample for one in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
     beside = [f"--only {name}" for name in only[0]] + [f"--log {name}" for name in only[1]]
     beside += [f"--{name} {changes[name]}" for name in ("seed", "resamples") if changes[name] is not None]
@@ -187,16 +186,16 @@ def _run(protocol: Protocol, text: str, request: Request) -> bool:
 
 
 def _starts_writer(protocol: Protocol, output: Path, layout: Layout) -> StartsWriter:
-    plans = protocol.experiments
-    if len(plans) > 1:
+    experiment, *others = protocol.experiments
+    if others:
         raise UsageError(
-            f"--starts writes the starts of one experiment, and there are {len(plans)}; name it with --only"
+            f"--starts writes the starts of one experiment, and there are {1 + len(others)}; name it with --only"
         )
-    names = file_names(plans[0].logs), file_names(plans[0].policies)
+    names = file_names(experiment.log_names), file_names(experiment.policies)
     return StartsWriter(output / "starts", layout, *names)
 
 
-def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
+def _start_files(study: Result, writer: StartsWriter | None) -> list[Path]:
     if writer is None:
         return []
     evaluations = [outcome.evaluation for outcome in study.outcomes]
@@ -205,15 +204,16 @@ def _start_files(study: Study, writer: StartsWriter | None) -> list[Path]:
 
 def _study(
     protocol: Protocol, request: Request, writer: StartsWriter | None, partial: Path | None
-) -> tuple[Study, Manifest]:
+) -> tuple[Result, Manifest]:
     precision = Precision.of(request.options, "command")
     tally = RunTally(request.workers)
     try:
         logs = read_logs(protocol, request.folders, note)
-        for plan in () if request.in_brief else protocol.experiments:
-            named = f"{plan.name}: " if len(protocol.experiments) > 1 else ""
-            note(f"{named}{rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)}")
-        if any(plan.experiment.rules.backfill == "slurm" for plan in protocol.experiments):
+        for experiment in () if request.in_brief else protocol.experiments:
+            named = f"{experiment.name}: " if len(protocol.experiments) > 1 else ""
+            words = rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity)
+            note(f"{named}{words}")
+        if any(experiment.rules.backfill == "slurm" for experiment in protocol.experiments):
             note_compiling()
         with progress(TextColumn("{task.fields[speed]}")) as bar:
             how = RunSettings(
@@ -243,7 +243,7 @@ def _heading(text: str) -> None:
     console().rule(Text(visible(text)), align="left")
 
 
-def _show(study: Study, manifest: Manifest, request: Request) -> bool:
+def _show(study: Result, manifest: Manifest, request: Request) -> bool:
     """Show what a study says; return whether its sites describe its logs."""
     describes = all(one.light != "far" for outcome in study.outcomes for one in outcome.fidelity.values())
     if request.as_json:

@@ -18,7 +18,7 @@ from policyfactory.report.terminal import console, note, note_kept, progress, wa
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from policyfactory.evaluate.study import Study
+    from policyfactory.evaluate.results_folder import Result
     from policyfactory.fit.fits import Fits
     from policyfactory.learn.ranking import Ranked, Ranking
     from policyfactory.trials.files import Written
@@ -143,7 +143,7 @@ class Screen(Progress):
         with self._results():
             show_fit(fits, as_json=False)
 
-    def compared(self, study: Study) -> None:
+    def compared(self, study: Result) -> None:
         """Print values, differences and words."""
         from policyfactory.report.terminal import show_standings
 

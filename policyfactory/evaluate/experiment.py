@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluate.analyses.replay import Replay
 from policyfactory.evaluate.fidelity.compare import Fidelity
-from policyfactory.evaluate.options import DEFAULT_METRICS
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.options import DEFAULT_METRICS, ExperimentTable
 from policyfactory.evaluate.reference import Reference
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
@@ -18,6 +20,7 @@ from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.summary import Summary
+from policyfactory.workload.sensitivity import Sensitivity
 
 __all__ = ["Experiment", "Outcome"]
 
@@ -31,7 +34,7 @@ class Experiment:
     name : str
         Stem of its folder.
     cases : tuple of Case
-        Of all logs, in the order of the logs and their numbers.
+        Of all logs, in the order of the logs and their numbers; none before the logs are read (`cases.with_cases`).
     contenders : tuple of Policy or Tuner
         With distinct names; the first is the baseline.
     title : str
@@ -50,12 +53,16 @@ class Experiment:
         Seed of the bootstrap.
     more : mapping of str to callable
         For each log whose cases are drawn: returns its case of a number, so that there can be more of them.
+    table : ExperimentTable
+        How it was written.
+    log_names : tuple of str
+        Names of its logs.
+    logs : mapping of str to ReadLog
+        Its logs as they are simulated, on the site of its rules.
     recorded : bool
         Whether the recorded schedule is shown beside the policies; every job needs a recorded start then.
     unrecorded : str
         Why it is not shown where it was asked for if it is known; empty where nobody will miss it.
-    left_out : tuple of str
-        Which jobs of a log are not simulated, since their partition is not one of the site: a sentence a log.
     unscored : mapping of str to tuple of str
         Log -> which policies give some of its jobs no score (NaN).
     """
@@ -71,10 +78,32 @@ class Experiment:
     references: tuple[Reference, ...] = ()
     seed: int = 0
     more: Mapping[str, Callable[[int], Case]] = dataclasses.field(default_factory=dict)
+    table: ExperimentTable = dataclasses.field(default_factory=lambda: ExperimentTable(name=""))
+    log_names: tuple[str, ...] = ()
+    logs: Mapping[str, ReadLog] = dataclasses.field(default_factory=dict)
     recorded: bool = False
     unrecorded: str = ""
-    left_out: tuple[str, ...] = ()
     unscored: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def times_longest(self) -> float | None:
+        """The threshold as a multiple of the longest request of each log; None: that of the rules."""
+        return None if self.table.rules.threshold is None else self.table.rules.threshold.times_longest
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """What is done to the jobs of every case."""
+        return Sensitivity(self.table.load, self.table.estimates)
+
+    @property
+    def observers(self) -> tuple[Analysis, ...]:
+        """What looks at every schedule: how far it is from the record, if that is shown, and the analyses."""
+        return (Replay(), *self.analyses) if self.recorded else self.analyses
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which jobs of a log are not simulated, since their partition is not one of the site: a sentence a log."""
+        return tuple(log.left_out for log in self.logs.values() if log.left_out)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -36,14 +36,11 @@ from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.tuning.tuner import Contender, Tuner, check_contenders
 from policyfactory.site.file import site_and_digest
 from policyfactory.site.model import Site
-from policyfactory.workload.sensitivity import Sensitivity
 
 __all__ = [
     "MAX_BYTES",
     "PROTOCOL_SCHEMA",
     "Places",
-    "Plan",
-    "Planner",
     "Protocol",
     "ProtocolFile",
     "planned",
@@ -54,45 +51,6 @@ __all__ = [
 ]
 
 _MAX_CONTENDERS = 200
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """An experiment as it is written.
-
-    Parameters
-    ----------
-    table : ExperimentTable
-        Its table.
-    logs : tuple of str
-        Names of its logs.
-    experiment : Experiment
-        What is asked of the cases; it has none yet.
-    """
-
-    table: ExperimentTable
-    logs: tuple[str, ...]
-    experiment: Experiment
-
-    @property
-    def name(self) -> str:
-        """Stem of its folder."""
-        return self.table.name
-
-    @property
-    def policies(self) -> tuple[str, ...]:
-        """Names of the contenders, in order."""
-        return self.experiment.policies
-
-    @property
-    def times_longest(self) -> float | None:
-        """The threshold as a multiple of the longest request of each log; None: that of the rules."""
-        return None if self.table.rules.threshold is None else self.table.rules.threshold.times_longest
-
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """What is done to the jobs of every case."""
-        return Sensitivity(self.table.load, self.table.estimates)
 
 
 class Places:
@@ -133,8 +91,8 @@ class Places:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Planner:
-    """What makes the plan of an experiment's table; errors name file, table and key.
+class _ExperimentBuilder:
+    """Makes the experiment of a table; errors name file, table and key.
 
     Parameters
     ----------
@@ -142,7 +100,7 @@ class Planner:
         The protocol.
     number : int
         Place of the experiment in it, from 0.
-    logs : sequence of str
+    log_names : sequence of str
         Names of the protocol's logs.
     seed : int
         The protocol's seed.
@@ -152,25 +110,12 @@ class Planner:
 
     written: WrittenOptions[ProtocolTable]
     number: int
-    logs: Sequence[str]
+    log_names: Sequence[str]
     seed: int
     places: Places
 
-    def plan(self, table: ExperimentTable, policies: Sequence[Policy] = ()) -> Plan:
-        """Return the plan.
-
-        Parameters
-        ----------
-        table : ExperimentTable
-            The experiment's table.
-        policies : sequence of Policy
-            Policies that are there already; they come before those that the table names.
-
-        Raises
-        ------
-        InputError, UsageError
-            If a name stands for nothing, or two keys exclude each other.
-        """
+    def build(self, table: ExperimentTable, policies: Sequence[Policy] = ()) -> Experiment:
+        """Return the experiment, whose logs are not read yet; ``policies`` come before those that the table names."""
         logs = self._logs(table)
         contenders = self._contenders(table, policies)
         rules = self._rules(table.rules)
@@ -185,7 +130,7 @@ class Planner:
             raise self._error("lead_in", reason=reason)
         self._check_skip(table, logs)
         known = {"logs": logs, "metrics": metrics, "policies": [one.name for one in contenders]}
-        experiment = Experiment(
+        return Experiment(
             name=table.name,
             cases=(),
             contenders=contenders,
@@ -196,8 +141,9 @@ class Planner:
             analyses=table.analyses,
             references=tuple(self._reference(at, one, known) for at, one in enumerate(table.reference)),
             seed=self.seed,
+            table=table,
+            log_names=logs,
         )
-        return Plan(table, logs, experiment)
 
     def _about(self, *path: str | int) -> Any:
         return self.written.about("experiments", self.number, *path)
@@ -207,10 +153,10 @@ class Planner:
 
     def _logs(self, table: ExperimentTable) -> tuple[str, ...]:
         for log in table.logs:
-            if log not in self.logs:
-                there = ", ".join(self.logs)
+            if log not in self.log_names:
+                there = ", ".join(self.log_names)
                 raise self._error("logs", reason=f"there is no log {log!r}; add [logs.{log}], or choose from {there}")
-        return table.logs or tuple(self.logs)
+        return table.logs or tuple(self.log_names)
 
     # Who competes. ----------------------------------------------------------------------------------------------------
 
@@ -354,8 +300,8 @@ class Protocol:
         Seed of everything random.
     logs : mapping of str to LogTable
         The logs by their names.
-    experiments : tuple of Plan
-        The experiments.
+    experiments : tuple of Experiment
+        The experiments, whose logs are not read yet.
     claims : tuple of Claim
         What the paper concludes.
     folder : Path
@@ -370,7 +316,7 @@ class Protocol:
     about: str
     seed: int
     logs: Mapping[str, LogTable]
-    experiments: tuple[Plan, ...]
+    experiments: tuple[Experiment, ...]
     claims: tuple[Claim, ...] = ()
     folder: Path = Path()
     hashes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -487,13 +433,12 @@ def planned(
         raise written.error(("name",), reason)
     _check_logs(written, table)
     places = Places(Path() if path is None else path.parent)
-    logs = tuple(table.logs)
-    plans = tuple(
-        Planner(written, at, logs, table.seed, places).plan(experiment, policies)
-        for at, experiment in enumerate(table.experiments)
+    experiments = tuple(
+        _ExperimentBuilder(written, number, tuple(table.logs), table.seed, places).build(experiment, policies)
+        for number, experiment in enumerate(table.experiments)
     )
-    _check_experiments(written, plans)
-    claims = tuple(_claim(written, at, claim, plans) for at, claim in enumerate(table.claims))
+    _check_experiments(written, experiments)
+    claims = tuple(_claim(written, number, claim, experiments) for number, claim in enumerate(table.claims))
     return Protocol(
         name=name,
         title=table.title or name,
@@ -501,7 +446,7 @@ def planned(
         about=table.about,
         seed=table.seed,
         logs=table.logs,
-        experiments=plans,
+        experiments=experiments,
         claims=claims,
         folder=places.folder,
         hashes=places.hashes,
@@ -525,43 +470,45 @@ def _check_logs(written: WrittenOptions[ProtocolTable], table: ProtocolTable) ->
             raise written.error(("logs", name, own[0]), reason)
 
 
-def _check_experiments(written: WrittenOptions[ProtocolTable], plans: Sequence[Plan]) -> None:
-    if not plans:
+def _check_experiments(written: WrittenOptions[ProtocolTable], experiments: Sequence[Experiment]) -> None:
+    if not experiments:
         raise written.error(("experiments",), "names no experiment; write at least one [[experiments]]")
     seen: set[str] = set()
-    for at, plan in enumerate(plans):
+    for at, experiment in enumerate(experiments):
         reason = ""
-        if not _STEM.fullmatch(plan.name):
+        if not _STEM.fullmatch(experiment.name):
             reason = "is no name of a folder; use at most 60 lower-case letters, digits, - and _"
-        elif plan.name in _TAKEN:
-            reason = f"{plan.name} is a folder of every report; choose another name"
-        elif plan.name in seen:
-            reason = f"two are called {plan.name}; give each a name of its own"
+        elif experiment.name in _TAKEN:
+            reason = f"{experiment.name} is a folder of every report; choose another name"
+        elif experiment.name in seen:
+            reason = f"two are called {experiment.name}; give each a name of its own"
         if reason:
             raise written.error(("experiments", at, "name"), reason)
-        seen.add(plan.name)
+        seen.add(experiment.name)
 
 
-def _claim(written: WrittenOptions[ProtocolTable], at: int, table: ClaimTable, plans: Sequence[Plan]) -> Claim:
-    where = ("claims", at)
-    known = {plan.name: plan for plan in plans}
+def _claim(
+    written: WrittenOptions[ProtocolTable], number: int, table: ClaimTable, experiments: Sequence[Experiment]
+) -> Claim:
+    where = ("claims", number)
+    known = {experiment.name: experiment for experiment in experiments}
     for name in table.experiments:
         if name not in known:
             reason = f"there is no experiment {name!r}; there are {', '.join(known)}"
             raise written.error((*where, "experiments"), reason)
     judged = [known[name] for name in table.experiments or known]
-    for plan in judged:
-        if table.metric not in plan.experiment.metrics:
-            reason = f"experiment {plan.name} does not measure it; add it to its metrics"
+    for experiment in judged:
+        if table.metric not in experiment.metrics:
+            reason = f"experiment {experiment.name} does not measure it; add it to its metrics"
             raise written.error((*where, "metric"), reason)
     for key, side in (("better", table.better), ("than", table.than)):
         for policy in side:
-            lacking = [plan.name for plan in judged if policy not in plan.policies]
+            lacking = [experiment.name for experiment in judged if policy not in experiment.policies]
             if lacking:
                 reason = f"experiment {lacking[0]} has no policy {policy!r}; add it, or name another"
                 raise written.error((*where, key), reason)
     for log in table.logs:
-        if not any(log in plan.logs for plan in judged):
+        if not any(log in experiment.log_names for experiment in judged):
             raise written.error((*where, "logs"), f"no experiment of this claim has a log {log!r}")
     with written.about(*where, "text"):
         return Claim(**dict(table))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import html
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,23 +30,27 @@ from policyfactory.core.files import (
     replaced_whole,
     together,
 )
-from policyfactory.core.text import counted, csv_text, format_duration
+from policyfactory.core.picture import keeps_settings
+from policyfactory.core.text import counted, csv_text, enumerated, format_duration
 from policyfactory.evaluate.board import EVALUATION_SCHEMA, boards_of, finding, forests_of, plain, setting
-from policyfactory.evaluate.brief import score_of
+from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.picture import draw_boxes
+from policyfactory.evaluate.protocol import Protocol
+from policyfactory.evaluate.reference import PublishedValue, reference_values
 from policyfactory.evaluate.words import invented_share, rules_in_words
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.report.files import Drawings, save_sections
 from policyfactory.report.page import BoardGroup, Card, Page, render
+from policyfactory.statistics.compare import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-    from policyfactory.core.files import Manifest
-    from policyfactory.evaluate.experiment import Outcome
-    from policyfactory.evaluate.logs import ReadLog
-    from policyfactory.evaluate.protocol import Plan
-    from policyfactory.evaluate.study import Study
+    from policyfactory.evaluate.options import ExperimentTable
+    from policyfactory.report.sections import Section
     from policyfactory.simulate.cases import CaseFacts
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.jobs import Workload
@@ -54,8 +59,10 @@ __all__ = [
     "CLAIMS_FOLDER",
     "KIND",
     "MANIFEST_NAME",
+    "Result",
     "as_dict",
     "earlier_files",
+    "in_brief",
     "listed",
     "page_of",
     "protocol_dict",
@@ -64,6 +71,7 @@ __all__ = [
     "results_csv",
     "room",
     "save",
+    "score_of",
     "weeks_csv",
     "write_report",
 ]
@@ -72,29 +80,132 @@ CLAIMS_FOLDER = "claims"
 _OURS = ("results.csv", "evaluation.json", "report.html")
 
 
-def protocol_dict(study: Study) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Result:
+    """The result of a protocol.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        What was run.
+    logs : dict of str to ReadLog
+        Its logs.
+    outcomes : tuple of Outcome
+        Of each experiment.
+    claims : tuple of Section
+        Which of the paper's conclusions survive.
+    text : str
+        What was run, as the text of a protocol.
+    """
+
+    protocol: Protocol
+    logs: Mapping[str, ReadLog]
+    outcomes: tuple[Outcome, ...]
+    claims: tuple[Section, ...] = ()
+    text: str = ""
+
+    @property
+    def jobs_simulated(self) -> int:
+        """Jobs of all simulations together."""
+        return sum(outcome.evaluation.jobs_simulated for outcome in self.outcomes)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Values, summaries and comparisons of the first experiment, as all below."""
+        return self.outcomes[0]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each policy against the first, by log and metric: difference, interval, verdict."""
+        return self.outcome.comparisons
+
+    @property
+    def verdicts(self) -> dict[tuple[str, str, str], str]:
+        """The verdict on each log, metric and policy: ``better``, ``worse``, ``no difference``, ``too few cases``."""
+        return {(row.log, row.metric, row.policy): row.verdict for row in self.comparisons}
+
+    def frame(self) -> pd.DataFrame:
+        """Return the long table: log, case, policy, metric, value."""
+        return self.outcome.evaluation.frame()
+
+    def summary(self) -> str:
+        """Return the conclusion, a paragraph for each log, and the verdict."""
+        verdict = self.outcome.verdict
+        parts = () if verdict is None else verdict.parts
+        said = [text for part in parts for text in (f"{part.title}.", *part.sentences)]
+        return "\n".join((*self.outcome.words, *said, *(verdict.caveats if verdict else ())))
+
+    @keeps_settings
+    def plot(self, metric: str | None = None) -> Figure:
+        """Return the picture of a metric: a box of the cases for each policy, on each log.
+
+        Parameters
+        ----------
+        metric : str, optional
+            The metric that decides, without it.
+        """
+        return draw_boxes(self.outcome.evaluation, metric or self.outcome.evaluation.metrics[0])
+
+    @keeps_settings
+    def report(self, folder: Path | str, *, overwrite: bool = False) -> Path:
+        """Write the report, the tables, the pictures and the protocol to a folder, as the command does.
+
+        Parameters
+        ----------
+        folder : Path or str
+            The folder; made if there is none.
+        overwrite : bool
+            Replace an earlier evaluation in it.
+
+        Returns
+        -------
+        Path
+            The page, ``report.html``.
+
+        Raises
+        ------
+        OutputError
+            If it holds an evaluation already, or cannot be written.
+        """
+        directory = Path(folder)
+        hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
+        hashes |= self.protocol.hashes
+        manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
+        with room(directory, overwrite=overwrite) as place:
+            write_report(self, place, manifest, self.text)
+        return directory / "report.html"
+
+    def __repr__(self) -> str:
+        evaluation = self.outcome.evaluation
+        logs = f"{len(evaluation.cases)} cases of {', '.join(evaluation.logs)}"
+        return f"Result({', '.join(evaluation.policies)}; {logs}; {', '.join(evaluation.metrics)})"
+
+    def _repr_html_(self) -> str:
+        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in self.outcome.words)
+        return f"<div><strong>{html.escape(repr(self))}</strong>{paragraphs}</div>"
+
+
+def protocol_dict(study: Result) -> dict[str, Any]:
     """Return everything that determines the numbers, as JSON values.
 
     Parameters
     ----------
-    study : Study
+    study : Result
         What was found.
     """
     protocol = study.protocol
-    plans = {plan.name: plan for plan in protocol.experiments}
     return {
         "name": protocol.name,
         "seed": protocol.seed,
         "logs": {name: log.account for name, log in study.logs.items()},
         "experiments": [
-            setting(outcome.experiment, outcome.evaluation, _axes(plans[outcome.experiment.name]))
+            setting(outcome.experiment, outcome.evaluation, _axes(outcome.experiment.table))
             for outcome in study.outcomes
         ],
     }
 
 
-def _axes(plan: Plan) -> dict[str, Any]:
-    table = plan.table
+def _axes(table: ExperimentTable) -> dict[str, Any]:
     drawn = table.resample
     return {
         "windows": None if table.windows is None else str(table.windows),
@@ -106,12 +217,12 @@ def _axes(plan: Plan) -> dict[str, Any]:
     }
 
 
-def as_dict(study: Study) -> dict[str, Any]:
+def as_dict(study: Result) -> dict[str, Any]:
     """Return all of it but the values of single cases, as JSON values: the content of ``evaluation.json``.
 
     Parameters
     ----------
-    study : Study
+    study : Result
         What was found.
     """
     protocol = study.protocol
@@ -131,7 +242,7 @@ def as_dict(study: Study) -> dict[str, Any]:
 
 
 def write_report(
-    study: Study,
+    study: Result,
     directory: Path,
     manifest: Manifest,
     protocol_text: str,
@@ -143,7 +254,7 @@ def write_report(
 
     Parameters
     ----------
-    study : Study
+    study : Result
         What was found.
     directory : Path
         An existing folder.
@@ -167,11 +278,11 @@ def write_report(
         If a file cannot be written.
     """
     drawings = drawings or Drawings()
-    html = render(page_of(study, manifest, protocol_text), drawings)
+    page = render(page_of(study, manifest, protocol_text), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
     texts = {
-        "report.html": html,
+        "report.html": page,
         "results.csv": results_csv(evaluations),
         **({"weeks.csv": weeks} if weeks else {}),
         "evaluation.json": dump_json(as_dict(study)),
@@ -355,6 +466,71 @@ def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: 
     return [*written, directory / MANIFEST_NAME]
 
 
+# What a study found, on one screen: published values that are met, and each claim in words ----------------------------
+
+
+def score_of(outcomes: Sequence[Outcome]) -> str:
+    """Return how many published values are met; nothing if there are none.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        All experiments of a protocol.
+    """
+    values = [value for own in _by_source(outcomes).values() for value in own]
+    if not values:
+        return ""
+    met = sum(value.met for value in values)
+    return f"{met:,} of {counted(len(values), 'published value')} met to the printed digit"
+
+
+def in_brief(study: Result) -> list[str]:
+    """Return what is to be said of a protocol: what is met and what is not, claims, or else each experiment's verdict.
+
+    Parameters
+    ----------
+    study : Result
+        What was found.
+    """
+    lines = [f"{score}." for score in [score_of(study.outcomes)] if score]
+    lines += [f"  {source}: {_met(own)}." for source, own in _by_source(study.outcomes).items()]
+    lines += study.claims[0].paragraphs[1:] if study.claims else ()
+    if lines:
+        return lines
+    for outcome in study.outcomes:
+        about = outcome.experiment.title or outcome.experiment.name
+        said = outcome.words[:1]
+        if outcome.verdict is not None:
+            said = tuple(f"{part.title}. {' '.join(part.sentences[:1])}" for part in outcome.verdict.parts)
+        lines.append(f"{about}. {' '.join(said)}")
+    return lines
+
+
+def _by_source(outcomes: Iterable[Outcome]) -> dict[str, list[PublishedValue]]:
+    """Return the published values by where they are printed."""
+    found: dict[str, list[PublishedValue]] = {}
+    for outcome in outcomes:
+        for reference in outcome.experiment.references:
+            values = reference_values(outcome.evaluation, reference, seed=outcome.experiment.seed)
+            if values:
+                found.setdefault(reference.source, []).extend(values)
+    return found
+
+
+def _met(values: Sequence[PublishedValue]) -> str:
+    """Return how many values of one source are met, and on which logs others are not, and how far they are."""
+    met, missed = sum(value.met for value in values), [value for value in values if not value.met]
+    said = f"{met:,} of {len(values):,}"
+    if not missed:
+        return said
+    parts = []
+    for log in dict.fromkeys(value.log for value in missed):
+        own = [abs(value.deviation) for value in missed if value.log == log and value.deviation is not None]
+        far = f", up to {max(own):.2g} % away" if own else ""
+        parts.append(f"{sum(value.log == log for value in missed):,} of {log}{far}")
+    return f"{said}; not met are {enumerated(parts)}"
+
+
 # The page of a study --------------------------------------------------------------------------------------------------
 
 # The card of its logs, what decides, how the policies stand, and the evidence.
@@ -363,12 +539,12 @@ def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: 
 _CLAIMS = "claims"
 
 
-def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
+def page_of(study: Result, manifest: Manifest, protocol_text: str) -> Page:
     """Return what the page of a study says.
 
     Parameters
     ----------
-    study : Study
+    study : Result
         What was found.
     manifest : Manifest
         How it was made.
@@ -379,7 +555,6 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
     several = len(outcomes) > 1
     answers = list(study.claims[0].paragraphs[1:]) if study.claims else []
     groups = [BoardGroup("What the paper concludes", study.claims, _CLAIMS)] if study.claims else []
-    plans = {plan.name: plan for plan in protocol.experiments}
     forests = () if several or not outcomes else forests_of(outcomes[0])
     whole = {(one.log, one.metric, len(one.table.rows)) for one in forests}
     for outcome in outcomes:
@@ -388,14 +563,14 @@ def page_of(study: Study, manifest: Manifest, protocol_text: str) -> Page:
             answers += _in_short(outcome)
         elif not study.claims:
             answers += [f"{experiment.title}. {words}" for words in outcome.words]
-        about = (_rules(plans[experiment.name]),) if several else ()
+        about = (_rules(experiment),) if several else ()
         heading = experiment.title or experiment.name
         # A table that stands in full at the head of the page is not shown again.
         boards = tuple(one for one in boards_of(outcome) if (one.log, one.metric, len(one.table.rows)) not in whole)
         groups.append(BoardGroup(heading, outcome.sections, experiment.name, about, boards))
     about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
     if not several:
-        about_all += [_rules(plan) for plan in protocol.experiments]
+        about_all += [_rules(outcome.experiment) for outcome in outcomes]
     return Page(
         title=protocol.title,
         about=tuple(about_all),
@@ -433,15 +608,15 @@ def _choice(outcome: Outcome) -> str:
     return f"sorts the queue by {formula}, the lower value first{late}"
 
 
-def _rules(plan: Plan) -> str:
-    words = rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity)
+def _rules(experiment: Experiment) -> str:
+    words = rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity)
     return f"{words[0].upper()}{words[1:]}."
 
 
 # The card of a log. ---------------------------------------------------------------------------------------------------
 
 
-def _card(name: str, study: Study) -> Card:
+def _card(name: str, study: Result) -> Card:
     log = study.logs[name]
     cases = [case for outcome in study.outcomes for case in outcome.evaluation.cases if case.log == name]
     report, jobs = log.workload.cleaning, log.workload

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
@@ -26,90 +27,52 @@ from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import visible
 from policyfactory.core.version import __version__
-from policyfactory.evaluate.analyses.analysis import Analysis
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.logs import ReadLog
-from policyfactory.evaluate.options import DEFAULT_METRICS
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import Plan
 from policyfactory.evaluate.work import (
     FinishedSimulation,
     ScheduleSink,
     Shared,
     SimulationResult,
-    UnitSettings,
     decode,
-    is_kept,
-    is_of,
     simulate_unit,
     work_units,
 )
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.simulate.cases import Case, CaseFacts, case_of
+from policyfactory.simulate.cases import Case, CaseFacts
 from policyfactory.simulate.metrics import LEAST_WEEKS, WeeklySums, check_metrics, weeks_in
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.tuning.tuner import Contender, check_contenders
+from policyfactory.simulate.tuning.tuner import check_contenders
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Finished", "Observations", "SimulationJournal", "description", "join", "run_cases"]
+__all__ = ["Finished", "SimulationJournal", "description", "join", "run_cases"]
 
 _OF_A_CLUSTER = 32  # workers, so that units are small enough: how many there are nobody knows
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Observations:
-    """What is looked at beyond the metrics.
-
-    Parameters
-    ----------
-    analyses : tuple of Analysis
-        Each sees every schedule once.
-    seen : list of list of list
-        ``seen[a][c][k]`` is what analysis a kept of case c and contender k; filled by `run_cases`.
-    """
-
-    analyses: tuple[Analysis, ...]
-    seen: list[list[list[Any]]] = dataclasses.field(default_factory=list)
-
-
 def run_cases(
-    cases: Sequence[Case | Workload],
-    contenders: Sequence[Contender],
+    experiment: Experiment,
     *,
-    rules: Rules | None = None,
-    metrics: Iterable[str] = DEFAULT_METRICS,
     workers: Workers | int = 1,
-    observations: Observations | None = None,
     sink: ScheduleSink | None = None,
     counter: WorkCounter | None = None,
-    recorded: bool = False,
     finished: Finished | None = None,
     notify: Notify = lambda _: None,
 ) -> Evaluation:
-    """Simulate every contender on every case and measure the schedules.
+    """Simulate every contender of an experiment on each of its cases, measure the schedules and look at them.
 
     Parameters
     ----------
-    cases : sequence of Case or Workload
-        What to simulate; a bare workload is the one case of a log of its name.
-    contenders : sequence of Policy or Tuner
-        With distinct names; the first is the baseline.
-    rules : Rules, optional
-        The scheduler's rules (default: EASY, decisions by request).
-    metrics : iterable of str
-        Names in `METRICS`.
+    experiment : Experiment
+        With its cases; the recorded schedules are measured too if it shows them.
     workers : Workers or int
         Who simulates; a number means so many threads (the kernels hold no lock). The evaluation does not depend on it.
-    observations : Observations, optional
-        Analyses, and where what they saw is added, case by case.
     sink : ScheduleSink, optional
         Where the schedules go.
     counter : WorkCounter, optional
         Counts the simulations; the amount of each is the number of its jobs.
-    recorded : bool
-        Measure the recorded schedules, too; every job of every case needs a recorded start then.
     finished : Finished, optional
         What an earlier run has finished, and where what is finished now is kept.
     notify : callable
@@ -126,85 +89,72 @@ def run_cases(
     OutputError
         If what is finished cannot be kept.
     """
-    rules = rules or Rules()
-    names = check_metrics(metrics)
+    experiment = dataclasses.replace(experiment, metrics=check_metrics(experiment.metrics))
+    contenders, cases = experiment.contenders, experiment.cases
     check_contenders(contenders)
     who = Workers.of(workers)
-    chosen = _as_cases(cases)
-    analyses = () if observations is None else observations.analyses
-    table = _Table(chosen, (len(chosen), len(contenders)), len(names), len(analyses))
-    if observations is not None:
-        observations.seen.extend(table.seen)
+    _check_cases(cases)
+    table = _Table(experiment)
     counter = counter or WorkCounter()
-    counter.expect(len(chosen) * len(contenders))
-    settings = UnitSettings(tuple(contenders), rules, names, analyses, sink, recorded, finished is not None)
-    missing = _missing(table, settings, finished)
-    counter.resumed(len(chosen) * len(contenders) - sum(map(len, missing.values())))
-    units = work_units(missing, settings, who.count if who.scheduler is None else _OF_A_CLUSTER)
-    shared = Shared(settings, chosen, Counter(at for at, _ in units))
+    counter.expect(len(cases) * len(contenders))
+    missing = _missing(table, sink, finished)
+    counter.resumed(len(cases) * len(contenders) - sum(map(len, missing.values())))
+    units = work_units(missing, contenders, who.count if who.scheduler is None else _OF_A_CLUSTER)
+    shared = Shared(experiment, Counter(at for at, _ in units), sink, in_text=finished is not None)
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
     with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
             counter.done(_take(table, done, sink, finished).jobs)
-    return Evaluation(
-        cases=tuple(table.facts[at] for at in range(len(chosen))),
-        contenders=tuple(contenders),
-        metrics=names,
-        rules=rules,
-        values=table.values,
-        longest_wait=table.longest_wait,
-        longest_wait_job=table.longest_wait_job,
-        waiting=table.waiting,
-        recorded=table.recorded if recorded else None,
-        weekly=table.weekly(),
-    )
+    return table.evaluation()
 
 
-def join(
-    first: tuple[Evaluation, Observations], second: tuple[Evaluation, Observations]
-) -> tuple[Evaluation, Observations]:
+def join(first: Evaluation, second: Evaluation) -> Evaluation:
     """Return two evaluations of the same contenders on different cases as one, by log and number.
 
     Parameters
     ----------
-    first, second : tuple of Evaluation and Observations
-        Values and observations of each; the logs of the second are among those of the first.
+    first, second : Evaluation
+        The logs of the second are among those of the first.
     """
-    both = (first[0], second[0])
+    both = (first, second)
     cases = [case for one in both for case in one.cases]
-    logs = first[0].logs
-    order = sorted(range(len(cases)), key=lambda at: (logs.index(cases[at].log), cases[at].number))
-    observations = Observations(first[1].analyses)
-    for a, b in zip(first[1].seen, second[1].seen, strict=True):
-        rows = [*a, *b]
-        observations.seen.append([rows[at] for at in order])
+    order = sorted(range(len(cases)), key=lambda at: (first.logs.index(cases[at].log), cases[at].number))
+
+    def joined(*parts: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate(parts)[order]
+
     records = [one.recorded for one in both if one.recorded is not None]
-    evaluation = dataclasses.replace(
-        first[0],
+    return dataclasses.replace(
+        first,
         cases=tuple(cases[at] for at in order),
-        values=np.concatenate([one.values for one in both])[order],
-        longest_wait=np.concatenate([one.longest_wait for one in both])[order],
-        longest_wait_job=np.concatenate([one.longest_wait_job for one in both])[order],
-        waiting=np.concatenate([one.waiting for one in both])[order],
-        recorded=np.concatenate(records)[order] if len(records) == len(both) else None,
+        values=joined(first.values, second.values),
+        longest_wait=joined(first.longest_wait, second.longest_wait),
+        longest_wait_job=joined(first.longest_wait_job, second.longest_wait_job),
+        waiting=joined(first.waiting, second.waiting),
+        recorded=joined(*records) if len(records) == len(both) else None,
+        observed=[
+            [rows[at] for at in order]
+            for rows in ([*a, *b] for a, b in zip(first.observed, second.observed, strict=True))
+        ],
     )
-    return evaluation, observations
 
 
 class _Table:
-    """The results, each in its place: ``shape`` is the number of cases and of contenders."""
+    """The results of an experiment, each in its place."""
 
-    def __init__(self, cases: Sequence[Case], shape: tuple[int, int], metrics: int, analyses: int) -> None:
-        self.cases = cases
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.cases = experiment.cases
+        shape, metrics = (len(self.cases), len(experiment.contenders)), len(experiment.metrics)
         self.facts: dict[int, CaseFacts] = {}
         self.values = np.empty((*shape, metrics))
         self.longest_wait = np.empty(shape)
         self.longest_wait_job = np.empty(shape, dtype=np.int64)
         self.waiting = np.empty(shape, dtype=np.int64)
-        self.recorded = np.full((len(cases), metrics), np.nan)
-        self.weeks: list[list[WeeklySums | None]] = [[None] * shape[1] for _ in cases]
-        self.recorded_weeks: list[WeeklySums | None] = [None] * len(cases)
-        self.seen: list[list[list[Any]]] = [[[None] * shape[1] for _ in cases] for _ in range(analyses)]
+        self.recorded = np.full((len(self.cases), metrics), np.nan)
+        self.weeks: list[list[WeeklySums | None]] = [[None] * shape[1] for _ in self.cases]
+        self.recorded_weeks: list[WeeklySums | None] = [None] * len(self.cases)
+        self.seen: list[list[list[Any]]] = [[[None] * shape[1] for _ in self.cases] for _ in experiment.observers]
         self._jobs: dict[int, Workload] = {}
 
     def add(self, at: int, place: int, result: SimulationResult) -> None:
@@ -220,7 +170,24 @@ class _Table:
         for rows, one in zip(self.seen, result.seen, strict=True):
             rows[at][place] = one
 
-    def weekly(self) -> dict[str, WeeklyValues]:
+    def evaluation(self) -> Evaluation:
+        """Return all of them."""
+        experiment = self.experiment
+        return Evaluation(
+            cases=tuple(self.facts[at] for at in range(len(self.cases))),
+            contenders=experiment.contenders,
+            metrics=experiment.metrics,
+            rules=experiment.rules,
+            values=self.values,
+            longest_wait=self.longest_wait,
+            longest_wait_job=self.longest_wait_job,
+            waiting=self.waiting,
+            recorded=self.recorded if experiment.recorded else None,
+            weekly=self._weekly(),
+            observed=self.seen,
+        )
+
+    def _weekly(self) -> dict[str, WeeklyValues]:
         """Return the metrics by week of the logs that have them."""
         weekly = {}
         for case, own, record in zip(self.cases, self.weeks, self.recorded_weeks, strict=True):
@@ -243,14 +210,14 @@ class _Table:
         return self._jobs[at]
 
 
-def _missing(table: _Table, settings: UnitSettings, finished: Finished | None) -> dict[int, list[int]]:
+def _missing(table: _Table, sink: ScheduleSink | None, finished: Finished | None) -> dict[int, list[int]]:
     """Take what an earlier run has finished; return which contenders are still to run on each case."""
     missing: dict[int, list[int]] = {}
     for at, case in enumerate(table.cases):
-        for place, contender in enumerate(settings.contenders):
+        for place, contender in enumerate(table.experiment.contenders):
             result = None
-            if finished is not None and (settings.sink is None or settings.sink.has(case, contender.name)):
-                result = finished.take(case, place, settings, functools.partial(table.jobs_of, at))
+            if finished is not None and (sink is None or sink.has(case, contender.name)):
+                result = finished.take(case, place, table.experiment, functools.partial(table.jobs_of, at))
             if result is None:
                 missing.setdefault(at, []).append(place)
             else:
@@ -263,7 +230,8 @@ def _take(table: _Table, done: FinishedSimulation, sink: ScheduleSink | None, fi
     case = table.cases[done.at]
     result = done.result
     if result is None:
-        result = decode(done.text or b"", functools.partial(table.jobs_of, done.at))
+        jobs = functools.partial(table.jobs_of, done.at)
+        result = decode(done.text or b"", table.experiment.observers, jobs)
     if sink is not None and done.kept is not None:
         sink.write(case, done.policy, done.kept)
     if finished is not None and done.text is not None:
@@ -273,16 +241,12 @@ def _take(table: _Table, done: FinishedSimulation, sink: ScheduleSink | None, fi
     return result.facts
 
 
-def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:
-    chosen = [case if isinstance(case, Case) else case_of(case) for case in cases]
-    if not chosen:
+def _check_cases(cases: Sequence[Case]) -> None:
+    if not cases:
         raise EvaluationError("there is no case to simulate; give a log, or shorter windows")
-    seen: set[tuple[str, int]] = set()
-    for case in chosen:
-        if (case.log, case.number) in seen:
-            raise UsageError(f"two logs are called {case.log}; name each log once, or rename one file")
-        seen.add((case.log, case.number))
-    return chosen
+    twice = [log for (log, _), count in Counter((case.log, case.number) for case in cases).items() if count > 1]
+    if twice:
+        raise UsageError(f"two logs are called {twice[0]}; name each log once, or rename one file")
 
 
 # The journal of a run of experiments ----------------------------------------------------------------------------------
@@ -294,10 +258,9 @@ def _as_cases(cases: Sequence[Case | Workload]) -> list[Case]:
 
 
 # Raised whenever the same experiment would give other records: a journal of older code is not continued.
-_METHOD = 2
-# What of a plan changes no simulation.
-_WORDS_ONLY = frozenset({"name", "title", "references", "statistic"})
-# What makes the cases; the rest of its table is in the experiment, as what it stands for.
+_METHOD = 3
+# What of an experiment decides how its cases are simulated, and what of its table makes them.
+_OF_SIMULATIONS = ("log_names", "contenders", "rules", "metrics", "analyses", "seed")
 _OF_CASES = ("windows", "lead_in", "resample", "skip", "load", "estimates", "recorded", "rules")
 _KEYS = {
     "max_resamples": "--max-resamples",
@@ -309,12 +272,14 @@ _KEYS = {
 _LONGEST = 48_000_000
 
 
-def description(plans: Iterable[Plan], logs: Mapping[str, ReadLog], precision: Precision | None) -> dict[str, Any]:
+def description(
+    experiments: Iterable[Experiment], logs: Mapping[str, ReadLog], precision: Precision | None
+) -> dict[str, Any]:
     """Return all that determines the simulations, as JSON values: runs with equal descriptions have equal records.
 
     Parameters
     ----------
-    plans : iterable of Plan
+    experiments : iterable of Experiment
         The experiments.
     logs : mapping of str to ReadLog
         Their logs.
@@ -330,15 +295,14 @@ def description(plans: Iterable[Plan], logs: Mapping[str, ReadLog], precision: P
             for name, log in logs.items()
         },
         "experiments": {
-            plan.name: _digest([plan.logs, _without_words(plan), {key: getattr(plan.table, key) for key in _OF_CASES}])
-            for plan in plans
+            experiment.name: _digest(
+                [getattr(experiment, key) for key in _OF_SIMULATIONS]
+                + [getattr(experiment.table, key) for key in _OF_CASES]
+            )
+            for experiment in experiments
         },
         "max_resamples": None if precision is None else precision.most,
     }
-
-
-def _without_words(plan: Plan) -> dict[str, Any]:
-    return {key: value for key, value in _fields(plan.experiment).items() if key not in _WORDS_ONLY}
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -479,7 +443,7 @@ class Finished:
         return self.first[case.log] + (case.number - 1) * self.contenders + place
 
     def take(
-        self, case: Case, place: int, settings: UnitSettings, jobs: Callable[[], Workload]
+        self, case: Case, place: int, experiment: Experiment, jobs: Callable[[], Workload]
     ) -> SimulationResult | None:
         """Return the result of an earlier run; None if there is none, or it is damaged.
 
@@ -489,7 +453,7 @@ class Finished:
             The case.
         place : int
             Of the contender.
-        settings : UnitSettings
+        experiment : Experiment
             What is asked for.
         jobs : callable
             Returns the jobs of the case.
@@ -502,12 +466,10 @@ class Finished:
         text = self.journal.read(self._number(case, place))
         if text is None:
             return None
-        try:
-            result = decode(text, jobs)
-        except InputError:
-            result = None
-        if isinstance(result, SimulationResult) and _belongs(result, case, settings):
-            return result
+        with contextlib.suppress(InputError):
+            result = decode(text, experiment.observers, jobs)
+            if _belongs(result, case, experiment):
+                return result
         self.damaged += 1
         return None
 
@@ -523,20 +485,16 @@ class Finished:
             self.journal.append(self._number(case, place), text)
 
 
-def _belongs(result: SimulationResult, case: Case, settings: UnitSettings) -> bool:
-    """Say whether a record is of this case, and has in it what is asked for, each of the type that it must be."""
-    if not is_of(result, SimulationResult):
-        return False
-    facts, count = result.facts, len(settings.metrics)
+def _belongs(result: SimulationResult, case: Case, experiment: Experiment) -> bool:
+    """Say whether a record is of this case, and has in it what is asked for."""
+    facts, count = result.facts, len(experiment.metrics)
     return (
         (facts.log, facts.number, facts.kind) == (case.log, case.number, case.kind)
         and len(result.values) == count
-        and (result.recorded is not None) == settings.recorded
+        and (result.recorded is not None) == experiment.recorded
         and (result.recorded is None or len(result.recorded) == count)
         and _has_weeks(result.weeks, facts, count)
         and (result.recorded is None or _has_weeks(result.recorded_weeks, facts, count))
-        and len(result.seen) == len(settings.analyses)
-        and all(is_kept(one, type(analysis)) for one, analysis in zip(result.seen, settings.analyses, strict=True))
     )
 
 

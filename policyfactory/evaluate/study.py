@@ -13,16 +13,16 @@ from policyfactory.core.options import changed
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import distinct, enumerated
 from policyfactory.evaluate import precision as narrowing
-from policyfactory.evaluate.analyses.replay import Replay
 from policyfactory.evaluate.board import winners
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.fidelity.compare import Fidelity
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.run import Finished, Observations, SimulationJournal, description, join, run_cases
+from policyfactory.evaluate.results_folder import Result
+from policyfactory.evaluate.run import Finished, SimulationJournal, description, join, run_cases
 from policyfactory.evaluate.standings import sections_of, value_tables
 from policyfactory.evaluate.verdict import gate_sections, refuse_runaway, replay_logs, verdict_of
 from policyfactory.evaluate.words import closing_words, units_of
@@ -39,7 +39,6 @@ __all__ = [
     "NAME",
     "RunSettings",
     "RunTally",
-    "Study",
     "conclude",
     "read_logs",
     "run_experiment",
@@ -49,33 +48,6 @@ __all__ = [
 ]
 
 _OF_PARTIAL = ("partial", "overwrite", "beside")  # fields of `RunSettings`
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Study:
-    """The result of a protocol.
-
-    Parameters
-    ----------
-    protocol : Protocol
-        What was run.
-    logs : dict of str to ReadLog
-        Its logs.
-    outcomes : tuple of Outcome
-        Of each experiment.
-    claims : tuple of Section
-        Which of the paper's conclusions survive.
-    """
-
-    protocol: Protocol
-    logs: Mapping[str, ReadLog]
-    outcomes: tuple[Outcome, ...]
-    claims: tuple[Section, ...]
-
-    @property
-    def jobs_simulated(self) -> int:
-        """Jobs of all simulations together."""
-        return sum(outcome.evaluation.jobs_simulated for outcome in self.outcomes)
 
 
 def selected(protocol: Protocol, experiments: Sequence[str] = (), logs: Sequence[str] = ()) -> Protocol:
@@ -93,15 +65,15 @@ def selected(protocol: Protocol, experiments: Sequence[str] = (), logs: Sequence
     UsageError
         If there is no such experiment or log, or nothing is left.
     """
-    _check("experiment", experiments, [plan.name for plan in protocol.experiments], protocol.name)
+    _check("experiment", experiments, [one.name for one in protocol.experiments], protocol.name)
     _check("log", logs, list(protocol.logs), protocol.name)
-    plans = [plan for plan in protocol.experiments if not experiments or plan.name in experiments]
+    chosen = [experiment for experiment in protocol.experiments if not experiments or experiment.name in experiments]
     if logs:
-        kept = [(plan, tuple(log for log in plan.logs if log in logs)) for plan in plans]
-        plans = [dataclasses.replace(plan, logs=own) for plan, own in kept if own]
-    if not plans:
+        kept = [(experiment, tuple(log for log in experiment.log_names if log in logs)) for experiment in chosen]
+        chosen = [dataclasses.replace(experiment, log_names=names) for experiment, names in kept if names]
+    if not chosen:
         raise UsageError(f"protocol {protocol.name}: none of the experiments has one of the logs {', '.join(logs)}")
-    return dataclasses.replace(protocol, experiments=tuple(plans))
+    return dataclasses.replace(protocol, experiments=tuple(chosen))
 
 
 def _check(what: str, names: Sequence[str], known: Sequence[str], protocol: str) -> None:
@@ -127,7 +99,7 @@ def read_logs(protocol: Protocol, folders: Sequence[Path] = (), notify: Notify =
     InputError, WorkloadError, UsageError
         If a log is not there, or cannot be read or used.
     """
-    used = {name for plan in protocol.experiments for name in plan.logs}
+    used = {name for experiment in protocol.experiments for name in experiment.log_names}
     logs = {}
     for name, source in protocol.logs.items():
         if name in used:
@@ -183,7 +155,7 @@ class RunSettings:
 
 def run_protocol(
     protocol: Protocol, logs: Mapping[str, ReadLog] | None = None, settings: RunSettings | None = None
-) -> Study:
+) -> Result:
     """Run all experiments of a protocol and judge its claims.
 
     Parameters
@@ -205,13 +177,13 @@ def run_protocol(
     how = settings or RunSettings()
     known = read_logs(protocol, [Path("traces")]) if logs is None else logs
     # All are prepared first: what cannot be run is refused before hours of work.
-    experiments = [from_plan(plan, known) for plan in protocol.experiments]
+    experiments = [with_cases(experiment, known) for experiment in protocol.experiments]
     for sentence in dict.fromkeys(sentence for experiment in experiments for sentence in experiment.warnings):
         how.notify(sentence)
     # A site that is far from its record spoils all: it is said before the hours of work too.
     gates = [
-        replay_logs(experiment.rules, {name: known[name].workload for name in plan.logs}, how.notify, how.replay)
-        for experiment, plan in zip(experiments, protocol.experiments, strict=True)
+        replay_logs(experiment.rules, {name: known[name].workload for name in experiment.logs}, how.notify, how.replay)
+        for experiment in experiments
     ]
     if not how.anyway:
         refuse_runaway(gates)
@@ -224,11 +196,8 @@ def run_protocol(
                 how.notify(words)
             outcomes = tuple(_outcomes(experiments, how, partial))
     outcomes = tuple(_beside(outcome, found) for outcome, found in zip(outcomes, gates, strict=True))
-    outcomes = tuple(
-        dataclasses.replace(outcome, verdict=verdict_of(outcome, plan, known))
-        for outcome, plan in zip(outcomes, protocol.experiments, strict=True)
-    )
-    return Study(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
+    outcomes = tuple(dataclasses.replace(outcome, verdict=verdict_of(outcome)) for outcome in outcomes)
+    return Result(protocol, known, outcomes, tuple(claim_sections(protocol.claims, outcomes)))
 
 
 def _beside(outcome: Outcome, found: Mapping[str, Fidelity]) -> Outcome:
@@ -287,43 +256,31 @@ def run_experiment(
         )
     counter = how.counter(experiment)
 
-    def simulated(cases: Sequence[Case]) -> tuple[Evaluation, Observations]:
-        observations = Observations((*([Replay()] if experiment.recorded else []), *experiment.analyses))
-        evaluation = run_cases(
-            cases,
-            experiment.contenders,
-            rules=experiment.rules,
-            metrics=experiment.metrics,
+    def simulated(cases: Sequence[Case]) -> Evaluation:
+        return run_cases(
+            dataclasses.replace(experiment, cases=tuple(cases)),
             workers=how.workers,
-            observations=observations,
             sink=how.sink,
             counter=counter,
-            recorded=experiment.recorded,
             finished=finished,
             notify=how.notify,
         )
-        return evaluation, observations
 
     for analysis in experiment.analyses:
         analysis.check(experiment.cases, experiment.policies)
-    evaluation, observations = simulated(experiment.cases)
+    evaluation = simulated(experiment.cases)
     sentences: tuple[str, ...] = ()
     if how.precision is not None:
-        evaluation, observations = _refine(experiment, how.precision, simulated, (evaluation, observations))
+        evaluation = _refine(experiment, how.precision, simulated, evaluation)
         sentences = narrowing.in_words(experiment, evaluation, how.precision)
-    outcome = conclude(experiment, evaluation, observations, sentences)
+    outcome = conclude(experiment, evaluation, sentences)
     if experiment.rules.backfill != "slurm":
         return outcome
     beside, leads = under_easy(experiment, evaluation, how.workers, how.notify)
     return dataclasses.replace(outcome, words=(*outcome.words, *leads), sections=(*outcome.sections, beside))
 
 
-def conclude(
-    experiment: Experiment,
-    evaluation: Evaluation,
-    observations: Observations | None = None,
-    sentences: tuple[str, ...] = (),
-) -> Outcome:
+def conclude(experiment: Experiment, evaluation: Evaluation, sentences: tuple[str, ...] = ()) -> Outcome:
     """Return what the values mean.
 
     Parameters
@@ -331,9 +288,7 @@ def conclude(
     experiment : Experiment
         What was simulated.
     evaluation : Evaluation
-        The values.
-    observations : Observations, optional
-        What its analyses saw.
+        The values, and what its analyses saw.
     sentences : tuple of str
         Whether the intervals are as narrow as was asked for.
     """
@@ -351,7 +306,7 @@ def conclude(
         tuple(summarise_recorded(evaluation, **how)),
         tuple(compare_recorded(evaluation, **how)),
     )
-    seen = zip(observations.analyses, observations.seen, strict=True) if observations else ()
+    seen = zip(experiment.observers, evaluation.observed, strict=True) if evaluation.observed else ()
     concluded = [analysis.conclude(evaluation, kept) for analysis, kept in seen]
     sections = [*sections_of(outcome), *concluded]
     # An analysis can be asked for twice.
@@ -363,13 +318,13 @@ def conclude(
 def _refine(
     experiment: Experiment,
     precision: Precision,
-    simulate: Callable[[Sequence[Case]], tuple[Evaluation, Observations]],
-    measured: tuple[Evaluation, Observations],
-) -> tuple[Evaluation, Observations]:
+    simulate: Callable[[Sequence[Case]], Evaluation],
+    measured: Evaluation,
+) -> Evaluation:
     """Add batches of resampled logs until the target is reached or cannot be."""
     counts = {log: max(case.number for case in experiment.cases if case.log == log) for log in experiment.more}
     while True:
-        widths = narrowing.widest(experiment, measured[0])
+        widths = narrowing.widest(experiment, measured)
         batch = narrowing.next_batch(experiment, widths, counts, precision)
         if not batch:
             return measured
@@ -411,7 +366,7 @@ class RunTally(WorkCounter):
         logs: Mapping[str, ReadLog],
         settings: RunSettings,
         kept: Callable[[BaseException, str, Path], None],
-    ) -> Study:
+    ) -> Result:
         """Run a protocol, as `run_protocol` does.
 
         Parameters
@@ -498,19 +453,18 @@ def under_easy(
     notify : callable
         Called with a sentence when a worker was lost.
     """
-    cases = [_easy_case(experiment, facts) for facts in evaluation.cases]
-    other = run_cases(
-        cases,
-        experiment.contenders,
+    easy = dataclasses.replace(
+        experiment,
+        cases=tuple(_easy_case(experiment, facts) for facts in evaluation.cases),
         rules=_as_easy(experiment.rules),
-        metrics=experiment.metrics,
-        workers=workers,
-        notify=notify,
+        analyses=(),
+        recorded=False,
     )
+    other = run_cases(easy, workers=workers, notify=notify)
     own, theirs = (
         tuple(summarise(one, statistic=experiment.statistic, seed=experiment.seed)) for one in (evaluation, other)
     )
-    outcome = Outcome(dataclasses.replace(experiment, cases=tuple(cases), unrecorded="", left_out=()), other, theirs)
+    outcome = Outcome(easy, other, theirs)
     metric = evaluation.metrics[0]
     leads = _leads(metric, winners(own, metric), winners(theirs, metric))
     sites = dict.fromkeys(

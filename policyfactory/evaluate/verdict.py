@@ -18,13 +18,11 @@ import numpy as np
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import WEEK, anchors, counted, enumerated, format_duration, percent_change
-from policyfactory.evaluate.experiment import Outcome
+from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity, has_record
 from policyfactory.evaluate.fidelity.words import HEADINGS, in_short, sections_of
 from policyfactory.evaluate.fidelity.words import verdict_of as fidelity_verdict
-from policyfactory.evaluate.logs import ReadLog, on_site
 from policyfactory.evaluate.precision import needed
-from policyfactory.evaluate.protocol import Plan
 from policyfactory.evaluate.words import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.parallel.workers import Notify
 from policyfactory.policy.policy import Policy
@@ -67,17 +65,13 @@ _NO_RECORD = "The recorded schedule is not shown beside the policies."
 _Part: TypeAlias = tuple[Light, tuple[str, ...]]
 
 
-def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Verdict | None:
+def verdict_of(outcome: Outcome) -> Verdict | None:
     """Return the verdict on the policy that leads in the deciding metric: in simulation, and for the site.
 
     Parameters
     ----------
     outcome : Outcome
         With all but its sections.
-    plan : Plan
-        The experiment as it was written.
-    logs : mapping of str to ReadLog
-        The logs by name.
 
     Returns
     -------
@@ -94,13 +88,12 @@ def verdict_of(outcome: Outcome, plan: Plan, logs: Mapping[str, ReadLog]) -> Ver
     at_site: dict[str, _Part] = {}
     caveats: list[str] = []
     for log in evaluation.logs:
-        known = on_site(logs[log], plan.experiment.rules)
         found = outcome.fidelity.get(log)
-        simulated[log], record = _on_log(outcome, plan, known)
+        simulated[log], record = _on_log(outcome, log)
         if record is not None or found is not None:
             at_site[log] = gated(*(record or ("cannot tell", (_NO_RECORD,))), found)
         several = f"{log}: " if len(evaluation.logs) > 1 else ""
-        caveats += [f"{several}{text}" for text in _basis(outcome, plan, known)]
+        caveats += [f"{several}{text}" for text in _basis(outcome, log)]
     site = headed(_part(at_site), outcome.fidelity.values()) if at_site else None
     site = site and _about("For the site", site)
     return dataclasses.replace(_about("In simulation", _part(simulated)), caveats=tuple(caveats), site=site)
@@ -122,27 +115,27 @@ def _part(of_logs: Mapping[str, _Part]) -> Verdict:
     return Verdict(light, tuple(sentences), heading=_SAID.get(light, ""))
 
 
-def _on_log(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[_Part, _Part | None]:
+def _on_log(outcome: Outcome, log: str) -> tuple[_Part, _Part | None]:
     """Return what is said of the policies in simulation, and, where there is a record, for the site."""
-    evaluation, jobs = outcome.evaluation, _measured(plan, log)
-    metric, baseline = evaluation.metrics[0], evaluation.baseline
-    rows = [row for row in outcome.summaries if row.log == log.name and row.metric == metric]
+    evaluation, experiment = outcome.evaluation, outcome.experiment
+    metric, baseline, workload = evaluation.metrics[0], evaluation.baseline, experiment.logs[log].workload
+    rows = [row for row in outcome.summaries if row.log == log and row.metric == metric]
     leaders = [row for row in rows if row.best]
     light: Light = "cannot tell"
     words: tuple[str, ...]
-    if quiet := nobody_waits(evaluation, log.name, jobs, plan.table.load):
+    if quiet := nobody_waits(evaluation, log, _measured(experiment, log), experiment.table.load):
         words = quiet
-    elif unsound := (*requests_invented(log.workload), *_windows(plan, log.workload, unsound=True)):
+    elif unsound := (*requests_invented(workload), *_windows(experiment, workload, unsound=True)):
         light, words = "unsound", (*unsound, "No policy is recommended.")
     elif not leaders:
         words = (f"{metric} has no value in any case: choose another one (--metric).",)
     elif len(leaders) == len(rows):
         words = (f"All policies have the same {metric}: a tie has no winner; leave the queue as it is.",)
     elif baseline in {row.policy for row in leaders}:
-        light, words = _baseline_leads(outcome, log.name, metric)
+        light, words = _baseline_leads(outcome, log, metric)
     else:
-        return _leader(outcome, log.name, rows)
-    by_record, why = against_record(outcome, log.name, baseline)
+        return _leader(outcome, log, rows)
+    by_record, why = against_record(outcome, log, baseline)
     if by_record is None:
         return (light, words), None
     if by_record == "unsound":
@@ -214,37 +207,38 @@ def _baseline_leads(outcome: Outcome, log: str, metric: str) -> _Part:
 # What the verdict rests on. -------------------------------------------------------------------------------------------
 
 
-def _measured(plan: Plan, log: ReadLog) -> Workload:
-    lead_in = plan.table.lead_in
-    rows = 0 if lead_in is None else lead_in.rows(log.workload)
-    return log.workload.select(slice(rows, None), rebase=True) if rows else log.workload
+def _measured(experiment: Experiment, log: str) -> Workload:
+    lead_in, workload = experiment.table.lead_in, experiment.logs[log].workload
+    rows = 0 if lead_in is None else lead_in.rows(workload)
+    return workload.select(slice(rows, None), rebase=True) if rows else workload
 
 
-def _windows(plan: Plan, jobs: Workload, *, unsound: bool) -> tuple[str, ...]:
+def _windows(experiment: Experiment, jobs: Workload, *, unsound: bool) -> tuple[str, ...]:
     """Return why the windows are too short: for any conclusion, or only to be trusted."""
-    windows = plan.table.windows
+    windows = experiment.table.windows
     return () if windows is None else windows_too_short(jobs, windows, unsound=unsound)
 
 
-def _basis(outcome: Outcome, plan: Plan, log: ReadLog) -> tuple[str, ...]:
-    jobs, experiment = _measured(plan, log), outcome.experiment
+def _basis(outcome: Outcome, log: str) -> tuple[str, ...]:
+    experiment = outcome.experiment
+    table, known = experiment.table, experiment.logs[log]
     policies = [one for one in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(one, Policy)]
     predicted = list(dict.fromkeys(one.name for one in policies if one.needs_predictions))
     return (
-        *gate_in_words(outcome.fidelity.get(log.name)),
-        *basis_in_words(jobs, plan.table.load),
-        *_windows(plan, log.workload, unsound=False),
-        *predictions_in_words(predicted, log.workload, plan.table.windows, drawn=plan.table.resample is not None),
-        *_site(outcome, log),
-        *filter(None, [log.left_out]),
-        *outcome.experiment.unscored.get(log.name, ()),
+        *gate_in_words(outcome.fidelity.get(log)),
+        *basis_in_words(_measured(experiment, log), table.load),
+        *_windows(experiment, known.workload, unsound=False),
+        *predictions_in_words(predicted, known.workload, table.windows, drawn=table.resample is not None),
+        *_site(experiment, log),
+        *filter(None, [known.left_out]),
+        *experiment.unscored.get(log, ()),
     )
 
 
-def _site(outcome: Outcome, log: ReadLog) -> tuple[str, ...]:
+def _site(experiment: Experiment, log: str) -> tuple[str, ...]:
     """Return what of a site is assumed or left out; of a cluster's jobs under EASY, that Slurm plans otherwise."""
-    experiment, requests = outcome.experiment, log.workload.requests
-    rules = next((case.rules for case in experiment.cases if case.log == log.name and case.rules), experiment.rules)
+    requests = experiment.logs[log].workload.requests
+    rules = next((case.rules for case in experiment.cases if case.log == log and case.rules), experiment.rules)
     if rules.site is None:
         # Names of accounts and QOS are those of an accounting log.
         is_imported = requests is not None and bool(requests.names.get("account") or requests.names.get("qos"))

@@ -1,4 +1,4 @@
-"""Work units: some of the contenders on one case.
+"""Work units: some of the contenders on one case; and the record that is left of each simulation.
 
 With many cases a unit is a case with all contenders; with few, the contenders of a case are shared out. Threads share
 the jobs of a case, which are made by the first of its units and dropped after the last, whatever their number; another
@@ -8,7 +8,6 @@ process makes them itself and keeps those of one case.
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import functools
 import json
@@ -17,37 +16,33 @@ import re
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, InputError, PolicyfactoryError
 from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.simulate.cases import Case, CaseFacts, facts_of
 from policyfactory.simulate.metrics import TAU, WeeklySums, measure, weekly_sums
-from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule, measure_recorded, recorded_schedule
 from policyfactory.simulate.tuning.tuner import Contender, run_contender
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
-    "RECORDS",
     "FinishedSimulation",
     "ScheduleSink",
     "Shared",
     "SimulationResult",
-    "UnitSettings",
     "WorkUnit",
     "decode",
     "encode",
-    "is_kept",
-    "is_of",
+    "observed_type",
     "simulate_unit",
     "work_units",
 ]
@@ -69,19 +64,6 @@ class ScheduleSink(Protocol):
 
     def has(self, case: Case, policy: str) -> bool:
         """Say whether it is kept, of a simulation that an earlier run has finished."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class UnitSettings:
-    """What is the same for all work units; ``in_text``: results are wanted as text too, for a journal."""
-
-    contenders: tuple[Contender, ...]
-    rules: Rules
-    metrics: tuple[str, ...]
-    analyses: tuple[Analysis, ...]
-    sink: ScheduleSink | None = None
-    recorded: bool = False
-    in_text: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -151,27 +133,33 @@ class Shared:
 
     Parameters
     ----------
-    settings : UnitSettings
-        What is done.
-    cases : sequence of Case
-        On what.
+    experiment : Experiment
+        What is simulated.
     counts : mapping of int to int
         How many units there are of each case, by its place.
+    sink : ScheduleSink, optional
+        Where the schedules go.
+    in_text : bool
+        Whether records are wanted as text too, for a journal.
     """
 
-    def __init__(self, settings: UnitSettings, cases: Sequence[Case], counts: Mapping[int, int]) -> None:
-        self.settings = settings
-        self.cases = tuple(cases)
+    def __init__(
+        self, experiment: Experiment, counts: Mapping[int, int], sink: ScheduleSink | None = None, *, in_text: bool
+    ) -> None:
+        # The cases have their jobs; what draws more of them stays here, and so do the logs.
+        self.experiment = dataclasses.replace(experiment, logs={}, more={})
+        self.sink, self.in_text = sink, in_text
         self.elsewhere = False
         self._left = dict(counts)
         self._locks = {at: threading.Lock() for at in counts}
         self._made: dict[int, _Made] = {}
 
-    def __getstate__(self) -> tuple[UnitSettings, tuple[Case, ...]]:
-        return self.settings, self.cases
+    def __getstate__(self) -> tuple[Experiment, ScheduleSink | None]:
+        return self.experiment, self.sink
 
-    def __setstate__(self, state: tuple[UnitSettings, tuple[Case, ...]]) -> None:
-        self.__init__(*state, {})  # type: ignore[misc]
+    def __setstate__(self, state: tuple[Experiment, ScheduleSink | None]) -> None:
+        experiment, sink = state
+        self.__init__(experiment, {}, sink, in_text=True)  # type: ignore[misc]
         self.elsewhere = True
 
     def take(self, at: int) -> _Made:
@@ -179,12 +167,12 @@ class Shared:
         if self.elsewhere:
             made = self._made.get(at)
             if made is None:
-                made = self._make(self.cases[at])
+                made = self._make(self.experiment.cases[at])
                 self._made = {at: made}
             return made
         with self._locks[at]:
             if at not in self._made:
-                self._made[at] = self._make(self.cases[at])
+                self._made[at] = self._make(self.experiment.cases[at])
             return self._made[at]
 
     def _make(self, case: Case) -> _Made:
@@ -197,10 +185,10 @@ class Shared:
             )
         measured = workload.select(slice(case.lead_in, None), rebase=True) if case.lead_in else workload
         facts = facts_of(case, measured)
-        if not self.settings.recorded:
+        if not self.experiment.recorded:
             return _Made(workload, facts)
         schedule = recorded_schedule(workload, case.lead_in).after(case.lead_in)
-        metrics = self.settings.metrics
+        metrics = self.experiment.metrics
         return _Made(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
 
     def drop(self, at: int) -> None:
@@ -213,20 +201,20 @@ class Shared:
                 self._made.pop(at, None)
 
 
-def work_units(missing: Mapping[int, Sequence[int]], settings: UnitSettings, workers: int) -> list[WorkUnit]:
+def work_units(missing: Mapping[int, Sequence[int]], contenders: Sequence[Contender], workers: int) -> list[WorkUnit]:
     """Return the work units: a case each if there are many cases, some of its contenders each if there are few.
 
     Parameters
     ----------
     missing : mapping of int to sequence of int
         Which contenders are to run on each case, by their places.
-    settings : UnitSettings
-        What is done.
+    contenders : sequence of Policy or Tuner
+        All contenders.
     workers : int
         How many work side by side.
     """
     parts = -(-_UNITS_A_WORKER * workers // max(1, len(missing))) if workers > 1 else 1
-    return [(at, share) for at, places in missing.items() for share in _shares(settings.contenders, places, parts)]
+    return [(at, share) for at, places in missing.items() for share in _shares(contenders, places, parts)]
 
 
 def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
@@ -258,27 +246,28 @@ def simulate_unit(shared: Shared, unit: WorkUnit, check_stop: StopCheck) -> list
 
 
 def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> FinishedSimulation:
-    settings, case = shared.settings, shared.cases[at]
-    schedule = run_contender(settings.contenders[place], case, made.workload, settings.rules, scratch)
+    experiment = shared.experiment
+    case = experiment.cases[at]
+    schedule = run_contender(experiment.contenders[place], case, made.workload, experiment.rules, scratch)
     schedule = schedule.after(case.lead_in)
-    kept = None if settings.sink is None else settings.sink.content(case, schedule)
-    values = measure(schedule, settings.metrics)
+    kept = None if shared.sink is None else shared.sink.content(case, schedule)
+    values = measure(schedule, experiment.metrics)
     # The schedule's own jobs: a simulator may have a finer clock than the log.
     jobs = schedule.workload
     wait = schedule.start - jobs.submit
     longest = int(np.argmax(wait))
     result = SimulationResult(
         made.facts,
-        [values[name] for name in settings.metrics],
+        [values[name] for name in experiment.metrics],
         float(wait[longest]) / jobs.ticks,
         int(jobs.job_id[longest]),
         int(np.count_nonzero(wait > TAU * jobs.ticks)),
         made.recorded,
-        [analysis.observe(case, schedule) for analysis in settings.analyses],
-        _weekly(case, schedule, settings.metrics),
+        [analysis.observe(case, schedule) for analysis in experiment.observers],
+        _weekly(case, schedule, experiment.metrics),
         made.recorded_weeks,
     )
-    text = encode(result, made.facts.sha256) if settings.in_text or shared.elsewhere else None
+    text = encode(result) if shared.in_text else None
     return FinishedSimulation(at, place, schedule.policy_name, None if shared.elsewhere else result, text, kept)
 
 
@@ -287,236 +276,135 @@ def _weekly(case: Case, schedule: Schedule, metrics: Sequence[str]) -> WeeklySum
     return weekly_sums(schedule, metrics) if case.kind == "log" else None
 
 
-# The result of a simulation as text, and back: for the journal, and from other processes ------------------------------
+# The record of a simulation as text, for the journal and from other processes -----------------------------------------
 
-# JSON in which everything that JSON has no word for is an object of one key that says what it is: tuples, lists,
-# mappings, arrays (type, shape, order, bytes), numbers of numpy, and the records that analyses keep, by the names of
-# `RECORDS`. Every number comes back bit by bit, so that what is concluded from it is the same. Nothing but these can be
-# read, and reading runs no code of the text's: a file may come from a stranger.
+# One line of JSON. What is kept is declared where it is made: the fields of a record and their types, and the type that
+# `observe` of an analysis returns. A record is read by that declaration, so that nothing else can be read.
 
 
-# Module below policyfactory/ and class; the fields are written by their order, so a change of them is another version.
-RECORDS: dict[str, tuple[str, str]] = {
-    "facts": ("simulate.cases", "CaseFacts"),
-    "attributes": ("workload.jobs", "Attributes"),
-    "requests": ("workload.jobs", "Requests"),
-    "cleaning": ("workload.jobs", "CleaningReport"),
-    "cleaning-step": ("workload.jobs", "CleaningStep"),
-    "run": ("evaluate.work", "SimulationResult"),
-    "weeks": ("simulate.metrics", "WeeklySums"),
-    "overuse": ("simulate.schedule", "Overuse"),
-    "replayed": ("evaluate.analyses.replay", "ReplayedCase"),
-    "groups": ("evaluate.analyses.grouping", "GroupSums"),
-    "waits": ("evaluate.analyses.starvation", "LongWaits"),
-    "load": ("evaluate.analyses.load", "ObservedLoad"),
-    "load-sums": ("evaluate.analyses.load", "LoadSums"),
-    "load-course": ("evaluate.analyses.load", "LoadCourse"),
-    "delayed": ("evaluate.analyses.delayed", "DelayedJobs"),
-    "course": ("evaluate.analyses.improvement", "WaitCourse"),
-    "schedule": ("evaluate.analyses.gantt", "KeptSchedule"),
-}
-_KINDS = "biuf"  # of the arrays: truth values, whole numbers, floats
-_TYPE = re.compile(r"\|[biu]1|[<>][iuf][248]")  # as numpy writes them; f1 does not exist
+_KINDS = re.compile(r"\|[biu]1|[<>][iuf][248]")  # types of arrays as numpy writes them; f1 does not exist
+Order: TypeAlias = Literal["C", "F"]
 _HUGE = 2**63  # whole numbers that go into no array
-_NAMED = ("name", "unix_start", "time_zone", "origin")  # of jobs, what their digest does not have
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError)
 
 
-def encode(value: Any, jobs_sha256: str = "") -> bytes:
-    """Return ``value`` as text in one line.
-
-    Parameters
-    ----------
-    value : object
-        None, truth values, numbers, texts, tuples, lists, mappings, arrays of numbers, records of these (`RECORDS`).
-    jobs_sha256 : str
-        Digest of the case's jobs: a `Workload` in the value must be these, and is only mentioned.
+def encode(result: SimulationResult) -> bytes:
+    """Return a record as text in one line; every number comes back bit by bit.
 
     Raises
     ------
     TypeError
-        If there is anything else in it; an analysis that keeps it needs a line in `RECORDS`.
+        If an analysis keeps something that is no number, text, array of numbers, jobs of the case, tuple, list or
+        class of these.
     """
-    return json.dumps(_encoded(value, jobs_sha256), separators=(",", ":")).encode("ascii")
+    return json.dumps(_written(result), separators=(",", ":")).encode("ascii")
 
 
-def _encoded(value: Any, jobs: str) -> Any:
-    kind = type(value)
-    if value is None or kind in {bool, int, float, str}:
-        return value
-    if kind in {list, tuple}:
-        return {kind.__name__: [_encoded(entry, jobs) for entry in value]}
-    if kind is np.ndarray and value.dtype.kind in _KINDS:
-        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-        return {"array": [value.dtype.str, list(value.shape), order, _text(value.tobytes(order))]}
-    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
-        return {"number": [value.dtype.str, _text(value.tobytes())]}
-    if kind is Workload:
-        if value.sha256() == jobs:
-            return {"jobs": [getattr(value, name) for name in _NAMED]}
-        return {"workload": [_encoded(getattr(value, field), "") for field in _fields(Workload)]}
-    if isinstance(value, Mapping):
-        return {"mapping": [_encoded(entry, jobs) for entry in value.items()]}
-    name = _names().get(kind)
-    if name is None:
-        raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be written to a journal of simulations")
-    return {name: [_encoded(getattr(value, field), jobs) for field in _fields(kind)]}
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _fields(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass or a named tuple, in order."""
-    if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind))
-    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return names
+def _written(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        content = base64.b64encode(value.tobytes(order)).decode("ascii")
+        return [value.dtype.str, list(value.shape), order, content]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Workload):
+        return [value.machine, value.ticks, value.sha256()]
+    kind: Any = type(value)
+    if columns := _columns(kind):
+        return {name: _written(getattr(value, name)) for name in columns}
+    if isinstance(value, list | tuple):
+        return [_written(entry) for entry in value]
+    return value
 
 
 @functools.cache
-def _record(name: str) -> type:
-    module, kind = RECORDS[name]
-    record: type = getattr(import_module(f"policyfactory.{module}"), kind)
-    return record
+def _columns(kind: Hashable) -> Mapping[str, Any]:
+    """Return the fields of a dataclass or a named tuple with their types; nothing of another type."""
+    return typing.get_type_hints(kind) if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields") else {}
 
 
-@functools.cache
-def _names() -> dict[type, str]:
-    return {_record(name): name for name in RECORDS}
-
-
-def decode(text: bytes, jobs: Callable[[], Workload] | None = None) -> Any:
-    """Return the value of a text of `encode`.
+def decode(text: bytes, analyses: Sequence[Analysis], jobs: Callable[[], Workload]) -> SimulationResult:
+    """Return the record of a text of `encode`.
 
     Parameters
     ----------
     text : bytes
         The text.
-    jobs : callable, optional
-        Returns the jobs of the case, where the text mentions them.
+    analyses : sequence of Analysis
+        Those that looked at the schedule.
+    jobs : callable
+        Returns the jobs of the case.
 
     Raises
     ------
     InputError
-        If it is none.
+        If it is no record, or not one of these analyses.
     """
     try:
-        return _value(json.loads(text), jobs)
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError, PolicyfactoryError) as error:
+        content = json.loads(text)
+        seen = zip(content.pop("seen"), map(observed_type, analyses), strict=True)
+        kept = [_read(column, kind, jobs) for column, kind in seen]
+        result: SimulationResult = _read({**content, "seen": []}, SimulationResult, jobs)
+        return dataclasses.replace(result, seen=kept)
+    except (*_UNREADABLE, PolicyfactoryError) as error:
         # What numpy says of a type has the type in it, as it was written.
-        raise InputError(f"{text[:40]!r} is not the result of a simulation: {printable(str(error), 200)}") from None
+        raise InputError(f"{text[:40]!r} is not the record of a simulation: {printable(str(error), 200)}") from None
 
 
-def _value(content: Any, jobs: Callable[[], Workload] | None) -> Any:
-    if not isinstance(content, dict):
-        if isinstance(content, list):
-            raise ValueError("a list without its kind")
-        return content
-    ((name, content),) = content.items()
-    if not isinstance(content, list):
-        raise ValueError(f"{name[:40]!r} without a list")
-    if name == "array":
-        return _array(*content)
-    if name == "number":
-        kind, data = content
-        return _array(kind, [], "C", data)[()]
-    if name == "jobs":
-        if jobs is None or len(content) != len(_NAMED):
-            raise ValueError("jobs of no case")
-        return dataclasses.replace(jobs(), **dict(zip(_NAMED, content, strict=True)))
-    values = [_value(entry, jobs) for entry in content]
-    if name in {"list", "tuple"}:
-        return values if name == "list" else tuple(values)
-    if name == "mapping":
-        return dict(values)
-    made = Workload if name == "workload" else _record(name)
-    if len(values) != len(_fields(made)):
-        raise ValueError(f"{name[:40]!r} with {len(values)} fields")
-    return made(*values)
-
-
-def is_kept(value: Any, analysis: type) -> bool:
-    """Say whether a value is of the type that ``observe`` of an analysis states that it returns, fields and all.
-
-    Parameters
-    ----------
-    value : object
-        What was read.
-    analysis : type
-        A class of `policyfactory.evaluate.analyses`.
-    """
-    return is_of(value, _observed(analysis))
+def observed_type(analysis: Analysis) -> Any:
+    """Return the type of what an analysis keeps, as its ``observe`` declares it."""
+    return _observed_type(type(analysis))
 
 
 @functools.cache
-def _observed(analysis: type) -> Any:
+def _observed_type(kind: type[Analysis]) -> Any:
     # These two are imported for the type checker only.
-    names = {"Case": object, "Schedule": object}
-    return typing.get_type_hints(analysis.observe, localns=names)["return"]  # type: ignore[attr-defined]
+    return typing.get_type_hints(kind.observe, localns={"Case": object, "Schedule": object})["return"]
 
 
-@functools.cache
-def _types(kind: type) -> Mapping[str, Any]:
-    """Return the types of the fields of a record."""
-    return typing.get_type_hints(kind)
-
-
-def is_of(value: Any, kind: Any) -> bool:
-    """Say whether a value is of a type; lists, tuples, arrays and records with all that is in them.
-
-    Parameters
-    ----------
-    value : object
-        What was read.
-    kind : type
-        The type, as an annotation states it. A float may be a whole number, a truth value is no number.
-
-    Raises
-    ------
-    TypeError
-        If the type has no place in the result of a simulation.
-    """
+def _read(column: Any, kind: Any, jobs: Callable[[], Workload]) -> Any:
+    """Return the value of a column of a declared type."""
     origin, of = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return True
-    if kind in {int, float}:
-        if type(value) is int:
-            return abs(value) < _HUGE
-        return isinstance(value, np.integer if kind is int else float | np.integer | np.floating)
     if origin in {types.UnionType, typing.Union}:
-        return any(is_of(value, one) for one in of)
-    if origin is typing.Literal:
-        return isinstance(value, str) and value in of
+        if column is None and types.NoneType in of:
+            return None
+        (kind,) = (one for one in of if one is not types.NoneType)
+        return _read(column, kind, jobs)
     if origin is np.ndarray:
-        (number,) = typing.get_args(of[1])
-        return isinstance(value, np.ndarray) and np.issubdtype(value.dtype, number)
-    if origin is list or (origin is tuple and of[-1] is Ellipsis):
-        return isinstance(value, origin) and all(is_of(one, of[0]) for one in value)
-    if origin is tuple:
-        return isinstance(value, tuple) and len(value) == len(of) and all(map(is_of, value, of))
-    if not isinstance(kind, type):
-        raise TypeError(f"{kind} has no place in the result of a simulation")
-    if not isinstance(value, kind):
-        return False
-    # Jobs check themselves when they are made.
-    if kind not in _names():
-        return True
-    return all(is_of(getattr(value, field), _types(kind)[field]) for field in _fields(kind))
+        return _array(np.dtype(typing.get_args(of[1])[0]), *column)
+    if origin in {list, tuple}:
+        if not isinstance(column, list):
+            raise ValueError(f"no list where {kind} is declared")
+        kinds = of if origin is tuple and of[-1] is not Ellipsis else of[:1] * len(column)
+        return origin(_read(entry, one, jobs) for entry, one in zip(column, kinds, strict=True))
+    if kind is Workload:
+        machine, ticks, digest = column
+        workload = dataclasses.replace(jobs().in_ticks(ticks), machine=machine)
+        if workload.sha256() != digest:
+            raise ValueError("jobs of another case")
+        return workload
+    if columns := _columns(kind):
+        if column.keys() != columns.keys():
+            raise ValueError(f"other columns than {', '.join(columns)}")
+        return kind(**{name: _read(column[name], one, jobs) for name, one in columns.items()})
+    if origin is typing.Literal and column in of:
+        return column
+    # A float may be a whole number, a truth value is no number.
+    if type(column) is not kind and not (kind is float and type(column) is int):
+        raise ValueError(f"{type(column).__name__} where {kind} is declared")
+    if type(column) is int and abs(column) >= _HUGE:
+        raise ValueError("a number that goes into no array")
+    return column
 
 
-def _array(kind: str, shape: list[int], order: Any, data: str) -> NDArray[Any]:
+def _array(declared: np.dtype[Any], kind: str, shape: list[int], order: Order, data: str) -> NDArray[Any]:
     """Return an array of its own, checked before anything of its size is made."""
     # Checked as a text: numpy takes more than types for a type, and reads some of it as Python.
-    if not isinstance(kind, str) or not _TYPE.fullmatch(kind) or order not in {"C", "F"}:
-        raise ValueError("an array of no known type")
-    dtype = np.dtype(kind)
-    try:
-        content = base64.b64decode(data, validate=True)
-    except binascii.Error:
-        raise ValueError("an array whose bytes cannot be read") from None
+    if not _KINDS.fullmatch(kind) or np.dtype(kind) != declared or order not in {"C", "F"}:
+        raise ValueError(f"no array of {declared}")
+    content = base64.b64decode(data, validate=True)
     if any(type(length) is not int or length < 0 for length in shape):
         raise ValueError("an array of no shape")
-    if math.prod(shape) * dtype.itemsize != len(content):
+    if math.prod(shape) * declared.itemsize != len(content):
         raise ValueError("an array of another size")
-    return np.ndarray(tuple(shape), dtype, content, order=order).copy(order="K")
+    return np.ndarray(tuple(shape), declared, content, order=order).copy(order="K")

@@ -18,9 +18,8 @@ from policyfactory.evaluate import results_folder
 from policyfactory.evaluate.experiment import Outcome
 from policyfactory.evaluate.options import plain_content
 from policyfactory.evaluate.protocol import Protocol, planned
-from policyfactory.evaluate.results_folder import protocol_dict, write_report
+from policyfactory.evaluate.results_folder import Result, protocol_dict, write_report
 from policyfactory.evaluate.standings import restated
-from policyfactory.evaluate.study import Study
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json, save_model
@@ -100,7 +99,7 @@ class Compared:
 
     Parameters
     ----------
-    study : Study
+    study : Result
         Values, comparisons, words.
     log : SwfLog
         Of which jobs.
@@ -114,7 +113,7 @@ class Compared:
         Pictures that were drawn already.
     """
 
-    study: Study
+    study: Result
     log: SwfLog
     rivals: tuple[Rival, ...]
     options: Mapping[str, Any]

@@ -26,7 +26,7 @@ from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.study import Study
+    from policyfactory.evaluate.results_folder import Result
     from policyfactory.fit.fits import Fits
     from policyfactory.trials.files import Written
     from policyfactory.trials.options import GenerateOptions
@@ -306,7 +306,7 @@ class Progress:
     def fitted(self, fits: Fits) -> None:
         """Show the formulas of a family."""
 
-    def compared(self, study: Study) -> None:
+    def compared(self, study: Result) -> None:
         """Show how policies did."""
 
     def ranked(self, ranking: Ranking) -> None:

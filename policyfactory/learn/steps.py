@@ -216,8 +216,10 @@ class Steps:
         read = cleaned_log(log.name, protocol.logs[log.name], log)
         for sentence in read.notes:
             progress.message(sentence)
-        for plan in protocol.experiments:
-            progress.message(rules_in_words(plan.experiment.rules, plan.times_longest, plan.sensitivity))
+        for experiment in protocol.experiments:
+            progress.message(
+                rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity)
+            )
         output = None if self.folder is None else check_directory(self.folder / name)
         partial = None if output is None else partial_path(output / PLAIN_NAME)
         counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,8 @@ class Evaluation:
         The metrics of the recorded schedules, if that was asked for; NaN where a record has no answer.
     weekly : mapping of str to WeeklyValues
         The metrics by week of the logs that are one case each and last several weeks.
+    observed : sequence of list of list
+        ``observed[a][c][k]`` is what analysis a of the experiment kept of case c and contender k.
     """
 
     cases: tuple[CaseFacts, ...]
@@ -99,6 +101,7 @@ class Evaluation:
     waiting: Int64Array
     recorded: FloatArray | None = None
     weekly: Mapping[str, WeeklyValues] = dataclasses.field(default_factory=dict)
+    observed: Sequence[list[list[Any]]] = ()
 
     @property
     def logs(self) -> tuple[str, ...]:

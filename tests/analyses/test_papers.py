@@ -10,6 +10,7 @@ import hand_made
 import numpy as np
 import pytest
 
+from evaluations import run_cases
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import svg_bytes
@@ -17,7 +18,6 @@ from policyfactory.core.text import WEEK
 from policyfactory.evaluate.analyses import classes, make_analysis
 from policyfactory.evaluate.analyses.analysis import LogView
 from policyfactory.evaluate.analyses.weekly import weekly_course
-from policyfactory.evaluate.run import Observations, run_cases
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section, Table
@@ -56,11 +56,10 @@ def run(
     cases: Sequence[Case | Workload], policies: Sequence[str | Policy], *names: Any, rules: Rules | None = None
 ) -> tuple[Evaluation, list[Section]]:
     analyses = tuple(make_analysis(name) if isinstance(name, str) else name for name in names)
-    observations = Observations(analyses)
     contenders = [resolve(policy) if isinstance(policy, str) else policy for policy in policies]
     metrics = ("mean_wait", "mean_bsld", "mean_pp_bsld", "backfilled")
-    evaluation = run_cases(cases, contenders, metrics=metrics, rules=rules, observations=observations)
-    return evaluation, [one.conclude(evaluation, seen) for one, seen in zip(analyses, observations.seen, strict=True)]
+    evaluation = run_cases(cases, contenders, metrics=metrics, rules=rules, analyses=analyses)
+    return evaluation, [one.conclude(evaluation, seen) for one, seen in zip(analyses, evaluation.observed, strict=True)]
 
 
 def column(table: Table, title: str) -> list[Any]:

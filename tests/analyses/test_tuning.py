@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.choices import ArmShares
 from policyfactory.evaluate.analyses.plots import area_look, line_look
-from policyfactory.evaluate.run import Observations, run_cases
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
@@ -53,10 +53,10 @@ def evaluation(contenders: Sequence[Any], logs: Sequence[str] = ("log",) * 2) ->
 
 
 def looked(name: str, contenders: Sequence[Any], workloads: Sequence[Workload], **options: Any) -> Section:
-    observations = Observations((make_analysis(name, **options),))
+    analysis = make_analysis(name, **options)
     cases = [case_of(one, number, log=one.name) for number, one in enumerate(workloads, 1)]
-    result = run_cases(cases, contenders, metrics=["total_wait"], observations=observations)
-    return observations.analyses[0].conclude(result, observations.seen[0])
+    result = run_cases(cases, contenders, metrics=["total_wait"], analyses=[analysis])
+    return analysis.conclude(result, result.observed[0])
 
 
 # Improvement. -------------------------------------------------------------------------------------------------------
@@ -228,15 +228,13 @@ def test_two_dozen_lines_and_three_dozen_areas_are_distinguished() -> None:
 
 def test_what_tuners_save_is_an_answer_of_the_report() -> None:
     from policyfactory.evaluate.analyses.improvement import Improvement
-    from policyfactory.evaluate.run import Observations, run_cases
     from policyfactory.policy.store import resolve
     from policyfactory.simulate.cases import case_of
     from policyfactory.workload.models.lublin import default_workload
 
     arms = (resolve("FCFS"), resolve("SPF"))
     for contenders, answered in ((arms, False), ((*arms, Tuner("mine", arms, feedback="random")), True)):
-        observations = Observations((Improvement(),))
-        result = run_cases([case_of(default_workload(jobs=1500, seed=1))], contenders, observations=observations)
-        section = observations.analyses[0].conclude(result, observations.seen[0])
+        result = run_cases([case_of(default_workload(jobs=1500, seed=1))], contenders, analyses=[Improvement()])
+        section = Improvement().conclude(result, result.observed[0])
         assert bool(section.answers) == answered
         assert section.answers == (section.paragraphs if answered else ())

@@ -80,7 +80,7 @@ def test_a_log_is_tuned_and_written(run: Run, log: Path, tmp_path: Path) -> None
     # The protocol that was written is what was run.
     (plan,) = read_protocol(tmp_path / "results" / "protocol.toml").experiments
     assert list(plan.policies) == names
-    assert plan.experiment.rules.threshold == 40 * 3600
+    assert plan.rules.threshold == 40 * 3600
 
 
 def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_log_is_tuned_on_a_site(run: Run, tmp_path: Path) -> None:
     done = run(*words, "--site", tmp_path / "s.toml", "--output", "on-site")
     assert "The same under EASY" in (tmp_path / "on-site" / "report.html").read_text()
     (plan,) = read_protocol(tmp_path / "on-site" / "protocol.toml").experiments
-    assert plan.experiment.rules.site is not None
-    assert (plan.experiment.rules.backfill, plan.experiment.rules.threshold) == ("slurm", 40 * 3600)
+    assert plan.rules.site is not None
+    assert (plan.rules.backfill, plan.rules.threshold) == ("slurm", 40 * 3600)
     assert list(plan.policies) == ["FCFS", "SPF", "simulate 12h", "random 12h"]
     assert "Of the tuners," in " ".join(done.stdout.split())
     assumed = run(*words, "--backfill", "slurm")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluations import run_cases
 from policyfactory.core.process import WorkCounter
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.run import run_cases
 from policyfactory.evaluate.starts import StartsWriter
 from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
 from policyfactory.parallel.workers import Workers
@@ -101,11 +101,11 @@ def test_a_worker_that_is_killed_costs_its_work_unit(log: Workload, tmp_path: Pa
 def test_cases_of_every_kind_can_be_sent_to_another_process(protocol: Protocol) -> None:
     logs = read_logs(protocol)
     for plan in protocol.experiments:
-        experiment = from_plan(plan, logs)
+        experiment = with_cases(plan, logs)
         cases = [*experiment.cases, *(make(4) for make in experiment.more.values())]
         data = pickle.dumps(tuple(cases))
         # A log is in it once, however many cases are made of it.
-        assert len(data) < 3 * sum(7 * 8 * len(logs[name].workload) for name in plan.logs)
+        assert len(data) < 3 * sum(7 * 8 * len(logs[name].workload) for name in plan.log_names)
         for case, again in zip(cases, pickle.loads(data), strict=True):
             jobs = again.make()
             assert jobs.sha256() == case.make().sha256()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.options import ResampleTable
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.study import read_logs, run_experiment, selected
@@ -23,7 +23,7 @@ def protocol(root: Path) -> Protocol:
 def test_what_the_paper_says_is_in_the_protocol(protocol: Protocol) -> None:
     easy = protocol.experiments[0]
     assert easy.policies == ("FCFS", "SPF", "SQF", "SAF")
-    assert (easy.times_longest, easy.experiment.rules.backfill, easy.experiment.rules.overrun) == (3.0, "easy", "kill")
+    assert (easy.times_longest, easy.rules.backfill, easy.rules.overrun) == (3.0, "easy", "kill")
     assert easy.table.resample == ResampleTable(count=10)
     published = next(analysis for analysis in easy.experiment.analyses if analysis.name == "premature").published  # type: ignore[attr-defined]
     # Tables III and IV.
@@ -42,7 +42,7 @@ def test_the_protocol_in_small(protocol: Protocol, shared: Callable[[str], Path]
     plan = small.experiments[0]
     drawn = plan.table.model_copy(update={"resample": ResampleTable(count=6, length="13w")})
     plan = dataclasses.replace(plan, table=drawn)
-    experiment = from_plan(plan, logs)
+    experiment = with_cases(plan, logs)
     case = experiment.cases[2]
     assert case.rules is not None
     assert case.rules.threshold == 3 * 60 * 3600

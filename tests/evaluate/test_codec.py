@@ -1,4 +1,4 @@
-"""What was found of a simulation as text: it comes back as it was, and nothing else can be read."""
+"""The record of a simulation as text: it comes back as it was, and nothing else can be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from policyfactory.core.errors import InputError, WorkloadError
+from policyfactory.core.errors import InputError
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.evaluate.analyses import ANALYSES, make_analysis
-from policyfactory.evaluate.analyses.replay import Replay
-from policyfactory.evaluate.work import RECORDS, Shared, SimulationResult, UnitSettings, decode, encode, simulate_unit
+from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.work import Shared, SimulationResult, decode, encode, observed_type, simulate_unit
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.cases import case_of
+from policyfactory.report.sections import Section
+from policyfactory.simulate.cases import Case, CaseFacts, case_of
+from policyfactory.simulate.metrics import WeeklySums
 from policyfactory.simulate.rules import Rules
+from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.tuning.tuner import Contender, Tuner
+from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.clean import read
-from policyfactory.workload.jobs import Attributes, Workload
+from policyfactory.workload.jobs import Workload
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values are equal in type and in every bit."""
-    if type(first) is not type(second):
-        return False
+    """Whether two values are equal in every bit; a number of numpy is one of Python."""
     if isinstance(first, np.ndarray):
         about = [(one.dtype, one.shape, one.flags.c_contiguous, one.flags.f_contiguous) for one in (first, second)]
         return about[0] == about[1] and first.tobytes() == second.tobytes()
-    if isinstance(first, np.generic):
-        return first.dtype == second.dtype and first.tobytes() == second.tobytes()
+    first, second = (one.item() if isinstance(one, np.generic) else one for one in (first, second))
+    if type(first) is not type(second):
+        return False
     if isinstance(first, float):
         return first.hex() == second.hex()
     if isinstance(first, list | tuple):
@@ -68,147 +72,182 @@ CONTENDERS.append(Tuner("tuner", (FCFS, resolve("SAF")), "random", period_s=86_4
 @pytest.mark.parametrize("rules", [Rules(), Rules(decide_by="runtime", compatibility="sc17")], ids=["ours", "sc17"])
 @pytest.mark.parametrize("name", [*ANALYSES, "replay"])
 def test_what_every_analysis_keeps_comes_back_unchanged(name: str, rules: Rules, jobs: Workload) -> None:
-    analysis = Replay() if name == "replay" else make_analysis(name)
+    analysis = None if name == "replay" else make_analysis(name)
     contenders = CONTENDERS[:2] if rules.compatibility == "sc17" else CONTENDERS
-    job = UnitSettings(tuple(contenders), rules, ("mean_bsld",), (analysis,), None, recorded=True, in_text=True)
-    shared = Shared(job, [case_of(jobs)], {0: 1})
+    asked = () if analysis is None else (analysis,)
+    experiment = Experiment(
+        "e", (case_of(jobs),), tuple(contenders), rules=rules, metrics=("mean_bsld",), analyses=asked, recorded=True
+    )
+    shared = Shared(experiment, {0: 1}, in_text=True)
     for done in simulate_unit(shared, (0, tuple(range(len(contenders)))), nothing):
         assert done.text is not None
         assert b"\n" not in done.text
-        again = decode(done.text, lambda: jobs)
+        again = decode(done.text, experiment.observers, lambda: jobs)
         assert same(again, done.result)
-        assert encode(again, again.facts.sha256) == done.text
+        assert encode(again) == done.text
 
 
-def test_every_record_is_a_class_that_is_there() -> None:
-    for module, kind in RECORDS.values():
-        assert isinstance(getattr(import_module(f"policyfactory.{module}"), kind), type)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Kept:
+    """What an analysis may keep."""
+
+    number: float
+    count: int
+    text: str
+    truth: bool
+    values: FloatArray
+    pair: tuple[float, Int64Array] | None
+    many: tuple[int, ...]
+    jobs: Workload | None = None
 
 
-def test_attributes_of_jobs_come_back(jobs: Workload) -> None:
-    names = [field.name for field in dataclasses.fields(Attributes)]
-    known = Attributes(**{name: np.arange(len(jobs)) + at for at, name in enumerate(names)})
-    again = decode(encode(dataclasses.replace(jobs, attributes=known)))
-    for name in names:
-        np.testing.assert_array_equal(getattr(again.attributes, name), getattr(known, name))
-    wrong = {name: np.zeros(at % 2 + 1) for at, name in enumerate(names)}
-    with pytest.raises(WorkloadError, match=r"attributes of shapes \(1,\), \(2,\); each job has one of each"):
-        Attributes(**wrong)
+@dataclasses.dataclass(frozen=True)
+class Keeps(Analysis):
+    """An analysis that keeps all of it."""
+
+    name = "keeps"
+
+    def observe(self, case: Case, schedule: Schedule) -> Kept:
+        raise NotImplementedError
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        raise NotImplementedError
 
 
-def test_the_jobs_of_a_case_are_mentioned_and_other_jobs_are_written_out(jobs: Workload) -> None:
-    named = dataclasses.replace(jobs, name="other", origin="drawn")
-    text = encode([named], jobs.sha256())
-    assert len(text) < 200
-    (again,) = decode(text, lambda: jobs)
-    assert same(again, named)
-    finer = jobs.in_ticks(1000)
-    assert same(decode(encode(finer, jobs.sha256()), lambda: jobs), finer)
+FACTS = CaseFacts("kth", 1, "window", 100, 64, 1e6, None, "0" * 64)
 
 
-def test_what_a_log_says_besides_comes_back_and_nothing_in_its_place() -> None:
-    n = 3
-    attributes = dataclasses.replace(Attributes.unknown(n), queue=np.arange(n), group=np.arange(n) % 2)
-    columns = (np.arange(n), np.arange(n), np.full(n, 60), np.full(n, 90), np.ones(n), np.arange(n), np.full(n, -1))
-    log = Workload("small", 4, *columns, attributes=attributes)
-    again = decode(encode(log))
-    assert same(again, log)
-    # A column of another length, and something that is no attributes.
-    text = encode(log)
-    for found, put in (
-        (encode(np.arange(n)), encode(np.arange(n + 1))),
-        (encode(attributes), encode([1] * n)),
-        (encode(attributes), b"3"),
-    ):
-        assert found in text
-        with pytest.raises(InputError, match="is not the result of a simulation"):
-            decode(text.replace(found, put))
+def record(kept: Any) -> SimulationResult:
+    weeks = WeeklySums(np.array([3, 4]), np.array([[1.5, np.nan], [2.5, np.nan]]), np.ones((2, 2)), math.inf)
+    return SimulationResult(FACTS, [1.5, math.inf], 7.0, 3, 2, [math.nan], [kept], weeks)
 
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text()
-    | st.floats().map(np.float64)
-    | arrays.arrays(
-        arrays.integer_dtypes(endianness="=") | arrays.floating_dtypes(endianness="=") | arrays.boolean_dtypes(),
-        arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
-    )
-    | arrays.arrays(np.float64, (3, 4)).map(np.asfortranarray),
-    lambda inner: st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple),
-    max_leaves=8,
-)
+def none() -> Workload:
+    raise AssertionError("no jobs are mentioned")
 
 
-@given(VALUES)
-def test_a_value_comes_back_unchanged(value: Any) -> None:
-    text = encode(value)
+def again(kept: Kept) -> Kept:
+    """Return what comes back of a record."""
+    text = encode(record(kept))
     assert b"\n" not in text
-    assert same(decode(text), value)
+    whole = decode(text, [Keeps()], none)
+    assert same(whole, record(kept))
+    assert encode(whole) == text
+    found: Kept = whole.seen[0]
+    return found
+
+
+FLOATS = arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+KEPT = st.builds(
+    Kept,
+    st.floats(allow_nan=False) | st.integers(-9, 9),
+    st.integers(-(2**63) + 1, 2**63 - 1),
+    st.text(),
+    st.booleans(),
+    FLOATS | FLOATS.map(np.asfortranarray),
+    st.none() | st.tuples(st.floats(allow_nan=False), arrays.arrays(np.int64, 3)),
+    st.lists(st.integers(-9, 9), max_size=3).map(tuple),
+)
+ONE = Kept(1.5, 2, "three", truth=True, values=np.arange(3.0), pair=(0.5, np.arange(2)), many=(1, 2))
+
+
+@given(KEPT)
+def test_what_is_kept_comes_back_unchanged(kept: Kept) -> None:
+    again(kept)
 
 
 def test_arrays_that_come_back_are_their_own() -> None:
-    again = decode(encode(np.arange(3)))
-    again[0] = 7
-    assert again.tolist() == [7, 1, 2]
-    assert math.isnan(decode(encode(math.nan)))
+    found = again(ONE)
+    found.values[0] = 7
+    assert found.values.tolist() == [7, 1, 2]
 
 
-def test_a_kind_that_nobody_entered_is_refused() -> None:
-    with pytest.raises(TypeError, match="Rules cannot be written"):
-        encode(Rules())
+def test_the_jobs_of_a_case_are_only_mentioned(jobs: Workload) -> None:
+    for own in (jobs, jobs.in_ticks(1000), dataclasses.replace(jobs, machine=200)):
+        text = encode(record(dataclasses.replace(ONE, jobs=own)))
+        assert len(text) < 1000
+        assert same(decode(text, [Keeps()], lambda: jobs).seen[0].jobs, own)
+    with pytest.raises(InputError, match="jobs of another case"):
+        decode(text, [Keeps()], lambda: jobs.select(slice(0, 9)))
 
 
-TEXT = base64.b64encode(bytes(8)).decode()
+def test_what_cannot_be_written_is_refused() -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        encode(record({1, 2}))
+
+
+def test_every_analysis_declares_what_it_keeps() -> None:
+    for name in ANALYSES:
+        assert observed_type(make_analysis(name)) is not Any
+
+
+GOOD = encode(record(ONE))
+TEXT = base64.b64encode(bytes(24))
+VALUES = encode(record(ONE))[GOOD.index(b'"values":') + 9 : GOOD.index(b',"pair"')]
 WRONG = [
-    b'{"number":["<,i8","BQAAAAAAAAA="]}',  # numpy reads it as Python, and fails in its parser
     b"",
     b"\xff",
     b"[1, 2]",
     b"{}",
-    b'{"tuple": 1}',
-    b'{"tuple": [], "list": []}',
-    b'{"os.system": ["true"]}',
-    b'{"run": [1]}',
-    b'{"workload": [1, 2, 3]}',
-    b'{"jobs": ["a", null, null, ""]}',
-    b'{"array": ["<f8", [2], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<f8", [99999999999999], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<f8", [-1], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<f8", [true], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["|O8", [1], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<U2", [1], "C", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<f8", [1], "X", "%s"]}' % TEXT.encode(),
-    b'{"array": ["<f8", [1], "C", "!!!!"]}',
-    b'{"array": ["<f8", [1], "C"]}',
-    b'{"number": ["<f8"]}',
+    b"7",
+    b'{"seen":[]}',
     b"[" * 100_000,
-    b'{"tuple": [' * 100_000,
+    b'{"seen":' * 100_000,
     b"9" * 10_000,
+    GOOD.replace(b'"number":1.5', b'"number":"1.5"'),
+    GOOD.replace(b'"number":1.5', b'"number":true'),
+    GOOD.replace(b'"number":1.5', b'"other":1.5'),
+    GOOD.replace(b'"count":2', b'"count":2.5'),
+    GOOD.replace(b'"count":2', b'"count":%d' % 10**30),
+    GOOD.replace(b'"many":[1,2]', b'"many":[1,null]'),
+    GOOD.replace(b'"many":[1,2]', b'"many":7'),
+    GOOD.replace(b'"jobs":null', b'"jobs":[1,1,"0"]'),
+    GOOD.replace(b'"span_s":1000000.0', b'"span_s":null'),
+    GOOD.replace(b'"sha256":"' + b"0" * 64 + b'"', b'"sha256":null'),
+    *(
+        GOOD.replace(VALUES, column)
+        for column in (
+            b"null",
+            b"[]",
+            b'["<,i8",[3],"C","%s"]' % TEXT,  # numpy reads it as Python, and fails in its parser
+            b'["<i8",[3],"C","%s"]' % TEXT,
+            b'["|O8",[3],"C","%s"]' % TEXT,
+            b'["<U2",[3],"C","%s"]' % TEXT,
+            b'["<f8",[2],"C","%s"]' % TEXT,
+            b'["<f8",[99999999999999],"C","%s"]' % TEXT,
+            b'["<f8",[-3],"C","%s"]' % TEXT,
+            b'["<f8",[true],"C","%s"]' % TEXT,
+            b'["<f8",[3],"X","%s"]' % TEXT,
+            b'["<f8",[3],"C","!!!!"]',
+            b'["<f8",[3],"C"]',
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: repr(text[:40]))
 def test_a_text_that_is_none_is_refused(text: bytes) -> None:
-    with pytest.raises(InputError, match="is not the result of a simulation"):
-        decode(text)
+    with pytest.raises(InputError, match="is not the record of a simulation"):
+        decode(text, [Keeps()], read_nothing)
+
+
+def read_nothing() -> Workload:
+    columns = (np.arange(3), np.arange(3), np.full(3, 60), np.full(3, 90), np.ones(3), np.arange(3), np.full(3, -1))
+    return Workload("small", 4, *(np.asarray(column, dtype=np.int64) for column in columns))
+
+
+def test_a_record_of_other_analyses_is_refused() -> None:
+    with pytest.raises(InputError, match="is not the record of a simulation"):
+        decode(GOOD, [], none)
 
 
 def test_what_is_wrong_is_said_in_printable_characters() -> None:
     with pytest.raises(InputError) as error:
-        decode('{"array":["1\u00a02",[3],"C","AAAA"]}'.encode())
+        decode(GOOD.replace(VALUES, '["1\u00a02",[3],"C","AAAA"]'.encode()), [Keeps()], none)
     assert str(error.value).isprintable()
 
 
-@given(st.binary(max_size=60) | VALUES.map(lambda value: encode(value)[1:-1]))
+@given(st.binary(max_size=60) | st.integers(0, len(GOOD)).map(lambda cut: GOOD[:cut] + GOOD[cut + 1 :]))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
     with contextlib.suppress(InputError):
-        decode(text)
-
-
-def test_a_run_has_the_fields_that_the_table_takes() -> None:
-    assert [field.name for field in dataclasses.fields(SimulationResult)] == [
-        "facts", "values", "longest_wait", "longest_wait_job", "waiting", "recorded", "seen", "weeks", "recorded_weeks",
-    ]  # fmt: skip
+        decode(text, [Keeps()], none)

@@ -30,7 +30,7 @@ def test_names_and_objects_compete_in_the_given_order(jobs: pf.Workload, tmp_pat
     values = result.outcome.evaluation.values
     assert np.array_equal(values[:, 1], values[:, 2])
     assert set(result.verdicts) == {(jobs.name, "mean_wait", "MINE"), (jobs.name, "mean_wait", "SAF")}
-    assert repr(result) == f"Evaluated(FCFS, MINE, SAF; 6 cases of {jobs.name}; mean_wait)"
+    assert repr(result) == f"Result(FCFS, MINE, SAF; 6 cases of {jobs.name}; mean_wait)"
     assert "over 6 windows" in result.summary()
     assert "over 6 windows" in result._repr_html_()
     result.plot()

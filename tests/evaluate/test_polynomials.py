@@ -44,7 +44,7 @@ def test_the_shipped_fits_are_those_of_the_command_beside_them(root: Path) -> No
 def test_the_protocol_has_the_experiments_of_the_paper(root: Path) -> None:
     protocol = read_protocol(root / "evaluate" / "polynomials.toml")
     assert [plan.name for plan in protocol.experiments] == ["runtime", "request", "easy"]
-    rules = [(plan.experiment.rules.backfill, plan.experiment.rules.decide_by) for plan in protocol.experiments]
+    rules = [(plan.rules.backfill, plan.rules.decide_by) for plan in protocol.experiments]
     assert rules == [("none", "runtime"), ("none", "request"), ("easy", "request")]
     for plan in protocol.experiments:
         assert plan.policies[0] == "FCFS"

@@ -33,7 +33,7 @@ def log() -> Workload:
     return Workload("habits", 8, *columns, user, none, attributes=attributes)
 
 
-def evaluated(log: Workload, workers: Workers | int = 1, **options: Any) -> pf.Evaluated:
+def evaluated(log: Workload, workers: Workers | int = 1, **options: Any) -> pf.Result:
     return pf.evaluate(log, ["SPF", INDEX], metrics=["mean_bsld"], analyses=[], workers=workers, **options)
 
 

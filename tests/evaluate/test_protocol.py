@@ -14,7 +14,7 @@ import pytest
 from policyfactory.cli.reference import with_tables
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.declare import Threshold, parse_share, parse_threshold
 from policyfactory.evaluate.logs import read_log
 from policyfactory.evaluate.precision import Precision, needed
@@ -126,7 +126,7 @@ def test_every_key_arrives_where_it_is_meant(whole: Protocol, tmp_path: Path) ->
     assert model.tsafrir is not None
     assert (model.tsafrir.max_estimate, model.tsafrir.seed) == (64800, 1)
     plans = whole.experiments
-    actual, drawn = (plan.experiment for plan in plans)
+    actual, drawn = plans
     assert actual.policies == ("FCFS", "MINE", "beside", "Full, day")
     assert actual.metrics == ("mean_bsld", "max_wait")
     table = plans[0].table
@@ -141,7 +141,7 @@ def test_every_key_arrives_where_it_is_meant(whole: Protocol, tmp_path: Path) ->
     (reference,) = actual.references
     assert reference.values == {"kth": {"FCFS": 299.83, "MINE": 10.0}}
     assert (reference.first, reference.drop, reference.digits) == (9, {"kth": {"FCFS": 1}}, 2)
-    assert plans[1].logs == ("kth", "model")
+    assert plans[1].log_names == ("kth", "model")
     assert drawn.title == "drawn"
     resample = plans[1].table.resample
     assert resample is not None
@@ -401,7 +401,7 @@ def planned(**changes: Any) -> Any:
     content = {**SMALL, "logs": {"m": {"lublin": {"processors": 8, "jobs": 2000, "seed": 1}}}}
     content = {**content, "experiments": [{**SMALL["experiments"][0], **changes}]}
     protocol = protocol_of(content)
-    return from_plan(protocol.experiments[0], read_logs(protocol))
+    return with_cases(protocol.experiments[0], read_logs(protocol))
 
 
 def test_cases_are_windows_whole_logs_or_resamples() -> None:

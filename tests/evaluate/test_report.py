@@ -16,8 +16,8 @@ from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import protocol_of
-from policyfactory.evaluate.results_folder import as_dict, listed, write_report
-from policyfactory.evaluate.study import RunSettings, Study, conclude, run_protocol, selected
+from policyfactory.evaluate.results_folder import Result, as_dict, listed, write_report
+from policyfactory.evaluate.study import RunSettings, conclude, run_protocol, selected
 from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]
@@ -59,17 +59,17 @@ def content(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def study() -> Study:
+def study() -> Result:
     return run_protocol(protocol_of(content()))
 
 
-def of_values(evaluation: Evaluation) -> Study:
+def of_values(evaluation: Evaluation) -> Result:
     """Return a study of values by hand."""
     plan = {"name": "hand", "policies": ["FCFS"], "metrics": ["mean_bsld"]}
     logs = {"log": {"lublin": {"processors": 4, "jobs": 1, "seed": 1}}}
     protocol = protocol_of({"schema_version": 1, "name": "hand", "logs": logs, "experiments": [plan]})
     experiment = Experiment("hand", (), evaluation.contenders, metrics=evaluation.metrics, seed=4)
-    return Study(protocol, {}, (conclude(experiment, evaluation),), ())
+    return Result(protocol, {}, (conclude(experiment, evaluation),), ())
 
 
 def test_the_json_says_what_was_done_and_has_no_nan(by_hand: Make) -> None:
@@ -94,7 +94,7 @@ def test_logs_that_do_not_agree_have_no_common_winner(by_hand: Make) -> None:
     assert as_dict(result)["experiments"]["hand"]["winner"] is None
 
 
-def test_the_files_of_a_study_and_what_the_next_one_leaves_of_them(study: Study, tmp_path: Path) -> None:
+def test_the_files_of_a_study_and_what_the_next_one_leaves_of_them(study: Result, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("stays")
     names = write_report(study, tmp_path, MANIFEST, "# the protocol\n")
     assert names == ["report.html", "results.csv", "evaluation.json", "protocol.toml", "manifest.json"]
@@ -117,12 +117,12 @@ def test_the_files_of_a_study_and_what_the_next_one_leaves_of_them(study: Study,
     assert (tmp_path / "mine.txt").read_text() == "stays"
 
 
-def dataclass_without_claims(study: Study) -> Study:
-    return Study(study.protocol, study.logs, study.outcomes, ())
+def dataclass_without_claims(study: Result) -> Result:
+    return Result(study.protocol, study.logs, study.outcomes, ())
 
 
 @pytest.mark.slow
-def test_equal_protocols_give_equal_bytes_for_any_number_of_workers(study: Study, tmp_path: Path) -> None:
+def test_equal_protocols_give_equal_bytes_for_any_number_of_workers(study: Result, tmp_path: Path) -> None:
     kept = []
     for workers in (1, 3):
         folder = tmp_path / str(workers)
@@ -136,14 +136,14 @@ def test_equal_protocols_give_equal_bytes_for_any_number_of_workers(study: Study
     assert kept[0] == kept[1]
 
 
-def test_a_seed_changes_what_is_drawn_and_nothing_else(study: Study) -> None:
+def test_a_seed_changes_what_is_drawn_and_nothing_else(study: Result) -> None:
     other = run_protocol(protocol_of(content(seed=6)))
     first, second = (one.outcomes for one in (study, other))
     assert first[0].evaluation.values.tobytes() == second[0].evaluation.values.tobytes()
     assert (first[1].evaluation.values != second[1].evaluation.values).any()
 
 
-def test_batches_of_a_precision_are_the_resamples_that_would_be_drawn_at_once(study: Study) -> None:
+def test_batches_of_a_precision_are_the_resamples_that_would_be_drawn_at_once(study: Result) -> None:
     drawn = content()["experiments"][1]
     wanted = protocol_of(content(experiments=[{**drawn, "resample": {"count": 15, "length": "2w"}}], claims=[]))
     at_once = run_protocol(wanted).outcomes[0]
@@ -155,7 +155,7 @@ def test_batches_of_a_precision_are_the_resamples_that_would_be_drawn_at_once(st
     assert all("(--max-resamples)" in words for words in in_batches.precision)
 
 
-def test_a_precision_that_is_reached_stops_there(study: Study) -> None:
+def test_a_precision_that_is_reached_stops_there(study: Result) -> None:
     drawn = content()["experiments"][1]
     few = protocol_of(content(experiments=[{**drawn, "resample": {"count": 6, "length": "2w"}}], claims=[]))
     outcome = run_protocol(few, settings=RunSettings(precision=Precision(0.9))).outcomes[0]
@@ -163,18 +163,18 @@ def test_a_precision_that_is_reached_stops_there(study: Study) -> None:
     assert all("half-width of at most 90 %" in words for words in outcome.precision)
 
 
-def test_windows_cannot_become_more_and_that_is_said(study: Study) -> None:
+def test_windows_cannot_become_more_and_that_is_said(study: Result) -> None:
     windows = selected(study.protocol, ["windows"])
     outcome = run_protocol(windows, study.logs, RunSettings(precision=Precision(1e-6))).outcomes[0]
     assert outcome.evaluation.cases == study.outcomes[0].evaluation.cases
     assert "the log has no more" in outcome.precision[0]
 
 
-def test_parts_of_a_protocol(study: Study) -> None:
+def test_parts_of_a_protocol(study: Result) -> None:
     protocol = study.protocol
     assert [plan.name for plan in selected(protocol, ["drawn"]).experiments] == ["drawn"]
     only = selected(protocol, logs=["other"])
-    assert [(plan.name, plan.logs) for plan in only.experiments] == [("drawn", ("other",))]
+    assert [(plan.name, plan.log_names) for plan in only.experiments] == [("drawn", ("other",))]
     alone = run_protocol(only)
     whole = study.outcomes[1].evaluation
     # A log is the same, whatever is evaluated beside it.
@@ -183,7 +183,7 @@ def test_parts_of_a_protocol(study: Study) -> None:
     assert "drawn, other" in alone.claims[1].paragraphs[0]
 
 
-def test_a_threshold_by_the_longest_request_is_that_of_each_log(study: Study) -> None:
+def test_a_threshold_by_the_longest_request_is_that_of_each_log(study: Result) -> None:
     setting = as_dict(study)["protocol"]["experiments"][1]
     longest = {name: log.longest_request_s for name, log in study.logs.items()}
     assert setting["log_thresholds_s"] == {name: math.floor(3 * longest[name]) for name in ("small", "other")}

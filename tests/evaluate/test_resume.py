@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,15 @@ import pytest
 
 from policyfactory.core.errors import OutputError
 from policyfactory.core.process import WorkCounter
-from policyfactory.evaluate.analyses import ANALYSES
-from policyfactory.evaluate.analyses.replay import Replay
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.run import SimulationJournal
 from policyfactory.evaluate.study import RunSettings, RunTally, read_logs, run_protocol
-from policyfactory.evaluate.work import SimulationResult, UnitSettings, decode, encode, is_kept, work_units
+from policyfactory.evaluate.work import SimulationResult, decode, encode, work_units
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.rules import Rules
 from small_protocol import SIMULATIONS, report_text, run, small_protocol
 from support import run_of
 
@@ -229,34 +225,20 @@ def test_a_record_that_no_analysis_could_use_is_damaged(
     partial.write_bytes(one_record)
     head = run_of(partial)
     own = next(plan for plan in protocol.experiments if plan.name == "windows")
-    experiment = from_plan(own, read_logs(protocol))
+    experiment = with_cases(own, read_logs(protocol))
     case = experiment.cases[0]
-    job = UnitSettings(
-        experiment.contenders, experiment.rules, experiment.metrics, _analyses(experiment), recorded=True
-    )
     with Journal(partial, head, 31) as journal:
         ((number, text),) = journal.records()
-        good = decode(text, case.make)
-        journal.append(number, encode(WRONG[name](good), good.facts.sha256))
+        good = decode(text, experiment.observers, case.make)
+        journal.append(number, encode(WRONG[name](good)))
     with SimulationJournal(partial, head, [experiment]) as kept:
         finished = kept.of("windows")
-        assert finished.take(case, 0, job, case.make) is None
+        assert finished.take(case, 0, experiment, case.make) is None
         assert finished.damaged == 1
         kept.journal.append(number, text)
-        result = finished.take(case, 0, job, case.make)
+        result = finished.take(case, 0, experiment, case.make)
         assert result is not None
-        assert encode(result, good.facts.sha256) == text
-
-
-def _analyses(experiment: Experiment) -> tuple[Any, ...]:
-    return (Replay(), *experiment.analyses)
-
-
-def test_every_analysis_states_what_it_keeps() -> None:
-    for module, name in ANALYSES.values():
-        analysis = getattr(import_module(f"policyfactory.evaluate.analyses.{module}"), name)
-        assert not is_kept(object(), analysis)
-    assert not is_kept(None, Replay)
+        assert encode(result) == text
 
 
 def test_a_record_of_another_case_is_done_again(
@@ -352,7 +334,7 @@ def test_a_run_that_finishes_nothing_leaves_no_file(protocol: Protocol, partial:
 
 
 def test_what_is_left_of_a_case_is_shared_out_among_the_workers() -> None:
-    job = UnitSettings((resolve("FCFS"), resolve("SPF"), resolve("SAF")), Rules(), ("mean_wait",), ())
-    assert work_units({}, job, 4) == []
-    assert work_units({2: [0, 2]}, job, 1) == [(2, (0, 2))]
-    assert work_units({2: [0, 2]}, job, 4) == [(2, (0,)), (2, (2,))]
+    contenders = [resolve("FCFS"), resolve("SPF"), resolve("SAF")]
+    assert work_units({}, contenders, 4) == []
+    assert work_units({2: [0, 2]}, contenders, 1) == [(2, (0, 2))]
+    assert work_units({2: [0, 2]}, contenders, 4) == [(2, (0,)), (2, (2,))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.reference import reference_values
@@ -38,8 +38,8 @@ def run(protocol: Protocol, logs: dict[str, ReadLog]) -> Run:
     plans = {plan.name: plan for plan in protocol.experiments}
 
     def evaluated(name: str) -> tuple[Evaluation, list[tuple[str, str, bool, float]]]:
-        experiment = from_plan(plans[name], logs)
-        made = run_cases(experiment.cases, experiment.contenders, rules=experiment.rules, metrics=experiment.metrics)
+        experiment = with_cases(plans[name], logs)
+        made = run_cases(experiment)
         rows = [
             (row.log, row.policy, row.met, row.deviation or 0.0)
             for reference in experiment.references

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.process import WorkCounter
 from policyfactory.evaluate.analyses.analysis import Analysis
 from policyfactory.evaluate.options import DEFAULT_METRICS
-from policyfactory.evaluate.run import Observations, join, run_cases
+from policyfactory.evaluate.run import join
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
@@ -247,11 +248,11 @@ def test_what_analyses_keep_is_in_the_place_of_its_case_and_policy(windows: list
         def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
             return Section("names", "Names")
 
-    observations = Observations((Names(), Names()))
-    result = run_cases(windows, [resolve("FCFS"), resolve("SPF"), resolve("SAF")], observations=observations, workers=2)
-    for seen in observations.seen:
+    analyses = (Names(), Names())
+    result = run_cases(windows, [resolve("FCFS"), resolve("SPF"), resolve("SAF")], analyses=analyses, workers=2)
+    for seen in result.observed:
         assert seen == [[(case.number, policy, case.jobs) for policy in result.policies] for case in result.cases]
-    assert len(observations.seen) == 2
+    assert len(result.observed) == 2
 
 
 def test_the_rules_of_a_case_come_before_those_of_the_experiment() -> None:
@@ -267,7 +268,7 @@ def test_two_batches_are_one_evaluation(windows: list[Case]) -> None:
     other = [dataclasses.replace(case, log="other") for case in windows]
     whole = run_cases([*windows, *other], policies)
     first, second = (run_cases([*windows[part], *other[part]], policies) for part in (slice(0, 3), slice(3, None)))
-    joined, _ = join((first, Observations(())), (second, Observations(())))
+    joined = join(first, second)
     assert joined.cases == whole.cases
     assert joined.values.tobytes() == whole.values.tobytes()
     assert joined.longest_wait_job.tobytes() == whole.longest_wait_job.tobytes()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.cases import from_plan
+from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.logs import ReadLog, read_log
 from policyfactory.evaluate.protocol import Protocol, read_protocol
 from policyfactory.evaluate.reference import PublishedValue, reference_values
@@ -45,8 +45,8 @@ def run(protocol: Protocol, logs: dict[str, ReadLog]) -> Callable[[str], Evaluat
     plans = {plan.name: plan for plan in protocol.experiments}
 
     def evaluated(name: str) -> Evaluation:
-        experiment = from_plan(plans[name], logs)
-        return run_cases(experiment.cases, experiment.contenders, rules=experiment.rules, metrics=experiment.metrics)
+        experiment = with_cases(plans[name], logs)
+        return run_cases(experiment)
 
     return evaluated
 
@@ -90,7 +90,7 @@ def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], E
     result: list[tuple[str, PublishedValue]] = []
     for mode in MODES:
         evaluation = run(mode)
-        for reference in plans[mode].experiment.references:
+        for reference in plans[mode].references:
             result += [(mode, row) for row in reference_values(evaluation, reference)]
     assert len(result) == 12 * 8
     assert [(mode, row) for mode, row in result if not row.met] == []
@@ -99,7 +99,7 @@ def test_table_4_to_the_printed_digit(protocol: Protocol, run: Callable[[str], E
 def test_the_protocol_has_the_papers_numbers(protocol: Protocol, oracle: dict[str, Any]) -> None:
     plans = {plan.name: plan for plan in protocol.experiments}
     for mode in MODES:
-        real, _model = plans[mode].experiment.references
+        real, _model = plans[mode].references
         for log, theirs in LOGS.items():
             published = oracle["table4"][f"{theirs}_{CONFIGS[mode]}"]
             for name, row in published.items():
@@ -112,7 +112,7 @@ def test_the_clean_experiments_differ_in_the_simulator_alone(protocol: Protocol)
     plans = {plan.name: plan for plan in protocol.experiments}
     for mode in MODES:
         own, clean = plans[f"{mode}-all"], plans[f"{mode}-clean"]
-        ours, theirs = own.experiment.rules, clean.experiment.rules
+        ours, theirs = own.rules, clean.rules
         assert (ours.backfill, ours.decide_by) == (theirs.backfill, theirs.decide_by)
         assert (ours.compatibility, theirs.compatibility) == ("sc17", "none")
         assert (own.table.windows, own.table.skip, own.policies, own.logs) == (

@@ -118,7 +118,7 @@ def test_a_protocol_names_a_site_beside_it(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(PROTOCOL)
     protocol = read_protocol(path)
-    assert protocol.experiments[0].experiment.rules == Rules(backfill="slurm", site=SITE)
+    assert protocol.experiments[0].rules == Rules(backfill="slurm", site=SITE)
     assert protocol.hashes[str(site)] == sha256_bytes(site.read_bytes())
     before = description(protocol.experiments, read_logs(protocol), None)
     # A run does not go on from that of another site.
@@ -213,10 +213,10 @@ def test_the_protocol_of_the_comparison_differs_in_backfilling_alone(root: Path)
     plans = read_protocol(root / "evaluate/slurm.toml").experiments
     # The fixed orders, then those that count the wait.
     for three in (plans[:3], plans[3:]):
-        assert [plan.experiment.rules for plan in three] == [
+        assert [plan.rules for plan in three] == [
             Rules(),
             Rules(backfill="conservative"),
             Rules(backfill="slurm"),
         ]
-        same = {(plan.policies, plan.logs, str(plan.table.windows), plan.experiment.metrics) for plan in three}
+        same = {(plan.policies, plan.log_names, str(plan.table.windows), plan.metrics) for plan in three}
         assert len(same) == 1

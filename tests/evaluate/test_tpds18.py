@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.options import ResampleTable
-from policyfactory.evaluate.protocol import Plan, Protocol, read_protocol
-from policyfactory.evaluate.study import RunSettings, Study, read_logs, run_protocol, selected
+from policyfactory.evaluate.protocol import Protocol, read_protocol
+from policyfactory.evaluate.results_folder import Result
+from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol, selected
 from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.workload.clean import read
 from support import ROOT
@@ -28,15 +30,15 @@ def protocol() -> Protocol:
 def small(protocol: Protocol, experiment: str, log: str, count: int, weeks: int) -> Protocol:
     (plan,) = selected(protocol, [experiment], [log]).experiments
     table = plan.table.model_copy(update={"resample": ResampleTable(count=count, length=f"{weeks}w")})
-    plan = dataclasses.replace(plan, table=table, experiment=dataclasses.replace(plan.experiment, analyses=()))
+    plan = dataclasses.replace(plan, table=table, analyses=())
     return dataclasses.replace(protocol, experiments=(plan,), claims=())
 
 
-def run(protocol: Protocol, traces: Path) -> Study:
+def run(protocol: Protocol, traces: Path) -> Result:
     return run_protocol(protocol, read_logs(protocol, [traces]), RunSettings())
 
 
-def changes(study: Study) -> dict[str, float]:
+def changes(study: Result) -> dict[str, float]:
     """Return the total wait of each contender against the baseline's, in %."""
     evaluation = study.outcomes[0].evaluation
     total = evaluation.matrix(evaluation.logs[0], "total_wait").sum(axis=0)
@@ -47,7 +49,7 @@ def apart(actual: dict[str, float], printed: dict[str, float]) -> float:
     return float(np.sqrt(np.mean([(actual[name] - printed[name]) ** 2 for name in printed])))
 
 
-def plan_of(protocol: Protocol, name: str) -> Plan:
+def plan_of(protocol: Protocol, name: str) -> Experiment:
     return next(plan for plan in protocol.experiments if plan.name == name)
 
 
@@ -55,7 +57,7 @@ def test_the_protocol_is_the_papers(protocol: Protocol) -> None:
     tables = plan_of(protocol, "tables")
     assert tables.table.resample == ResampleTable(count=60, length="2y")
     assert tables.policies[:12] == TWELVE
-    assert tables.experiment.rules.threshold == 40 * 3600
+    assert tables.rules.threshold == 40 * 3600
     tuners = [one for one in tables.experiment.contenders if isinstance(one, Tuner)]
     assert {(one.feedback, one.period_s) for one in tuners} == {
         (feedback, days * 86400)

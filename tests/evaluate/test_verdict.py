@@ -12,14 +12,14 @@ from daily_log import daily, recorded
 
 import policyfactory as pf
 from policyfactory.core.text import DAY, HOUR
-from policyfactory.evaluate.evaluate import Evaluated
+from policyfactory.evaluate.results_folder import Result
 from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.simulate import Rules, simulate
 from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
 
 
-def evaluated(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Evaluated:
+def evaluated(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Result:
     return pf.evaluate(log, policies, **{"metrics": ["mean_bsld", "mean_wait"], **options})
 
 
@@ -182,8 +182,7 @@ def test_one_of_many_that_looks_as_good_by_chance_is_not_shown() -> None:
     outcome = evaluated(recorded(daily(), "FCFS")).outcome
     row = dataclasses.replace(outcome.comparisons[0], verdict="no difference", p_holm=0.2)
     chance = dataclasses.replace(outcome, comparisons=(row, *outcome.comparisons[1:]))
-    study = evaluated(recorded(daily(), "FCFS"))
-    actual = module.verdict_of(chance, study.protocol.experiments[0], study.logs)
+    actual = module.verdict_of(chance)
     assert actual is not None
     assert actual.light == "cannot tell"
     assert "one looks as good by chance" in actual.sentences[0]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import policyfactory as pf
+from evaluations import run_cases
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.results_folder import weeks_csv
-from policyfactory.evaluate.run import _has_weeks, run_cases
-from policyfactory.evaluate.work import decode, encode
+from policyfactory.evaluate.run import _has_weeks
 from policyfactory.policy.store import resolve
 from policyfactory.simulate.cases import Case, case_of
 from policyfactory.simulate.metrics import WeeklySums, measure
@@ -156,14 +156,6 @@ def test_the_weeks_are_written(log: Workload, tmp_path: Path) -> None:
     manifest = json.loads((tmp_path / "folder" / "manifest.json").read_text(encoding="utf-8"))
     assert "weeks.csv" in manifest["outputs"]
     assert weeks_csv({"x": run_cases([case_of(log, kind="window")], [resolve("FCFS")])}) == ""
-
-
-def test_weeks_come_back_from_a_journal_bit_by_bit() -> None:
-    sums = WeeklySums(np.array([3, 4]), np.array([[1.5, np.nan], [2.5, np.nan]]), np.ones((2, 2)), float("inf"))
-    back = decode(encode(sums))
-    assert back.jobs.tolist() == [3, 4]
-    assert back.values.tobytes() == sums.values.tobytes()
-    assert back.memory_s == float("inf")
 
 
 def test_weeks_of_another_number_are_no_record_of_the_case(log: Workload) -> None:

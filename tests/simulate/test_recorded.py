@@ -15,15 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.evaluate.analyses.replay import Replay, wait_distance
 from policyfactory.evaluate.board import finding, setting
-from policyfactory.evaluate.cases import cases_of, from_plan
+from policyfactory.evaluate.cases import cases_of, with_cases
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.options import LogTable, TsafrirTable
-from policyfactory.evaluate.protocol import Plan, protocol_of, read_protocol
-from policyfactory.evaluate.run import join, run_cases
+from policyfactory.evaluate.protocol import protocol_of, read_protocol
+from policyfactory.evaluate.run import join
 from policyfactory.evaluate.study import run_experiment
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
@@ -239,21 +240,11 @@ def test_windows_have_the_record_of_their_own_jobs() -> None:
 
 
 def test_joined_evaluations_keep_the_record() -> None:
-    from policyfactory.evaluate.run import Observations
-
-    parts = []
-    for number in (2, 1):
-        observations = Observations((Replay(),))
-        case = case_of(as_recorded(FOUR, [0, 540, 0, 720 * number]), number)
-        parts.append(
-            (
-                run_cases([case], [resolve("FCFS")], metrics=["max_wait"], observations=observations, recorded=True),
-                observations,
-            )
-        )
-    evaluation, observations = join(parts[0], parts[1])
+    cases = [case_of(as_recorded(FOUR, [0, 540, 0, 720 * number]), number) for number in (2, 1)]
+    parts = [run_cases([case], [resolve("FCFS")], metrics=["max_wait"], recorded=True) for case in cases]
+    evaluation = join(*parts)
     assert evaluation.recorded_values("log", "max_wait").tolist() == [720, 1440]
-    assert [case[0].same_start for case in observations.seen[0]] == [100, 75]
+    assert [case[0].same_start for case in evaluation.observed[0]] == [100, 75]
     without = run_cases([FOUR], [resolve("FCFS")])
     with pytest.raises(EvaluationError, match=r"not measured here; ask for them \(recorded=True\)"):
         without.recorded_values("log", "mean_wait")
@@ -344,7 +335,7 @@ def test_the_record_of_kth(shared: Callable[[str], Path]) -> None:
 # When it is shown. ----------------------------------------------------------------------------------------------------
 
 
-def plan_of(jobs: Workload, *, tsafrir: bool = False, **keys: Any) -> tuple[Plan, dict[str, ReadLog]]:
+def plan_of(jobs: Workload, *, tsafrir: bool = False, **keys: Any) -> tuple[Experiment, dict[str, ReadLog]]:
     content = {"name": "e", "policies": ["FCFS", "SAF"], **keys}
     protocol = protocol_of(
         {"schema_version": 1, "name": "p", "logs": {"log": {"embedded": True}}, "experiments": [content]}
@@ -373,27 +364,27 @@ def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> No
     given = {"jobs": played(FOUR), **keys}
     jobs = given.pop("jobs")
     with pytest.raises(UsageError) as error:
-        from_plan(*plan_of(jobs, recorded=True, **given))
+        with_cases(*plan_of(jobs, recorded=True, **given))
     assert str(error.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
     assert "recorded = false" in str(error.value)
-    quiet = from_plan(*plan_of(jobs, recorded="if-known", **given))
+    quiet = with_cases(*plan_of(jobs, recorded="if-known", **given))
     assert not quiet.recorded
     assert (why in quiet.unrecorded) == (jobs is PARTLY)
-    assert not from_plan(*plan_of(jobs, **given)).recorded
+    assert not with_cases(*plan_of(jobs, **given)).recorded
 
 
 def test_it_is_shown_where_it_is_known_and_asked_for() -> None:
-    assert from_plan(*plan_of(played(FOUR), recorded="if-known")).recorded
-    assert from_plan(*plan_of(played(FOUR), recorded=True, windows="2x2jobs")).recorded
-    assert not from_plan(*plan_of(played(FOUR))).recorded
+    assert with_cases(*plan_of(played(FOUR), recorded="if-known")).recorded
+    assert with_cases(*plan_of(played(FOUR), recorded=True, windows="2x2jobs")).recorded
+    assert not with_cases(*plan_of(played(FOUR))).recorded
     # The job without a start is in the first window, which is left out.
-    assert from_plan(*plan_of(PARTLY, recorded=True, windows="2x2jobs", skip={"log": [1]})).recorded
+    assert with_cases(*plan_of(PARTLY, recorded=True, windows="2x2jobs", skip={"log": [1]})).recorded
     # A model's jobs never started: nobody will miss it.
-    assert from_plan(*plan_of(FOUR, recorded="if-known")).unrecorded == ""
+    assert with_cases(*plan_of(FOUR, recorded="if-known")).unrecorded == ""
 
 
 def test_what_is_missing_is_said_above_the_values() -> None:
-    experiment = from_plan(*plan_of(PARTLY, recorded="if-known", metrics=["mean_wait"]))
+    experiment = with_cases(*plan_of(PARTLY, recorded="if-known", metrics=["mean_wait"]))
     values = section(run_experiment(experiment), "values")
     assert values.paragraphs == (
         "The recorded schedule is not shown: log: 1 of 4 jobs has no recorded start, first job 2.",

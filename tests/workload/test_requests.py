@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.core.errors import InputError, WorkloadError
-from policyfactory.evaluate.work import decode, encode
-from policyfactory.workload.jobs import COLUMNS, Requests, Workload
+from policyfactory.core.errors import WorkloadError
+from policyfactory.workload.jobs import COLUMNS, Attributes, Requests, Workload
 from policyfactory.workload.resample import Replicas, UserWeeks
 from policyfactory.workload.sensitivity import scale_load
 
@@ -132,15 +131,8 @@ def test_the_identity_of_the_input_has_what_a_plain_log_does_not_say() -> None:
     assert len({one.sha256() for one in (plain, *others)}) == 5
 
 
-def test_they_come_back_from_a_journal_and_nothing_in_their_place() -> None:
-    jobs = workload()
-    text = encode(jobs)
-    again = decode(text)
-    for column in COLUMNS:
-        np.testing.assert_array_equal(getattr(again.requests, column), getattr(jobs.requests, column))
-    assert again.requests.names == jobs.requests.names  # type: ignore[union-attr]
-    assert again.sha256() == jobs.sha256()
-    for found, put in ((b'"normal"', b"3"), (b'"qos"', b"[1]"), (encode(jobs.requests), encode([1] * 6))):
-        assert found in text
-        with pytest.raises(InputError, match="is not the result of a simulation"):
-            decode(text.replace(found, put))
+def test_attributes_of_other_lengths_are_refused() -> None:
+    names = [field.name for field in dataclasses.fields(Attributes)]
+    wrong = {name: np.zeros(at % 2 + 1) for at, name in enumerate(names)}
+    with pytest.raises(WorkloadError, match=r"attributes of shapes \(1,\), \(2,\); each job has one of each"):
+        Attributes(**wrong)
