@@ -1,11 +1,11 @@
-"""Pictures of an evaluation: boxes of the cases, differences from the baseline, ranks, wins; a panel a log.
+"""Pictures: boxes in rows, estimates in rows, cells, and curves over a common axis; panels below each other.
 
-Panels stand below each other, so that a picture is as wide as a phone in portrait can show; what is drawn has a shape
-or a number beside its colour.
+A picture is as wide as a phone in portrait can show; what is drawn has a shape, a dash or a number beside its colour.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
-from policyfactory.core.text import counted, number_text, shortened
+from policyfactory.core.text import DAY, HOUR, MINUTE, WEEK, counted, format_duration, number_text, shortened
 from policyfactory.report.sections import Scale, scale_for
 from policyfactory.simulate.metrics import METRICS
 
@@ -24,11 +24,33 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Interval
 
-__all__ = ["draw_boxes", "draw_differences", "draw_ranks", "draw_wins"]
-
+__all__ = [
+    "Curve",
+    "Panel",
+    "area_look",
+    "box_rows",
+    "draw_box",
+    "draw_boxes",
+    "draw_cells",
+    "draw_differences",
+    "draw_panels",
+    "draw_ranks",
+    "draw_wins",
+    "key_below",
+    "line_look",
+    "name_rows",
+    "panels_down",
+    "row_colours",
+]
 
 _BASELINE, _POLICY, _NEUTRAL = COLOURS[1], COLOURS[0], "#6e6e6e"
-_WIDTH = 7.2  # inches
+_OTHERS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
+_LINE_STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
+_AREAS = (*COLOURS[:7], "#999999", "#6B4226", "#5E3C99", "#A6D854", "#1B3A57")
+_HATCHES = ("", "////", "....", "xxxx")
+_CELLS = ("#E8863C", "#f3f3f3", "#4A96C9")  # from -1 to 1
+_WIDTH = 7.0  # inches
+_AXIS = 0.85  # inches of a panel for its title and axis
 _LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
 _FEW = 5  # with fewer cases a box would say more than is known: the cases themselves are drawn
 _MANY = 200  # with more cases a box's own are a cloud: only those beyond the whiskers are drawn
@@ -47,14 +69,30 @@ _STATISTIC = {
     "weeks": "difference of the means over all jobs",
 }
 _UNKNOWN = (_NEUTRAL, "x", True)
+_REFERENCE: dict[str, Any] = {"color": "#000000", "linewidth": 1.6, "linestyle": (0, (2, 1.5)), "zorder": 5}
+_TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 4 * DAY, 2 * WEEK, 8 * WEEK, 32 * WEEK, 128 * WEEK)
 
 
-def _panels(rows: Sequence[int], titles: Sequence[str], *, row_height: float = 0.3) -> tuple[Figure, list[Any]]:
-    """Return a figure with a titled panel a log, each high enough for its number of names."""
-    heights = [max(0.9, row_height * (count + 0.4)) for count in rows]
-    figure = new_figure(_WIDTH, sum(heights) + 0.85 * len(rows) + 0.5)
-    grid = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)
-    panels = list(grid.ravel())
+def line_look(place: int) -> dict[str, Any]:
+    """Return colour and dash of the line of the contender at ``place``; the baseline (0) is orange in all pictures."""
+    colour = _BASELINE if place == 0 else _OTHERS[(place - 1) % len(_OTHERS)]
+    dash = _LINE_STYLES[max(0, place - 1) // len(_OTHERS) % len(_LINE_STYLES)]
+    return {"color": colour, "linestyle": dash, "linewidth": 1.6, "zorder": 3 if place == 0 else 2}
+
+
+def area_look(place: int) -> dict[str, Any]:
+    """Return colour and hatch of the area at ``place``, as matplotlib's fill_between takes them."""
+    hatch = _HATCHES[place // len(_AREAS) % len(_HATCHES)]
+    return {"facecolor": _AREAS[place % len(_AREAS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+
+
+# Panels and rows. -----------------------------------------------------------------------------------------------------
+
+
+def panels_down(titles: Sequence[str], heights: Sequence[float]) -> tuple[Figure, list[Any]]:
+    """Return a figure with titled panels below each other, each so many inches high beside its title and axis."""
+    figure = new_figure(_WIDTH, sum(heights) + _AXIS * len(heights) + 0.5)
+    panels = list(figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights).ravel())
     if layout := figure.get_layout_engine():
         layout.set(h_pad=0.09)  # type: ignore[call-arg]
     for axes, title in zip(panels, titles, strict=True):
@@ -62,12 +100,23 @@ def _panels(rows: Sequence[int], titles: Sequence[str], *, row_height: float = 0
     return figure, panels
 
 
-def _names_down(axes: Any, names: Sequence[str], chosen: str) -> None:
-    axes.set_yticks(range(1, len(names) + 1), [_named(name, chosen) for name in names])
+def _height(rows: int, row: float = 0.3) -> float:
+    return max(0.9, row * (rows + 0.4))
+
+
+def name_rows(axes: Any, names: Sequence[str], chosen: str = "") -> None:
+    """Give a panel a row a policy, the first on top; the chosen one has a word and a colour of its own."""
+    axes.set_yticks(range(len(names)), [_named(name, chosen) for name in names])
     _mark(axes.get_yticklabels(), names, chosen)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) + 0.7, 0.3)
+    axes.set_ylim(len(names) - 0.3, -0.7)
     axes.grid(visible=False, axis="y")
+
+
+def row_colours(names: Sequence[str], chosen: str = "") -> list[str]:
+    """Return the colour of each row: where a policy was chosen, it alone has that of a policy."""
+    others = _NEUTRAL if chosen else _POLICY
+    return [_BASELINE, *(_POLICY if name == chosen else others for name in names[1:])]
 
 
 def _named(name: str, chosen: str) -> str:
@@ -80,8 +129,24 @@ def _mark(labels: Iterable[Any], names: Iterable[str], chosen: str) -> None:
             label.set(color=_POLICY, fontweight="bold")
 
 
+def _numbers_right(axes: Any, heading: str, texts: Sequence[str]) -> None:
+    style = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "ha": "right"}
+    edge = 1.02 + 0.0125 * max(map(len, [heading, *texts]))
+    for row, text in enumerate(texts):
+        axes.text(edge, row, text, va="center", **style)
+    axes.text(edge, -0.8, heading, va="bottom", color=_NEUTRAL, **style)
+
+
+def key_below(figure: Figure, text: str) -> None:
+    """Write how to read a picture below it."""
+    figure.supxlabel(f"{text[0].upper()}{text[1:]}.", fontsize=8.5, x=0.01, ha="left", color="#404040")
+
+
 def _cases(count: int) -> str:
     return "one case" if count == 1 else f"{count} cases"
+
+
+# Boxes. ---------------------------------------------------------------------------------------------------------------
 
 
 def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str = "") -> Figure:
@@ -98,7 +163,7 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str
     metric : str
         One of its metrics.
     shown : str
-        The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+        The unit in which seconds are shown (`sections.shown_units`); empty: chosen from the values.
     chosen : str
         Name of the policy that was chosen: it has a word and a colour of its own.
 
@@ -113,12 +178,12 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str
         f"{log}, {_cases(len(values)) if weeks is None else f'{len(values)} weeks'}"
         for log, values, weeks in zip(evaluation.logs, matrices, weekly, strict=True)
     ]
-    figure, panels = _panels([len(evaluation.policies)] * len(matrices), titles)
+    figure, panels = panels_down(titles, [_height(len(evaluation.policies))] * len(matrices))
     scale = scale_for(METRICS[metric].unit, np.concatenate(matrices).ravel().tolist(), shown)
     for axes, matrix, cases in zip(panels, matrices, whole, strict=True):
         columns = [column[np.isfinite(column)] / scale.divisor for column in matrix.T]
-        _boxes(axes, columns, evaluation.policies, chosen)
-        _names_down(axes, evaluation.policies, chosen)
+        box_rows(axes, columns, row_colours(evaluation.policies, chosen))
+        name_rows(axes, evaluation.policies, chosen)
         _value_axis(
             axes, np.concatenate(columns), f"{METRICS[metric].title}{f' ({scale.label})' if scale.label else ''}"
         )
@@ -130,48 +195,33 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str
     unit = "week" if all(weeks is not None for weeks in weekly) else "case"
     dots = f"dot: a {unit}" if most <= _MANY else f"dot: a {unit} beyond the whiskers"
     boxes = f"box: the middle half of the {unit}s, line: median, " if most >= _FEW else ""
-    _key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
+    key_below(figure, f"{boxes}{dots}; orange: {shortened(evaluation.baseline)}, the baseline")
     return figure
 
 
-def _numbers_right(axes: Any, heading: str, texts: Sequence[str]) -> None:
-    style = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "ha": "right"}
-    longest = max(map(len, [heading, *texts]))
-    place = 1.02 + 0.0125 * longest
-    for row, text in enumerate(texts, 1):
-        axes.text(place, row, text, va="center", **style)
-    axes.text(place, 0.2, heading, va="bottom", color=_NEUTRAL, **style)
-
-
-def _key_below(figure: Figure, text: str) -> None:
-    figure.supxlabel(f"{text[0].upper()}{text[1:]}.", fontsize=8.5, x=0.01, ha="left", color="#404040")
-
-
-def _boxes(axes: Any, columns: Sequence[FloatArray], names: Sequence[str], chosen: str) -> None:
-    # Where one was chosen, it alone has the colour of a policy.
-    others = _NEUTRAL if chosen else _POLICY
-    colours = [_BASELINE, *(_POLICY if name == chosen else others for name in names[1:])]
-    for place, (column, colour) in enumerate(zip(columns, colours, strict=True), 1):
-        drawn = column
-        if len(column) >= _FEW:
-            low, high = _box(axes, place, column, colour)
+def box_rows(axes: Any, columns: Sequence[FloatArray], colours: Sequence[str]) -> None:
+    """Draw the values of each row: a box of the middle half where there are some, and the cases as dots."""
+    for row, (column, colour) in enumerate(zip(columns, colours, strict=True)):
+        few, drawn = len(column) < _FEW, column
+        if not few:
+            low, middle, high = np.quantile(column, [0.25, 0.5, 0.75])
+            reach = 1.5 * (high - low)
+            ends = column[(column >= low - reach) & (column <= high + reach)]
+            draw_box(axes, row, (ends.min(), low, middle, high, ends.max()), colour)
             if len(column) > _MANY:
-                drawn = column[(column < low) | (column > high)]
-        few = len(column) < _FEW
+                drawn = column[(column < ends.min()) | (column > ends.max())]
         # Spread by a fixed pattern, so that equal data give equal pictures.
         spread = np.zeros(len(drawn)) if few else 0.2 * np.sin(2.4 * np.arange(len(drawn)))
-        axes.scatter(drawn, place + spread, s=36 if few else 9, color=colour, alpha=0.75, linewidths=0, zorder=3)
+        axes.scatter(drawn, row + spread, s=36 if few else 9, color=colour, alpha=0.75, linewidths=0, zorder=3)
 
 
-def _box(axes: Any, place: int, column: FloatArray, colour: str) -> tuple[float, float]:
-    low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
-    reach = 1.5 * (high - low)
-    ends = column[(column >= low - reach) & (column <= high + reach)]
-    axes.plot([ends.min(), ends.max()], [place, place], color=colour, linewidth=1.2)
-    axes.barh(place, high - low, left=low, height=0.62, facecolor="white", zorder=2)
-    axes.barh(place, high - low, left=low, height=0.62, facecolor=colour, alpha=0.25, edgecolor=colour, zorder=2)
-    axes.plot([median, median], [place - 0.31, place + 0.31], color="black", linewidth=2, zorder=4)
-    return float(ends.min()), float(ends.max())
+def draw_box(axes: Any, row: int, ends: Sequence[float], colour: str) -> None:
+    """Draw a box in a row: the ends of its whiskers, of the box, and the line in it, ascending."""
+    least, low, middle, high, most = ends
+    axes.plot([least, most], [row, row], color=colour, linewidth=1.2)
+    axes.barh(row, high - low, left=low, height=0.62, facecolor="white", zorder=2)
+    axes.barh(row, high - low, left=low, height=0.62, facecolor=colour, alpha=0.25, edgecolor=colour, zorder=2)
+    axes.plot([middle, middle], [row - 0.31, row + 0.31], color="black", linewidth=2, zorder=4)
 
 
 def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
@@ -186,6 +236,9 @@ def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
         axes.set_xlabel(f"{label}, logarithmic")
 
 
+# Estimates. -----------------------------------------------------------------------------------------------------------
+
+
 def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str = "", chosen: str = "") -> Figure:
     """Draw the paired differences from the baseline with their 95 % intervals, a panel a log.
 
@@ -196,7 +249,7 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
     metric : str
         The metric.
     shown : str
-        The unit in which seconds are shown (`display.shown_units`); empty: chosen from the values.
+        The unit in which seconds are shown (`sections.shown_units`); empty: chosen from the values.
     chosen : str
         Name of the policy that was chosen: it has a word and a colour of its own.
 
@@ -208,24 +261,22 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
     logs = list(dict.fromkeys(row.log for row in rows))
     own = [[row for row in rows if row.log == log] for log in logs]
     scale = scale_for(rows[0].unit, [end for row in rows for end in (row.difference, *_ends(row.interval))], shown)
-    figure, panels = _panels(
-        [len(part) for part in own],
-        [
-            f"{log}, {counted(part[0].cases, 'week') if part[0].statistic == 'weeks' else _cases(part[0].cases)}"
-            for log, part in zip(logs, own, strict=True)
-        ],
-    )
+    titles = [
+        f"{log}, {counted(part[0].cases, 'week') if part[0].statistic == 'weeks' else _cases(part[0].cases)}"
+        for log, part in zip(logs, own, strict=True)
+    ]
+    figure, panels = panels_down(titles, [_height(len(part)) for part in own])
     for axes, part in zip(panels, own, strict=True):
         axes.axvline(0, color="black", linewidth=1)
         _estimates(axes, [(row.difference, row.interval, row.verdict) for row in part], scale)
         _bend(axes, part, scale)
-        _names_down(axes, [row.policy for row in part], chosen)
+        name_rows(axes, [row.policy for row in part], chosen)
         unit = f" ({scale.label})" if scale.label else ""
         bent = ", partly logarithmic" if axes.get_xscale() == "symlog" else ""
         axes.set_xlabel(f"{_what_differs(part[0])}{unit}{bent}")
     _verdict_legend(figure, [row.verdict for row in rows])
     what = _STATISTIC[rows[0].statistic] if any(row.cases > 1 for row in rows) else "the difference"
-    _key_below(figure, f"marker: {what}{_bars(row.interval for row in rows)}")
+    key_below(figure, f"marker: {what}{_bars(row.interval for row in rows)}")
     return figure
 
 
@@ -247,7 +298,7 @@ def _ends(interval: Interval | None) -> tuple[float, ...]:
 
 
 def _estimates(axes: Any, rows: Iterable[tuple[float, Interval | None, str]], scale: Scale) -> None:
-    for place, (value, interval, verdict) in enumerate(rows, 1):
+    for place, (value, interval, verdict) in enumerate(rows):
         colour, marker, filled = _LOOK_OF.get(verdict, _UNKNOWN)
         if interval:
             ends = [end / scale.divisor for end in _ends(interval)]
@@ -297,21 +348,24 @@ def draw_ranks(ranks: Mapping[str, Sequence[Rank]], metric: str, chosen: str = "
     from matplotlib.ticker import MaxNLocator
 
     titles = [f"{log}, {_cases(rows[0].mean.cases)}" for log, rows in ranks.items()]
-    figure, panels = _panels([len(rows) for rows in ranks.values()], titles)
+    figure, panels = panels_down(titles, [_height(len(rows)) for rows in ranks.values()])
     for axes, rows in zip(panels, ranks.values(), strict=True):
         ordered = sorted(rows, key=lambda row: (np.isnan(row.mean.value), row.mean.value))
         words = ["baseline" if row is rows[0] else "policy" for row in ordered]
         drawn = [(row.mean.value, row.mean.interval, word) for row, word in zip(ordered, words, strict=True)]
         _estimates(axes, drawn, Scale(1, ""))
-        _names_down(axes, [row.policy for row in ordered], chosen)
+        name_rows(axes, [row.policy for row in ordered], chosen)
         _numbers_right(axes, "mean rank", [f"{row.mean.value:.2f}" for row in ordered])
         axes.set_xlim(0.7, len(rows) + 0.3)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(f"mean rank by {METRICS[metric].title} (1 is the best of {len(rows)})")
     every = [row for rows in ranks.values() for row in rows]
     _verdict_legend(figure, ["baseline", "policy"])
-    _key_below(figure, f"marker: mean over the cases{_bars(row.mean.interval for row in every)}")
+    key_below(figure, f"marker: mean over the cases{_bars(row.mean.interval for row in every)}")
     return figure
+
+
+# Cells. ---------------------------------------------------------------------------------------------------------------
 
 
 def draw_wins(
@@ -335,39 +389,186 @@ def draw_wins(
     Figure
     """
     titles = [f"{log}, {_cases(cases[log])}" for log in wins]
-    figure, panels = _panels([len(policies) + 3] * len(wins), titles, row_height=0.36)
+    places = range(len(policies))
+    figure, panels = panels_down(titles, [_height(len(policies) + 3, 0.36)] * len(wins))
     for axes, log in zip(panels, wins, strict=True):
-        _win_cells(axes, wins[log], cases[log])
+        # What a policy loses counts as much as what it wins, and a draw for neither.
+        share = (wins[log] - wins[log].T) / cases[log]
+        np.fill_diagonal(share, np.nan)
+        texts = [[f"{count}" for count in row] for row in wins[log]]
+        for place in places:
+            texts[place][place] = "–"
+        draw_cells(axes, share, texts)
         if len(policies) < 8:
             axes.set_aspect("equal", anchor="W")
-        places = range(len(policies))
         axes.set_yticks(places, [_named(name, chosen) for name in policies])
         axes.set_xticks(
             places, [shortened(name, 16) for name in policies], rotation=45, ha="right", rotation_mode="anchor"
         )
         _mark(axes.get_yticklabels(), policies, chosen)
         _mark(axes.get_xticklabels(), policies, chosen)
-        axes.tick_params(length=0)
-        axes.grid(visible=False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
     key = "number: cases in which the row's policy is better than the column's; blue: it wins more often than it loses"
-    _key_below(figure, f"{key},\norange: it loses more often; draws count for neither")
+    key_below(figure, f"{key},\norange: it loses more often; draws count for neither")
     return figure
 
 
-def _win_cells(axes: Any, counts: Int64Array, cases: int) -> None:
+def draw_cells(
+    axes: Any, strengths: FloatArray, texts: Sequence[Sequence[str]], bold: Sequence[Sequence[bool]] = ()
+) -> None:
+    """Draw a table of cells, from orange (-1) to blue (1), white where nothing is known, with a text in each."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    count = len(counts)
-    # What a policy loses counts as much as what it wins, and a draw for neither.
-    share = (counts - counts.T) / cases
-    np.fill_diagonal(share, np.nan)
-    colours = LinearSegmentedColormap.from_list("wins", ["#E8863C", "#f3f3f3", "#4A96C9"])
-    axes.pcolormesh(np.arange(count + 1) - 0.5, np.arange(count + 1) - 0.5, np.ma.masked_invalid(share),
-                    cmap=colours, vmin=-1, vmax=1, edgecolor="white", linewidth=1)  # fmt: skip
-    axes.set_ylim(count - 0.5, -0.5)
-    for row in range(count):
-        for column in range(count):
-            text = "–" if row == column else f"{counts[row, column]}"
-            axes.text(column, row, text, ha="center", va="center", fontsize=8)
+    rows, columns = strengths.shape
+    colours = LinearSegmentedColormap.from_list("cells", _CELLS)
+    edges = (np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5)
+    axes.pcolormesh(
+        *edges, np.ma.masked_invalid(strengths), cmap=colours, vmin=-1, vmax=1, edgecolor="white", linewidth=1
+    )
+    axes.set_ylim(rows - 0.5, -0.5)
+    for row, line in enumerate(texts):
+        for column, text in enumerate(line):
+            weight = "bold" if bold and bold[row][column] else "normal"
+            axes.text(column, row, text, ha="center", va="center", fontsize=8, fontweight=weight)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+# Curves. --------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """One policy's curve.
+
+    Parameters
+    ----------
+    name : str
+        The policy.
+    x, y : float64 array (n,)
+        Its points.
+    band : tuple of float64 array (n,), optional
+        Lower and upper end of what is shaded around it.
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+    band: tuple[FloatArray, FloatArray] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """The curves of all policies, the baseline's first.
+
+    Parameters
+    ----------
+    title : str
+        What is shown.
+    x_label, y_label : str
+        The axes, with units.
+    curves : sequence of Curve
+        In the order of the policies.
+    durations : bool
+        Whether x is a duration in seconds, shown on a logarithmic axis.
+    log_y : bool
+        Whether y is shown on a logarithmic axis.
+    steps : bool
+        Whether y stays between two points what it is at the first.
+    whole : bool
+        Whether x is a whole number.
+    marks : sequence of (float, str)
+        Vertical lines and what they are.
+    reference : Curve or None
+        A curve that is no policy's, black and dashed.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+    durations: bool = False
+    log_y: bool = False
+    steps: bool = False
+    whole: bool = False
+    marks: Sequence[tuple[float, str]] = ()
+    reference: Curve | None = None
+
+
+def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
+    """Draw panels below each other, with one legend for all; the baseline is orange.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        With the same policies, and the same reference or none, in each.
+    height : float
+        Of a panel, in inches.
+
+    Returns
+    -------
+    Figure
+    """
+    names = [curve.name for curve in panels[0].curves]
+    reference = panels[0].reference
+    legend = 0.25 * -(-len(names) // 4) / len(panels)
+    figure, grid = panels_down([panel.title for panel in panels], [height - _AXIS + legend] * len(panels))
+    for at, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+        _draw_curves(axes, panel)
+        # Panels below each other that have the same axis need its label once.
+        if at + 1 == len(panels) or panels[at + 1].x_label != panel.x_label:
+            axes.set_xlabel(panel.x_label)
+    _legend(figure, names, reference)
+    return figure
+
+
+def _draw_curves(axes: Any, panel: Panel) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    where = {"drawstyle": "steps-post"} if panel.steps else {}
+    # The baseline is drawn last, above the others.
+    for place, curve in reversed(list(enumerate(panel.curves))):
+        look = line_look(place)
+        axes.plot(curve.x, curve.y, marker="o" if len(curve.x) == 1 else None, **look, **where)
+        if curve.band is not None:
+            axes.fill_between(curve.x, *curve.band, color=look["color"], alpha=0.12, linewidth=0)
+            for edge in curve.band:
+                axes.plot(curve.x, edge, color=look["color"], linewidth=0.6, alpha=0.7, linestyle=(0, (4, 3)))
+    if panel.reference is not None:
+        axes.plot(panel.reference.x, panel.reference.y, **_REFERENCE, **where)
+    axes.set_ylabel(panel.y_label)
+    if panel.log_y and any((curve.y > 0).any() for curve in panel.curves):
+        axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
+    for x, text in panel.marks:
+        axes.axvline(x, color="#7f7f7f", linewidth=1, linestyle=":")
+        axes.annotate(
+            text, (x, 1), xycoords=("data", "axes fraction"), xytext=(2, -2), textcoords="offset points",
+            rotation=90, va="top", ha="left", fontsize=7.5, color="#555555",
+        )  # fmt: skip
+    if panel.durations:
+        _duration_axis(axes)
+    if panel.whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _legend(figure: Figure, names: Sequence[str], reference: Curve | None) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], **line_look(place)) for place in range(len(names))]
+    labels = [shortened(name, 24) for name in names]
+    if reference is not None:
+        handles.insert(0, Line2D([], [], **_REFERENCE))
+        labels.insert(0, shortened(reference.name, 24))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=9)
+
+
+def _duration_axis(axes: Any) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    inside = [tick for tick in _TICKS if low <= tick <= high]
+    axes.set_xticks(inside, [format_duration(tick) for tick in inside])
+    axes.xaxis.set_minor_locator(NullLocator())

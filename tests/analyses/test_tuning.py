@@ -14,7 +14,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.choices import ArmShares
-from policyfactory.evaluate.analyses.plots import area_look, line_look
+from policyfactory.evaluate.picture import area_look, line_look
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section

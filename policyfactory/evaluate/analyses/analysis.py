@@ -14,7 +14,7 @@ import numpy as np
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.text import DAY, anchors, counted, enumerated
+from policyfactory.core.text import DAY, anchors, counted, enumerated, shortened
 from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Cell, Column, Columns, Picture, Table, scale_for
 from policyfactory.statistics.compare import verdict_of
@@ -115,6 +115,11 @@ class LogView:
     def titled(self) -> str:
         """The log with its cases: ``kth (10 resamples)``."""
         return f"{self.log} ({self.cases})"
+
+    @property
+    def heading(self) -> str:
+        """What stands above a panel of the log."""
+        return f"{shortened(self.log, 44)}, {self.cases}"
 
     @property
     def few_cases(self) -> str:

@@ -19,7 +19,7 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import DAY, HOUR, WEEK, counted, enumerated, format_duration, shortened
 from policyfactory.evaluate.analyses.analysis import LogAnalysis, LogView, stem_by_log
-from policyfactory.evaluate.analyses.plots import area_look
+from policyfactory.evaluate.picture import area_look
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table
 from policyfactory.simulate.tuning.tuner import TunedSchedule, Tuner
 

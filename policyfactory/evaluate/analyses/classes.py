@@ -34,7 +34,7 @@ from policyfactory.evaluate.analyses.analysis import (
     share_of,
     value_text,
 )
-from policyfactory.evaluate.analyses.plots import colour_of, key_below, name_rows, panels_down
+from policyfactory.evaluate.picture import box_rows, key_below, name_rows, panels_down, row_colours
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 from policyfactory.statistics.intervals import Estimate, estimate_ratio
@@ -207,7 +207,7 @@ def _factors(means: Mapping[str, float], baseline: str, policies: Sequence[str])
 
 def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
     policies = logs[0].policies
-    figure, panels = panels_down(len(logs), 0.8 + 0.3 * len(policies))
+    figure, panels = panels_down([own.heading for own in logs], [0.3 * len(policies)] * len(logs))
     colours = _PLACES.get(len(names), tuple(range(len(names))))
     for axes, own in zip(panels, logs, strict=True):
         left = np.zeros(len(policies))
@@ -218,7 +218,7 @@ def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
             for row in np.flatnonzero(share >= 5.0).tolist():
                 axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
             left += share
-        name_rows(axes, own)
+        name_rows(axes, policies)
         axes.set_xlim(0, 100)
         axes.grid(visible=False)
     panels[-1].set_xlabel("share of the jobs (%)")
@@ -234,9 +234,6 @@ def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
 # Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019,
 # figure 4 and proposition 1: under SQF without a threshold no job is backfilled. The fewer there are, the more closely
 # the machine follows the order that the policy promises.
-
-
-_BOX_FROM = 5  # with fewer cases a box would say more than is known
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -337,25 +334,13 @@ def _draw_backfilled(logs: Sequence[_BackfilledJobs]) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     policies = logs[0].policies
-    figure, panels = panels_down(len(logs), 0.9 + 0.32 * len(policies))
+    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
     for axes, own in zip(panels, logs, strict=True):
-        for place, values in enumerate(own.counts.T):
-            colour = colour_of(min(place, 1))
-            spread = np.zeros(len(values))
-            if len(values) >= _BOX_FROM:
-                low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-                axes.barh(place, high - low, left=low, height=0.6, color=colour, alpha=0.3)
-                axes.plot([middle, middle], [place - 0.3, place + 0.3], color="black", linewidth=1.5)
-                # Spread by a fixed pattern, so that equal data give equal pictures.
-                spread = 0.18 * np.sin(2.4 * np.arange(len(values)))
-            axes.scatter(values, place + spread, s=12, color=colour, linewidths=0, zorder=3)
-        name_rows(axes, own)
-        largest = max(float(own.counts.max()), 1.0)
-        axes.set_xlim(-0.02 * largest, 1.04 * largest)
+        box_rows(axes, list(own.counts.T), row_colours(policies))
+        name_rows(axes, policies)
+        axes.set_xlim(left=0 if own.counts.any() else None)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         plain_numbers(axes.xaxis)
         axes.set_xlabel("backfilled jobs of a case")
-    with_box = any(len(own.kept) >= _BOX_FROM for own in logs)
-    box = " Box: the middle half of the cases; line: median." if with_box else ""
-    key_below(figure, f"Dot: a case.{box} Orange: the baseline.")
+    key_below(figure, "box: the middle half of the cases; line: median; dot: a case; orange: the baseline")
     return figure

@@ -34,7 +34,7 @@ from policyfactory.evaluate.analyses.analysis import (
     value_text,
     whole_number,
 )
-from policyfactory.evaluate.analyses.plots import colour_of, key_below, name_rows, panels_down
+from policyfactory.evaluate.picture import draw_box, key_below, name_rows, panels_down, row_colours
 from policyfactory.report.sections import Column, Picture, Section, Table
 from policyfactory.simulate.metrics import job_values
 
@@ -202,30 +202,21 @@ def _draw(logs: Sequence[_DelayedOfLog]) -> Figure:
     from matplotlib.ticker import LogLocator
 
     policies = logs[0].policies
-    figure, panels = panels_down(len(logs), 0.9 + 0.32 * len(policies))
+    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
     for axes, own in zip(panels, logs, strict=True):
-        for place in range(len(policies)):
-            pooled = own.pooled(place)
-            if not len(pooled):
-                continue
-            colour = colour_of(min(place, 1))
-            ends = np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95])
-            axes.plot(ends[[0, 4]], [place, place], color=colour, linewidth=1.2)
-            axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color="white", zorder=2)
-            axes.barh(place, ends[3] - ends[1], left=ends[1], height=0.6, color=colour, alpha=0.4, zorder=2)
-            axes.plot(ends[[2, 2]], [place - 0.3, place + 0.3], color="black", linewidth=1.8, zorder=3)
+        for place, colour in enumerate(row_colours(policies)):
+            if len(pooled := own.pooled(place)):
+                draw_box(axes, place, np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), colour)
         axes.axvline(own.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
         machine = own.machine
         axes.set_xscale("log", base=2)
         axes.set_xlim(0.9, 1.1 * machine)
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
         plain_numbers(axes.xaxis, minor=False)
-        name_rows(axes, own)
+        name_rows(axes, policies)
         axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
-    key_below(
-        figure,
-        "Box: middle half; line: median; whiskers: 5 to 95 %. Dashed: median of all jobs. Orange: the baseline.",
-    )
+    key = "box: middle half; line: median; whiskers: 5 to 95 %; dashed: median of all jobs; orange: the baseline"
+    key_below(figure, key)
     return figure
 
 

@@ -24,7 +24,7 @@ from policyfactory.evaluate.analyses.analysis import (
     whole_number,
 )
 from policyfactory.evaluate.analyses.grouping import GroupSums, sums_by_user, together
-from policyfactory.evaluate.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Section, Table
 
 if TYPE_CHECKING:

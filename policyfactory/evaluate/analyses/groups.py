@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import COLOURS, new_figure
 from policyfactory.core.text import counted, enumerated, number_text, shortened
 from policyfactory.evaluate.analyses.analysis import (
     LogAnalysis,
@@ -29,6 +27,7 @@ from policyfactory.evaluate.analyses.analysis import (
     whole_number,
 )
 from policyfactory.evaluate.analyses.grouping import GROUPINGS, GroupingName, GroupSums, GroupTable, Measure, gather
+from policyfactory.evaluate.picture import draw_cells, panels_down
 from policyfactory.report.sections import Cell, Column, Columns, Picture, Scale, Section, Table, scale_for
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
@@ -167,8 +166,6 @@ def _picture(tables: list[GroupTable], stem: str) -> Picture:
 
 
 _USERS_DRAWN = 8  # those with most work; the table has all
-_LESS, _MORE = COLOURS[0], COLOURS[1]
-_FAINTEST, _STRONGEST = 0.06, 0.85
 
 
 def draw_groups(tables: Sequence[GroupTable]) -> Figure:
@@ -183,9 +180,9 @@ def draw_groups(tables: Sequence[GroupTable]) -> Figure:
     -------
     Figure
     """
-    count = len(tables[0].policies) - 1
-    figure = new_figure(7.0, 0.5 + len(tables) * (1.15 + 0.34 * count))
-    panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
+    names = {"size": "processors", "runtime": "actual run time", "request": "requested time", "user": "user"}
+    titles = [f"by {names[table.grouping.name]}" for table in tables]
+    figure, panels = panels_down(titles, [0.4 + 0.34 * (len(tables[0].policies) - 1)] * len(tables))
     shown = [each.value for table in tables for row in table.wait.differences for each in row[: _most(table)]]
     scale = scale_for("s", shown)
     strongest = float(np.max(np.abs([value for value in shown if np.isfinite(value)]), initial=0.0)) or 1.0
@@ -201,49 +198,16 @@ def _most(table: GroupTable) -> int:
 
 def _panel(axes: Any, table: GroupTable, scale: Scale, strongest: float) -> None:
     columns = min(_most(table), len(table.labels))
-    rows = table.wait.differences[1:]
-    colours = np.ones((len(rows), columns, 3))
-    for k, row in enumerate(rows):
-        for g, each in enumerate(row[:columns]):
-            colours[k, g] = _colour(each.value / strongest)
-            sure = table.wait.marks[k + 1][g] in {"better", "worse"}
-            _number(axes, (g, k), each, scale, sure=sure)
-    axes.imshow(colours, aspect="auto")
+    rows = [row[:columns] for row in table.wait.differences[1:]]
+    values = np.array([[each.value for each in row] for row in rows])
+    texts = [[_number_text(value / scale.divisor) if np.isfinite(value) else "" for value in row] for row in values]
+    sure = [[mark in {"better", "worse"} for mark in marks[:columns]] for marks in table.wait.marks[1:]]
+    # Blue waits less; a square root makes small differences visible.
+    draw_cells(axes, -np.sign(values) * np.sqrt(np.abs(values) / strongest), texts, sure)
     shares = [f"{share:.2g} %" if share < 99.5 else "100 %" for share in table.job_share[:columns]]
     ticks = [f"{name}\n{share}" for name, share in zip(table.shorts[:columns], shares, strict=True)]
     axes.set_xticks(range(columns), ticks, fontsize=8)
     axes.set_yticks(range(len(rows)), [shortened(name, 16) for name in table.policies[1:]], fontsize=9)
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    names = {"size": "processors", "runtime": "actual run time", "request": "requested time", "user": "user"}
-    axes.set_title(f"by {names[table.grouping.name]}", loc="left", fontsize=10)
-
-
-def _colour(strength: float) -> FloatArray:
-    """Return white for 0, blue for less, orange for more; a square root makes small differences visible."""
-    from matplotlib.colors import to_rgb
-
-    if strength == 0 or not np.isfinite(strength):
-        return np.ones(3)
-    full = np.array(to_rgb(_LESS if strength < 0 else _MORE))
-    part = _FAINTEST + (_STRONGEST - _FAINTEST) * float(np.sqrt(abs(strength)))
-    mixed: FloatArray = 1 - part * (1 - full)
-    return mixed
-
-
-def _number(axes: Any, place: tuple[int, int], each: Estimate, scale: Scale, *, sure: bool) -> None:
-    if not np.isfinite(each.value):
-        return
-    axes.text(
-        *place,
-        _number_text(each.value / scale.divisor),
-        ha="center",
-        va="center",
-        fontsize=8.5,
-        fontweight="bold" if sure else "normal",
-    )
 
 
 def _number_text(value: float) -> str:

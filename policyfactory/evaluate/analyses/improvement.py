@@ -19,7 +19,7 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import new_figure
 from policyfactory.core.text import DAY, HOUR, WEEK, counted, enumerated, number_text, shortened
 from policyfactory.evaluate.analyses.analysis import LogAnalysis, LogView, cell_of, policy_table, stem_by_log
-from policyfactory.evaluate.analyses.plots import is_dashed, line_look
+from policyfactory.evaluate.picture import line_look
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulate.tuning.tuner import Tuner
 from policyfactory.statistics.intervals import Estimate, estimate_ratio
@@ -257,7 +257,7 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     order = sorted(chosen, key=courses.end)
     many = len(courses.kept) > 1
     for at in chosen:
-        look = line_look(chosen.index(at))
+        look = line_look(1 + chosen.index(at))
         left.plot(time, np.append(0.0, courses.mean[at]), **look)
         if many and at in (order[0], order[-1]):
             low, high = (np.append(0.0, edge) for edge in courses.band(at))
@@ -266,20 +266,19 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     left.set_xlim(0, time[-1])
     left.set_xlabel(f"time ({_UNIT[courses.bin_s]})")
     left.set_ylabel(f"total wait minus {shortened(courses.baseline, 16)}'s\n(% of the latter's total)")
-    _ends(right, courses, {at: chosen.index(at) for at in order}, many=many)
+    _ends(right, courses, {at: line_look(1 + chosen.index(at)) for at in order}, many=many)
     return figure
 
 
-def _ends(axes: Any, courses: Courses, lines: dict[int, int], *, many: bool) -> None:
-    order = list(lines)
+def _ends(axes: Any, courses: Courses, looks: dict[int, dict[str, Any]], *, many: bool) -> None:
+    order = list(looks)
     for place, at in enumerate(order):
-        value, colour = courses.end(at), line_look(lines[at])["color"]
+        value, colour = courses.end(at), looks[at]["color"]
         if many:
             low, high = courses.band(at)[:, -1]
             axes.plot([low, high], [place, place], color=colour, linewidth=3, alpha=0.45, solid_capstyle="butt")
-        axes.plot(
-            value, place, "o", color=colour, markersize=5, markerfacecolor="white" if is_dashed(lines[at]) else colour
-        )
+        face = colour if looks[at]["linestyle"] == "-" else "white"
+        axes.plot(value, place, "o", color=colour, markersize=5, markerfacecolor=face)
     axes.axvline(0, color="black", linewidth=1)
     axes.set_yticks(range(len(order)), [shortened(courses.policies[at], 22) for at in order], fontsize=8)
     axes.yaxis.tick_right()

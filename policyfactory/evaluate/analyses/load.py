@@ -33,7 +33,7 @@ from policyfactory.evaluate.analyses.analysis import (
     shared_unit,
     whole_number,
 )
-from policyfactory.evaluate.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Section, Table
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from policyfactory.evaluate.analyses.analysis import (
     share_of,
     shared_unit,
 )
-from policyfactory.evaluate.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.simulate.metrics import METRICS
 from policyfactory.simulate.schedule import RECORDED, Overuse, overuse_of, recorded_schedule

@@ -27,7 +27,7 @@ from policyfactory.evaluate.analyses.analysis import (
     shared_unit,
     texts,
 )
-from policyfactory.evaluate.analyses.plots import Curve, Panel, draw_panels
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section, Table
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import plain_numbers
-from policyfactory.core.text import WEEK, counted, shortened
+from policyfactory.core.text import WEEK, counted
 from policyfactory.evaluate.analyses.analysis import (
     Analysis,
     LogView,
@@ -33,8 +32,8 @@ from policyfactory.evaluate.analyses.analysis import (
     policy_table,
     texts,
 )
-from policyfactory.evaluate.analyses.plots import colour_of, dash_of, name_panel, panels_down
-from policyfactory.report.sections import Cell, Column, Picture, Scale, Section, Table, scale_for
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for
 from policyfactory.simulate.metrics import METRICS, job_values
 
 if TYPE_CHECKING:
@@ -324,41 +323,21 @@ def _how_it_varies(course: WeeklyCourse) -> str:
 
 def _draw(courses: Sequence[WeeklyCourse]) -> Figure:
     """Return the picture of one metric: a panel a log, a line and a band a policy."""
-    figure, panels = panels_down(len(courses), 2.7 if len(courses) > 1 else 3.4)
+    first = courses[0]
     finite = np.concatenate([course.middle[np.isfinite(course.middle)] for course in courses])
-    metric = courses[0].metric
-    scale = scale_for(METRICS[metric].unit, finite.tolist())
-    for axes, course in zip(panels, courses, strict=True):
-        _lines(axes, course, scale)
-        name_panel(axes, course)
-        axes.set_ylabel(f"{metric}{f' ({scale.label})' if scale.label else ''}")
-    panels[-1].set_xlabel("weeks since the first submission" if courses[0].cumulative else "week of submission")
-    handles, labels = panels[0].get_legend_handles_labels()
-    columns = min(4 if max(map(len, labels)) <= 14 else 3, len(labels))
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=9)
-    return figure
-
-
-def _lines(axes: Any, course: WeeklyCourse, scale: Scale) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    weeks = np.arange(1, course.middle.shape[1] + 1)
-    for place, policy in enumerate(course.policies):
-        style = {"color": colour_of(place), "zorder": 3 if place == 0 else 2}
-        marker = "o" if len(weeks) == 1 else None
-        line = course.middle[place] / scale.divisor
-        look = {"linestyle": dash_of(place), "marker": marker, **style}
-        axes.plot(weeks, line, linewidth=1.6, label=shortened(policy, 22), **look)
-        if len(course.weekly) > 1:
-            low, high = course.low[place] / scale.divisor, course.high[place] / scale.divisor
-            axes.fill_between(weeks, low, high, alpha=0.12, linewidth=0, **style)
-            for edge in (low, high):
-                axes.plot(weeks, edge, linewidth=0.6, alpha=0.7, linestyle=(0, (4, 3)), **style)
-    shown = course.middle[np.isfinite(course.middle)]
-    if len(shown) and shown.min() > 0 and shown.max() / shown.min() >= _LOG_FROM:
-        axes.set_yscale("log")
-    else:
-        axes.set_ylim(bottom=0)
-    axes.set_xlim(1, max(2, len(weeks)))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    plain_numbers(axes.yaxis)
+    scale = scale_for(METRICS[first.metric].unit, finite.tolist())
+    label = "weeks since the first submission" if first.cumulative else "week of submission"
+    panels = []
+    for course in courses:
+        weeks = np.arange(1.0, course.middle.shape[1] + 1)
+        middle, low, high = (values / scale.divisor for values in (course.middle, course.low, course.high))
+        several = len(course.weekly) > 1
+        curves = [
+            Curve(policy, weeks, middle[place], (low[place], high[place]) if several else None)
+            for place, policy in enumerate(course.policies)
+        ]
+        shown = middle[np.isfinite(middle)]
+        wide = len(shown) > 0 and shown.min() > 0 and shown.max() / shown.min() >= _LOG_FROM
+        what = f"{first.metric}{f' ({scale.label})' if scale.label else ''}"
+        panels.append(Panel(course.heading, label, what, curves, log_y=wide, whole=True))
+    return draw_panels(panels, height=3.5 if len(courses) > 1 else 4.2)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from policyfactory.core.text import DAY, MINUTE, counted, format_duration, number_text
-from policyfactory.evaluate.analyses.plots import Curve, Panel, draw_panels
 from policyfactory.evaluate.fidelity.compare import Fidelity, GroupFit, Light
 from policyfactory.evaluate.fidelity.reasons import (
     ALIKE,
@@ -26,6 +25,7 @@ from policyfactory.evaluate.fidelity.reasons import (
     SHARE,
     UTILISATION,
 )
+from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table
 from policyfactory.report.verdict import UNTRUSTED, Verdict
 
