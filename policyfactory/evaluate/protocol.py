@@ -16,8 +16,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import read_toml
-from policyfactory.evaluate.claims import Claim
-from policyfactory.evaluate.experiment import Experiment
+from policyfactory.evaluate.experiment import Experiment, Reference
 from policyfactory.evaluate.options import (
     ClaimTable,
     ExperimentTable,
@@ -28,7 +27,7 @@ from policyfactory.evaluate.options import (
     TunerTable,
     WrittenOptions,
 )
-from policyfactory.evaluate.reference import Reference
+from policyfactory.evaluate.paper import Claim
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import ALIASES, CATALOGUE, Model, resolve, resolve_model
 from policyfactory.simulate.metrics import METRICS, check_metrics

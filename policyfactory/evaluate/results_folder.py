@@ -35,9 +35,9 @@ from policyfactory.core.text import counted, csv_text, enumerated, format_durati
 from policyfactory.evaluate.board import EVALUATION_SCHEMA, boards_of, finding, forests_of, plain, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog
+from policyfactory.evaluate.paper import PublishedValue, reference_values
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.evaluate.protocol import Protocol
-from policyfactory.evaluate.reference import PublishedValue, reference_values
 from policyfactory.evaluate.words import invented_share, rules_in_words
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy

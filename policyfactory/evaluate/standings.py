@@ -16,8 +16,8 @@ import numpy as np
 
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import anchors, counted, enumerated, percent_change
+from policyfactory.evaluate.paper import reference_section
 from policyfactory.evaluate.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
-from policyfactory.evaluate.reference import reference_section
 from policyfactory.evaluate.words import units_of
 from policyfactory.report.caveats import (
     OF_PAIRS,

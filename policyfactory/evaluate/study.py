@@ -15,10 +15,10 @@ from policyfactory.core.text import distinct, enumerated
 from policyfactory.evaluate import precision as narrowing
 from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.cases import with_cases
-from policyfactory.evaluate.claims import claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.fidelity.compare import Fidelity
 from policyfactory.evaluate.logs import ReadLog, read_log
+from policyfactory.evaluate.paper import claim_sections
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.results_folder import Result

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from policyfactory.core.errors import UsageError
 from policyfactory.core.picture import save_picture
 from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.grouping import GROUPINGS
-from policyfactory.evaluate.analyses.groups import Groups
+from policyfactory.evaluate.analyses.groups import GROUPINGS, Groups
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulate.metrics import measure

@@ -15,7 +15,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import svg_bytes
 from policyfactory.core.text import WEEK
-from policyfactory.evaluate.analyses import classes, make_analysis
+from policyfactory.evaluate.analyses import make_analysis, slowdowns
 from policyfactory.evaluate.analyses.analysis import LogView
 from policyfactory.evaluate.analyses.weekly import weekly_course
 from policyfactory.policy.policy import Policy
@@ -253,7 +253,7 @@ def test_each_change_is_estimated_once(monkeypatch: pytest.MonkeyPatch) -> None:
         estimated.append(estimate_ratio(*values))
         return estimated[-1]
 
-    monkeypatch.setattr(classes, "estimate_ratio", counting)
+    monkeypatch.setattr(slowdowns, "estimate_ratio", counting)
     short = hand_made.workload([(0, 1, 1, 1, 1)] * 4)
     rows = {"A": [0, 1], "B": [0], "C": [0, 1, 2]}
     case = [hand_made.schedule(short, [0] * 4, name, backfilled=flags) for name, flags in rows.items()]

@@ -13,7 +13,7 @@ from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.choices import ArmShares
+from policyfactory.evaluate.analyses.tuning import ArmShares
 from policyfactory.evaluate.picture import area_look, line_look
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
@@ -227,7 +227,7 @@ def test_two_dozen_lines_and_three_dozen_areas_are_distinguished() -> None:
 
 
 def test_what_tuners_save_is_an_answer_of_the_report() -> None:
-    from policyfactory.evaluate.analyses.improvement import Improvement
+    from policyfactory.evaluate.analyses.tuning import Improvement
     from policyfactory.policy.store import resolve
     from policyfactory.simulate.cases import case_of
     from policyfactory.workload.models.lublin import default_workload

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.claims import Claim, claim_sections, judge
+from policyfactory.evaluate.paper import Claim, claim_sections, judge
 from policyfactory.statistics.evaluation import Evaluation
 
 Make = Callable[..., Evaluation]

@@ -19,8 +19,8 @@ from hand_made import conclude, schedule, workload
 import policyfactory as pf
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.board import boards_of, finding, forests_of
-from policyfactory.evaluate.claims import Claim, claim_sections
 from policyfactory.evaluate.experiment import Experiment, Outcome
+from policyfactory.evaluate.paper import Claim, claim_sections
 from policyfactory.evaluate.standings import sections_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.report.sections import Cell, Section

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.reference import Reference, reference_section, reference_values
+from policyfactory.evaluate.experiment import Experiment, Reference
+from policyfactory.evaluate.paper import reference_section, reference_values
 from policyfactory.evaluate.study import conclude
 from policyfactory.statistics.evaluation import Evaluation
 

@@ -12,8 +12,8 @@ import pytest
 
 from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.logs import ReadLog, read_log
+from policyfactory.evaluate.paper import PublishedValue, reference_values
 from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.evaluate.reference import PublishedValue, reference_values
 from policyfactory.evaluate.run import run_cases
 from policyfactory.statistics.evaluation import Evaluation
 

@@ -20,12 +20,12 @@ ANALYSES: dict[str, tuple[str, str]] = {
     "load": ("load", "Load"),
     "gantt": ("gantt", "Gantt"),
     "weekly": ("weekly", "Weekly"),
-    "delayed": ("delayed", "Delayed"),
-    "slowdown-classes": ("classes", "SlowdownClasses"),
-    "backfilled": ("classes", "Backfilled"),
-    "premature": ("delayed", "Premature"),
-    "improvement": ("improvement", "Improvement"),
-    "choices": ("choices", "Choices"),
+    "delayed": ("slowdowns", "Delayed"),
+    "slowdown-classes": ("slowdowns", "SlowdownClasses"),
+    "backfilled": ("slowdowns", "Backfilled"),
+    "premature": ("slowdowns", "Premature"),
+    "improvement": ("tuning", "Improvement"),
+    "choices": ("tuning", "Choices"),
 }
 
 

@@ -23,7 +23,7 @@ from policyfactory.evaluate.analyses.analysis import (
     shared_unit,
     whole_number,
 )
-from policyfactory.evaluate.analyses.grouping import GroupSums, sums_by_user, together
+from policyfactory.evaluate.analyses.groups import GroupSums, sums_by_user, together
 from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Section, Table
 

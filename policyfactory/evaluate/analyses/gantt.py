@@ -41,19 +41,7 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "Colouring",
-    "Excerpt",
-    "Gantt",
-    "KeptSchedule",
-    "Why",
-    "busiest",
-    "draw_gantt",
-    "ends_of",
-    "excerpt_of",
-    "keep",
-    "worst",
-]
+__all__ = ["Gantt", "KeptSchedule"]
 
 Why = Literal["busiest", "worst", "first"]
 

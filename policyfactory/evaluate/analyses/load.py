@@ -43,17 +43,7 @@ if TYPE_CHECKING:
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = [
-    "MOST_BINS",
-    "Load",
-    "LoadCourse",
-    "LoadSums",
-    "ObservedLoad",
-    "bin_width",
-    "coarser",
-    "course_of",
-    "load_sums",
-]
+__all__ = ["Load", "bin_width"]
 
 # Bins that people count in; the last ones are for logs of many years.
 _WIDTHS = (

@@ -17,25 +17,7 @@ from policyfactory.core.text import DAY, HOUR
 from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluate.analyses.load import bin_width
 from policyfactory.evaluate.analyses.replay import wait_distance
-from policyfactory.evaluate.fidelity.reasons import (
-    ALIKE,
-    BINS,
-    DISTANCE,
-    FEWEST_WAITING,
-    LEAD_IN,
-    LEAST_JOBS,
-    LONGER,
-    MOST_NEVER,
-    MOST_OTHERWISE,
-    ORDER,
-    RUNAWAY,
-    UTILISATION,
-    LongQueue,
-    Reason,
-    Replayed,
-    close,
-    reasons_of,
-)
+from policyfactory.evaluate.fidelity.reasons import FIT, LongQueue, Reason, Replayed, close, reasons_of
 from policyfactory.simulate.schedule import lacking_starts
 from policyfactory.simulate.slurm.jobs import fit_to, partitions_of
 from policyfactory.simulate.slurm.run import SlurmRun, Watch, run_slurm
@@ -105,13 +87,13 @@ def fidelity(
     site_then, watch = _as_recorded(site), None
     longest = _longest_queue(workload, known)
     if run is None:
-        (times, more), (out, over) = LONGER, RUNAWAY
+        (times, more), (out, over) = FIT.longer, FIT.runaway
         watch = Watch(times * longest + more, out * longest + over, progress)
         run = run_slurm(workload, site_then, watch=watch)
     queue = None if watch is None or watch.held is None else LongQueue(longest, watch.held, watch.stopped)
     stopped = queue is not None and queue.stopped is not None
     again = Watch(sys.maxsize, sys.maxsize, lambda jobs: progress(len(workload) + jobs))
-    lead_in = int(LEAD_IN * len(workload))
+    lead_in = int(FIT.lead_in * len(workload))
     runs = run.start >= 0
     # Of a replay that was stopped, the jobs that have started are those that wait least.
     compared = known & runs & (not stopped)
@@ -205,16 +187,16 @@ def _group(kind: str, name: str, observed: Int64Array, simulated: Int64Array, wo
     if not jobs:
         return GroupFit(kind, name, 0, None, None, 0.0, None, "cannot tell", ())
     was, is_now = _waits(observed, work), _waits(simulated, work)
-    alike = np.maximum(observed, ALIKE), np.maximum(simulated, ALIKE)
+    alike = np.maximum(observed, FIT.alike), np.maximum(simulated, FIT.alike)
     distance, order = wait_distance(*alike), _rank_correlation(*alike)
     far = {
-        "distance": distance > DISTANCE,
+        "distance": distance > FIT.distance,
         "median": not close(0.5, observed, simulated),
         "p90": not close(0.9, observed, simulated),
-        "order": order is not None and order < ORDER and _matters(*alike),
+        "order": order is not None and order < FIT.order and _matters(*alike),
     }
-    beyond = tuple(name for name, is_far in far.items() if is_far) if jobs >= LEAST_JOBS else ()
-    light: Light = "cannot tell" if jobs < LEAST_JOBS else "far" if beyond else "near"
+    beyond = tuple(name for name, is_far in far.items() if is_far) if jobs >= FIT.least_jobs else ()
+    light: Light = "cannot tell" if jobs < FIT.least_jobs else "far" if beyond else "near"
     return GroupFit(kind, name, jobs, was, is_now, distance, order, light, beyond)
 
 
@@ -228,7 +210,7 @@ def _rank_correlation(first: Int64Array, second: Int64Array) -> float | None:
     from scipy.stats import rankdata
 
     if (
-        min(map(_waiting, (first, second))) < FEWEST_WAITING
+        min(map(_waiting, (first, second))) < FIT.fewest_waiting
         or first.min() == first.max()
         or second.min() == second.max()
     ):
@@ -238,18 +220,18 @@ def _rank_correlation(first: Int64Array, second: Int64Array) -> float | None:
 
 def _waiting(waits: Int64Array) -> float:
     """Return the share of the jobs whose wait is more than the scheduler's rhythm."""
-    return float((waits > ALIKE).mean()) if len(waits) else 0.0
+    return float((waits > FIT.alike).mean()) if len(waits) else 0.0
 
 
 def _waits_on_one_side(observed: Int64Array, simulated: Int64Array) -> bool:
     """Say whether next to nobody waits either in the record or in the simulation, so that nothing tells who would."""
     fewer, more = sorted(map(_waiting, (observed, simulated)))
-    return fewer < FEWEST_WAITING <= more
+    return fewer < FIT.fewest_waiting <= more
 
 
 def _matters(observed: Int64Array, simulated: Int64Array) -> bool:
     """Say whether enough jobs wait for their order to mean something."""
-    return min(map(_waiting, (observed, simulated))) >= MOST_OTHERWISE
+    return min(map(_waiting, (observed, simulated))) >= FIT.most_otherwise
 
 
 # Over time. ----------------------------------------------------------------------------------------------------------
@@ -260,7 +242,7 @@ def _course(workload: Workload, site: Site, run: SlurmRun, known: _Mask, lead_in
     if last <= begin:
         return None
     # Over days, what was submitted says how busy a machine is, whatever its order.
-    width = min(max(bin_width(last - begin, BINS), HOUR), DAY, last - begin)
+    width = min(max(bin_width(last - begin, FIT.bins), HOUR), DAY, last - begin)
     count = max((last - begin) // width, 1)
     cores = float(lay_out(site).cores.sum())
 
@@ -284,14 +266,14 @@ def _judge(
     """Return the light, and what is beyond the stated fit."""
     everybody = groups[0]
     beyond = [_WORDS[name] for name in everybody.beyond]
-    if everybody.light != "cannot tell" and course is not None and course.difference > UTILISATION:
+    if everybody.light != "cannot tell" and course is not None and course.difference > FIT.utilisation:
         beyond.append("the cores in use over time")
     for kind in ("partition", "QOS"):
         judged = [one for one in groups if one.kind == kind and one.light != "cannot tell"]
         far = [one for one in judged if one.light == "far"]
-        if sum(one.jobs for one in far) > MOST_OTHERWISE * sum(one.jobs for one in judged) and len(judged) > 1:
+        if sum(one.jobs for one in far) > FIT.most_otherwise * sum(one.jobs for one in judged) and len(judged) > 1:
             beyond.append(f"the waits in {kind} {', '.join(one.name for one in far)}")
-    if never > MOST_NEVER and jobs >= LEAST_JOBS:
+    if never > FIT.most_never and jobs >= FIT.least_jobs:
         beyond.append("the jobs that never start on the site")
     return ("far" if beyond else everybody.light), tuple(beyond)
 

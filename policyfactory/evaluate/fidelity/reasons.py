@@ -25,30 +25,7 @@ from policyfactory.site.fits import Layout, lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
 
-__all__ = [
-    "ALIKE",
-    "BINS",
-    "DISTANCE",
-    "FEWEST_WAITING",
-    "LEAD_IN",
-    "LEAST_JOBS",
-    "LONGER",
-    "MOST_NEVER",
-    "MOST_OTHERWISE",
-    "ORDER",
-    "PLACES",
-    "RUNAWAY",
-    "SECONDS",
-    "SHARE",
-    "UTILISATION",
-    "Busy",
-    "LongQueue",
-    "Reason",
-    "Replayed",
-    "busy_of",
-    "close",
-    "reasons_of",
-]
+__all__ = ["FIT", "Busy", "LongQueue", "Reason", "Replayed", "busy_of", "close", "reasons_of"]
 
 _OVER = 0.01  # of the time in which more runs than there is
 _PRESSED = 0.2  # of the cores, wanted by jobs that wait
@@ -65,6 +42,31 @@ _MORE_SOON = 0.1  # of the submissions, beyond chance
 _MOST_NAMED = 4
 _FAR_PAST = 4.0  # half-lives after which earlier usage is forgotten
 _Mask = NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StatedFit:
+    """The fit that is asked for before a simulation of a site is trusted, stated once."""
+
+    distance: float = 0.2  # Kolmogorov-Smirnov, of the waits
+    share: float = 0.25  # of the recorded median, or 90th percentile
+    seconds: int = 5 * MINUTE  # by which these may always differ
+    places: float = 0.04  # or the simulated value is a quantile of the record so near by
+    order: float = 0.5  # rank correlation of the waits, job by job
+    fewest_waiting: float = 0.01  # of the jobs wait longer than `alike`: of fewer the order says nothing
+    utilisation: float = 5.0  # points of the site's cores, mean over time
+    alike: int = MINUTE  # s; shorter waits are alike: they are the scheduler's rhythm, which no record gives
+    least_jobs: int = 100  # of a group that is judged
+    most_otherwise: float = 0.1  # of the judged jobs may be in partitions, or in QOS, that are far
+    most_never: float = 0.05  # of the jobs may never start on the site
+    lead_in: float = 0.1  # of the jobs fill the machine, which is empty at first, and are not compared
+    # Times the record's longest queue, and jobs more, from which on what holds it is asked, and the replay is stopped.
+    longer: tuple[int, int] = (2, 20)
+    runaway: tuple[int, int] = (10, 1_000)
+    bins: int = 100  # of the time, at most, unless they were longer than a day
+
+
+FIT = StatedFit()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def _away(replayed: Replayed) -> Iterator[Reason]:
     jobs, cores = replayed.workload, int(replayed.layout.cores.sum())
     rows = replayed.known
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
-    width = max(bin_width(last - first, BINS), HOUR)
+    width = max(bin_width(last - first, FIT.bins), HOUR)
     count = (last - first) // width
     if count < _FEW_BINS:
         return
@@ -438,26 +440,6 @@ def busy_of(start: Int64Array, end: Int64Array, cores: Int64Array) -> Busy:
     return Busy(times.astype(np.int64), np.cumsum(change).astype(np.int64))
 
 
-# The fit that is asked for before a simulation of a site is trusted, stated once --------------------------------------
-
-
-DISTANCE = 0.2  # Kolmogorov-Smirnov, of the waits
-SHARE = 0.25  # of the recorded median, or 90th percentile
-SECONDS = 5 * MINUTE  # by which these may always differ
-PLACES = 0.04  # or the simulated value is a quantile of the record so near by
-ORDER = 0.5  # rank correlation of the waits, job by job
-FEWEST_WAITING = 0.01  # of the jobs wait longer than `ALIKE`: of fewer the order says nothing
-UTILISATION = 5.0  # points of the site's cores, mean over time
-ALIKE = MINUTE  # s; shorter waits are alike: they are the scheduler's rhythm, which no record gives
-LEAST_JOBS = 100  # of a group that is judged
-MOST_OTHERWISE = 0.1  # of the judged jobs may be in partitions, or in QOS, that are far
-MOST_NEVER = 0.05  # of the jobs may never start on the site
-LEAD_IN = 0.1  # of the jobs fill the machine, which is empty at first, and are not compared
-LONGER = 2, 20  # times the record's longest queue, and jobs more: what holds a queue so long is asked
-RUNAWAY = 10, 1_000  # the same: where a queue is so long, the replay is stopped
-BINS = 100  # of the time, at most, unless they were longer than a day
-
-
 def close(quantile: float, observed: Int64Array, simulated: Int64Array) -> bool:
     """Say whether a quantile of simulated waits (s) is near enough to the recorded one.
 
@@ -472,7 +454,7 @@ def close(quantile: float, observed: Int64Array, simulated: Int64Array) -> bool:
         The waits.
     """
     was, now = float(np.quantile(observed, quantile)), float(np.quantile(simulated, quantile))
-    if abs(now - was) <= max(SECONDS, SHARE * was):
+    if abs(now - was) <= max(FIT.seconds, FIT.share * was):
         return True
-    low, high = np.quantile(observed, (quantile - PLACES, quantile + PLACES))
+    low, high = np.quantile(observed, (quantile - FIT.places, quantile + FIT.places))
     return bool(low <= now <= high)

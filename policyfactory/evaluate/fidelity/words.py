@@ -11,20 +11,7 @@ import numpy as np
 
 from policyfactory.core.text import DAY, MINUTE, counted, format_duration, number_text
 from policyfactory.evaluate.fidelity.compare import Fidelity, GroupFit, Light
-from policyfactory.evaluate.fidelity.reasons import (
-    ALIKE,
-    DISTANCE,
-    FEWEST_WAITING,
-    LEAD_IN,
-    LEAST_JOBS,
-    MOST_NEVER,
-    MOST_OTHERWISE,
-    ORDER,
-    PLACES,
-    SECONDS,
-    SHARE,
-    UTILISATION,
-)
+from policyfactory.evaluate.fidelity.reasons import FIT
 from policyfactory.evaluate.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table
 from policyfactory.report.verdict import UNTRUSTED, Verdict
@@ -42,16 +29,16 @@ HEADINGS: dict[Light, str] = {
     "cannot tell": "Cannot tell whether to trust it",
 }
 STATED = (
-    f"The fit that is asked for, of all jobs together: waits with a Kolmogorov-Smirnov distance of at most {DISTANCE} "
-    f"(waits below {format_duration(ALIKE)} count as alike); a median and a 90th percentile within "
-    f"{format_duration(SECONDS)}, {100 * SHARE:.0f} % or {100 * PLACES:.0f} percentiles of the record's; an "
-    f"order of the jobs by their waits whose rank correlation is at least {ORDER}; cores in use that differ by at most "
-    f"{UTILISATION:.0f} points of the site's in the mean over time. Where fewer than {100 * FEWEST_WAITING:.0f} % of "
-    f"the jobs wait longer than {format_duration(ALIKE)} in one of the two alone, it cannot be told. At "
-    f"most {100 * MOST_OTHERWISE:.0f} % of the jobs "
-    f"may be in partitions, or in QOS, whose waits are farther than that; at most {100 * MOST_NEVER:.0f} % may never "
-    f"start. Groups of fewer than {LEAST_JOBS} jobs are not judged. The first {100 * LEAD_IN:.0f} % of the jobs fill "
-    "the machine, which is empty at first, and are not compared."
+    f"The fit that is asked for, of all jobs together: waits with a Kolmogorov-Smirnov distance of at most "
+    f"{FIT.distance} (waits below {format_duration(FIT.alike)} count as alike); a median and a 90th percentile within "
+    f"{format_duration(FIT.seconds)}, {100 * FIT.share:.0f} % or {100 * FIT.places:.0f} percentiles of the record's; "
+    f"an order of the jobs by their waits whose rank correlation is at least {FIT.order}; cores in use that differ by "
+    f"at most {FIT.utilisation:.0f} points of the site's in the mean over time. Where fewer than "
+    f"{100 * FIT.fewest_waiting:.0f} % of the jobs wait longer than {format_duration(FIT.alike)} in one of the two "
+    f"alone, it cannot be told. At most {100 * FIT.most_otherwise:.0f} % of the jobs may be in partitions, or in QOS, "
+    f"whose waits are farther than that; at most {100 * FIT.most_never:.0f} % may never start. Groups of fewer than "
+    f"{FIT.least_jobs} jobs are not judged. The first {100 * FIT.lead_in:.0f} % of the jobs fill the machine, which is "
+    "empty at first, and are not compared."
 )
 _MARKS: dict[Light, str] = {"near": "near", "far": "far", "cannot tell": "too few jobs"}
 _EDGES = np.unique(np.geomspace(1, 400 * DAY, 400).astype(np.int64))
@@ -75,11 +62,12 @@ def verdict_of(found: Fidelity) -> Verdict:
 def _why_open(found: Fidelity) -> str:
     """Say why it cannot be told whether to trust a simulation."""
     jobs = found.groups[0].jobs
-    if jobs < LEAST_JOBS:
-        return f"Only {counted(jobs, 'job')} can be compared, and {LEAST_JOBS} are asked for."
+    if jobs < FIT.least_jobs:
+        return f"Only {counted(jobs, 'job')} can be compared, and {FIT.least_jobs} are asked for."
     return (
-        f"Either in the record or in the simulation fewer than {100 * FEWEST_WAITING:.0f} % of the jobs wait longer "
-        f"than {format_duration(ALIKE)}, so that nothing tells whether the right ones would. {_how_near(found)}"
+        f"Either in the record or in the simulation fewer than {100 * FIT.fewest_waiting:.0f} % of the jobs wait "
+        f"longer than {format_duration(FIT.alike)}, so that nothing tells whether the right ones would. "
+        f"{_how_near(found)}"
     )
 
 
