@@ -9,10 +9,9 @@ from typing import Any
 
 from policyfactory.core.files import dump_json
 from policyfactory.evaluate.analyses import ANALYSES
-from policyfactory.evaluate.board import section_dict
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.results_folder import Result, as_dict, results_csv
+from policyfactory.evaluate.results_folder import Result, as_dict, results_csv, section_dict
 from policyfactory.evaluate.study import RunSettings, run_protocol
 from policyfactory.workload.jobs import Workload
 

@@ -10,7 +10,8 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, workers_of
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS, plain_content
+from policyfactory.evaluate.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
+from policyfactory.evaluate.written import plain_content
 
 __all__ = ["evaluate", "tune"]
 

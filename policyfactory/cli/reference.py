@@ -84,7 +84,7 @@ def with_tables(page: str) -> str:
 
 
 def _keys(table: Any) -> list[str]:
-    from policyfactory.evaluate.declare import key_of
+    from policyfactory.evaluate.options import key_of
 
     rows = ["| key | type | meaning | default |\n", "|---|---|---|---|\n"]
     for name, field in table.model_fields.items():
@@ -99,8 +99,8 @@ def _keys(table: Any) -> list[str]:
 
 def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
     """Return in words what is written for a type, with its limits."""
-    from policyfactory.evaluate.declare import OptionTable
-    from policyfactory.evaluate.options import plain_type, span
+    from policyfactory.evaluate.options import OptionTable, plain_type
+    from policyfactory.evaluate.written import span
 
     kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}

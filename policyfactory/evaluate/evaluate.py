@@ -11,11 +11,12 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import plain_value
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.logs import ReadLog, read_log
-from policyfactory.evaluate.options import RUN_OPTIONS, of_logs, plain_content
+from policyfactory.evaluate.options import RUN_OPTIONS
 from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import Places, planned
+from policyfactory.evaluate.protocol import Places, protocol_of
 from policyfactory.evaluate.results_folder import Result
 from policyfactory.evaluate.study import RunSettings, run_protocol
+from policyfactory.evaluate.written import of_logs, plain_content
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.workload.jobs import Workload
@@ -67,7 +68,7 @@ def evaluate(
     _check_jobs(given, options)
     places = Places(Path())
     contenders = [places.policy(str(one)) if isinstance(one, str | Path) else resolve(one) for one in names]
-    protocol = planned(content, by="call", policies=contenders)
+    protocol = protocol_of(content, by="call", policies=contenders)
     protocol = dataclasses.replace(protocol, hashes={**protocol.hashes, **places.hashes})
     read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]
     settings = RunSettings(workers, Precision.of(run, "call"))

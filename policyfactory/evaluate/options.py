@@ -1,67 +1,46 @@
 """Every option of an evaluation, declared once: its type, its default, its limits and what it means.
 
 The tables of a protocol (TOML) are these classes; the options of ``policyfactory evaluate`` and ``tune``, the keywords
-of ``policyfactory.evaluate`` and the tables of docs/protocols.md are made from them. `checking` puts what pydantic says
-of a wrong value into words.
+of ``policyfactory.evaluate`` and the tables of docs/protocols.md are made from them; `written` puts what
+pydantic says of a wrong value into words.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import difflib
-import json
+import math
+import re
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
-
-from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
-from policyfactory.core.options import check_names
-from policyfactory.core.text import duration_text
-from policyfactory.evaluate.declare import (
-    IF_KNOWN,
-    AnalysisOf,
-    Assumed,
-    Beginning,
-    ByLogAndPolicy,
-    Cases,
-    Estimates,
-    FileName,
-    Key,
-    Length,
-    Listed,
-    Load,
-    LongestRequest,
-    Names,
-    Number,
-    OneOrMore,
-    Option,
-    OptionTable,
-    Period,
-    Precise,
-    PresetName,
-    Recorded,
-    Seed,
-    Sha256,
-    Share,
-    Text,
-    Waiting,
-    Windows,
-    key,
-    key_of,
-    option,
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WrapValidator,
 )
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.options import Key, Option
+from policyfactory.core.text import WEEK, format_duration, parse_duration
+from policyfactory.evaluate.analyses import ANALYSES, make_analysis
 from policyfactory.simulate.rules import Backfill, Compatibility, DecideBy, Overrun, Ties
 from policyfactory.simulate.tuning.strategies import Feedback
 from policyfactory.statistics.intervals import Statistic
-from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing
-from policyfactory.workload.resample import DrawFrom
-from policyfactory.workload.sensitivity import EstimateRule
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.machine import parse_assumptions
+from policyfactory.workload.presets import ASSUME_HELP, MISSING_HELP, EstimateMissing, find_preset
+from policyfactory.workload.resample import DrawFrom, parse_length
+from policyfactory.workload.sensitivity import EstimateRule, parse_estimates
+from policyfactory.workload.windows import WindowSpec, parse_windows
 
 __all__ = [
     "DEFAULT_MAX_RESAMPLES",
@@ -74,23 +53,268 @@ __all__ = [
     "ClaimTable",
     "Declared",
     "ExperimentTable",
+    "Key",
     "LogTable",
-    "LublinTable",
-    "Path",
+    "Option",
+    "OptionTable",
     "PrecisionOptions",
     "ProtocolTable",
     "ReferenceTable",
     "ResampleTable",
     "RulesTable",
-    "TsafrirTable",
     "TunerTable",
-    "WrittenOptions",
-    "label",
-    "of_logs",
-    "plain_content",
+    "key_of",
     "plain_type",
-    "span",
 ]
+
+MAX_CASES = 100_000
+IF_KNOWN = "if-known"  # the recorded schedule is shown where every case has it
+
+_MAX_TEXT = 20_000
+_MAX_ENTRIES = 1_000
+_LARGEST = 1e300
+_LONGEST_PERIOD = 200_000 * WEEK
+_TIMES_LONGEST = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*x\s*longest\s*request", re.IGNORECASE)
+
+
+# What is said of a key. -----------------------------------------------------------------------------------------------
+
+
+def key(default: Any, text: str, page: str = "", *, kind: str = "", stated: str = "", **limits: Any) -> Any:
+    """Declare a key of a table: its default (``...`` where it must be given), what it means (`Key`), and its limits."""
+    return Field(default, json_schema_extra=_extra(Key(text, page, kind, stated)), **limits)
+
+
+def option(default: Any, text: str, page: str = "", **more: Any) -> Any:
+    """Declare a key that is also an option; ``more`` are the further fields of `Option`."""
+    return Field(default, json_schema_extra=_extra(Option(text, page, **more)))
+
+
+def _extra(said: Key) -> Any:
+    return {"key": said}
+
+
+def key_of(field: FieldInfo) -> Key:
+    """Return what is said of a key."""
+    extra: Any = field.json_schema_extra
+    declared: Key = extra["key"]
+    return declared
+
+
+# Types. ---------------------------------------------------------------------------------------------------------------
+
+
+def _refusing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``parse`` with our errors as pydantic's, which know the place; the error itself goes along."""
+
+    def checked(value: Any) -> Any:
+        try:
+            return parse(value)
+        except PolicyfactoryError as error:
+            raise PydanticCustomError("policyfactory", "{error}", {"error": error}) from None
+
+    return checked
+
+
+def _of_text(parse: Callable[[str], Any]) -> BeforeValidator:
+    """Return what makes a value of its text; a value that was made already is left alone."""
+
+    def made(value: Any) -> Any:
+        if isinstance(value, str):
+            return parse(value)
+        if isinstance(value, bool | int | float | list | dict):
+            raise PydanticCustomError("string_type", "no text")
+        return value
+
+    return BeforeValidator(_refusing(made))
+
+
+def _windows(text: str) -> WindowSpec:
+    windows = parse_windows(text)
+    if (windows.count or 0) > MAX_CASES:
+        raise UsageError(f"ask for at most {MAX_CASES:,}")
+    return windows
+
+
+def _longest_request(text: str) -> int:
+    seconds = parse_duration(text)
+    if seconds == float("inf"):
+        raise UsageError('the model needs a longest request; write for example "18h"')
+    return int(seconds)
+
+
+def _period(text: str) -> str:
+    if not parse_duration(text) <= _LONGEST_PERIOD:
+        raise UsageError("is no length of a period; give a duration, for example 1d or 1w")
+    return text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LeadIn:
+    """The beginning of a log, which is simulated but not measured.
+
+    Parameters
+    ----------
+    seconds : int or None
+        How long it lasts.
+    jobs : int or None
+        Or how many jobs it has.
+    """
+
+    seconds: int | None
+    jobs: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.jobs}jobs" if self.seconds is None else format_duration(self.seconds)
+
+    def rows(self, workload: Workload) -> int:
+        """Return how many jobs it has in a workload."""
+        if self.seconds is None:
+            return self.jobs or 0
+        submit = workload.submit
+        return int(np.searchsorted(submit, submit[0] + self.seconds * workload.ticks)) if len(submit) else 0
+
+
+def parse_lead_in(text: str) -> LeadIn:
+    """Return the lead-in of a duration, or of a number of jobs: ``30d``, ``5000jobs``.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    count, found, rest = text.strip().lower().partition("jobs")
+    if found:
+        if not count.strip().isdecimal() or rest:
+            raise UsageError("is no number of jobs; write for example 5000jobs")
+        return LeadIn(None, int(count))
+    seconds = parse_duration(text, unit=True)
+    if not math.isfinite(seconds):
+        raise UsageError("a lead-in ends; write for example 30d or 5000jobs")
+    return LeadIn(int(seconds))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Threshold:
+    """A waiting time after which jobs go first.
+
+    Parameters
+    ----------
+    seconds : float or None
+        The time itself.
+    times_longest : float or None
+        Or a multiple of the longest request of each log.
+    """
+
+    seconds: float | None
+    times_longest: float | None = None
+
+
+def parse_threshold(text: str) -> Threshold:
+    """Return the threshold of a duration, or of ``3x longest request``.
+
+    Raises
+    ------
+    UsageError
+        If the text is neither.
+    """
+    times = _TIMES_LONGEST.fullmatch(text.strip())
+    return Threshold(None, float(times.group(1))) if times else Threshold(parse_duration(text, unit=True))
+
+
+def parse_share(text: str) -> float:
+    """Return the share that ``2%`` or ``0.02`` is.
+
+    Raises
+    ------
+    UsageError
+        If the text is no share between 0 and 1.
+    """
+    clean = text.strip()
+    try:
+        share = float(clean.removesuffix("%")) / (100 if clean.endswith("%") else 1)
+    except ValueError:
+        raise UsageError(f"precision {text!r} is no share; write for example 2% or 0.02") from None
+    if not 0 < share < 1:
+        raise UsageError(f"precision {text!r} is not between 0 and 1; write for example 2%")
+    return share
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise UsageError(f"names {name[:60]} twice; name it once")
+    return names
+
+
+def _recorded(value: Any) -> bool | str:
+    if isinstance(value, bool) or value == IF_KNOWN:
+        known: bool | str = value
+        return known
+    raise UsageError(f'write true, false, or "{IF_KNOWN}" (where every job has a recorded start)')
+
+
+def _analysis(value: Any) -> Any:
+    """Return the analysis of a name, or of a table with a name and options."""
+    options = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise UsageError(f'write a list of names or of tables {{ name = "..." }}; there are {", ".join(ANALYSES)}')
+    return make_analysis(name, **options)
+
+
+def _sha256(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise UsageError("is no SHA-256; write its 64 hexadecimal digits in lower case")
+    return text
+
+
+def _file_name(value: Any, check: Callable[[Any], str]) -> str:
+    if isinstance(value, str):
+        check(value.encode(errors="replace").decode())
+        return value
+    return check(value)
+
+
+def _in_list(value: Any) -> Any:
+    return [value] if isinstance(value, Mapping) else value
+
+
+Entry = TypeVar("Entry")
+Listed = Annotated[tuple[Entry, ...], Field(strict=False, max_length=_MAX_ENTRIES)]
+OneOrMore = Annotated[Listed[Entry], BeforeValidator(_in_list)]
+
+Text = Annotated[str, Field(max_length=_MAX_TEXT)]
+# pydantic takes no text for one that is no UTF-8, as names of files may be.
+FileName = Annotated[Text, WrapValidator(_file_name)]
+Names = Annotated[Listed[Text], AfterValidator(_refusing(_once))]
+Number = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Load = Annotated[float, Field(ge=0.01, le=100, allow_inf_nan=False)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Cases = Annotated[int, Field(ge=1, le=MAX_CASES)]
+Sha256 = Annotated[str, AfterValidator(_refusing(_sha256))]
+ByLogAndPolicy = dict[str, dict[str, Entry]]
+
+Assumed = Annotated[str, AfterValidator(_refusing(lambda text: ",".join(map(str, parse_assumptions(text)))))]
+PresetName = Annotated[str, AfterValidator(_refusing(lambda name: find_preset(name).name))]
+Period = Annotated[str, AfterValidator(_refusing(_period))]
+LongestRequest = Annotated[int, _of_text(_longest_request)]
+Windows = Annotated[WindowSpec, _of_text(_windows)]
+Beginning = Annotated[LeadIn, _of_text(parse_lead_in)]
+Length = Annotated[int | None, _of_text(parse_length)]
+Estimates = Annotated[EstimateRule, _of_text(parse_estimates)]
+Waiting = Annotated[Threshold, _of_text(parse_threshold)]
+Precise = Annotated[float, _of_text(parse_share)]
+Recorded = Annotated[bool | Literal["if-known"], PlainValidator(_refusing(_recorded))]
+AnalysisOf = Annotated[Any, PlainValidator(_refusing(_analysis))]
+
+
+class OptionTable(BaseModel):
+    """A table of a protocol: no other keys, no conversion between types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
 
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
 DEFAULT_MAX_RESAMPLES = 1_000
@@ -358,9 +582,22 @@ class PrecisionOptions(OptionTable):
     max_resamples: Cases = option(DEFAULT_MAX_RESAMPLES, "with a precision, no more resampled logs than this for a log")
 
 
-# The protocol that options make for plain logs ------------------------------------------------------------------------
+# The options of commands, of calls ------------------------------------------------------------------------------------
 
-# Those of a command, or the keywords of a call.
+
+def plain_type(kind: Any) -> tuple[Any, list[Any]]:
+    """Return a type without ``None`` and without annotations, and these."""
+    metadata: list[Any] = []
+    while True:
+        origin, of = typing.get_origin(kind), typing.get_args(kind)
+        if origin is typing.Annotated:
+            kind = of[0]
+            for one in of[1:]:
+                metadata += one.metadata if isinstance(one, FieldInfo) else [one]
+        elif origin in {types.UnionType, typing.Union} and type(None) in of and len(of) == 2:
+            kind = next(one for one in of if one is not type(None))
+        else:
+            return kind, metadata
 
 
 By: TypeAlias = Literal["command", "call"]
@@ -421,363 +658,3 @@ def _declared(*tables: type[OptionTable]) -> dict[str, Declared]:
 OPTIONS = _declared(ExperimentTable, RulesTable, ResampleTable, LogTable, ProtocolTable)
 RUN_OPTIONS = _declared(PrecisionOptions)
 TUNER_OPTIONS = _declared(TunerTable)
-
-
-def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]], by: By) -> dict[str, Any]:
-    """Return the protocol that options make of plain logs, as `tomllib` would read it.
-
-    Parameters
-    ----------
-    options : mapping
-        Options of `OPTIONS` by their names; what is None or absent has its default.
-    logs : mapping of str to mapping
-        The tables of the logs; options about logs are added to those that are files.
-    by : {"command", "call"}
-        Where the options are from, for messages.
-
-    Raises
-    ------
-    UsageError
-        If there is no such option, or two contradict each other.
-    """
-    given = {name: value for name, value in options.items() if value is not None}
-    check_names(given, sorted({*OPTIONS, *RUN_OPTIONS}))
-    _check_pairs({name: value for name, value in given.items() if value != OPTIONS[name].default}, logs, by)
-    values: dict[type[OptionTable], dict[str, Any]] = {}
-    for name, declared in OPTIONS.items():
-        value = _written(declared, given[name], by) if name in given else declared.default
-        if value is not None:
-            values.setdefault(declared.table, {})[declared.key] = value
-    experiment = {"name": PLAIN_NAME, "title": "Policies compared", **values[ExperimentTable]}
-    if "resamples" in given:
-        experiment["resample"] = values[ResampleTable]
-    rules = values.get(RulesTable, {})
-    rules = {"backfill": "slurm" if "site" in rules else "easy", **rules}
-    cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
-    # The jobs of a model are not cleaned, but say as little about memory.
-    of_all = {key: value for key, value in cleaning.items() if key == "assume"}
-    return {
-        "schema_version": 1,
-        "name": PLAIN_NAME,
-        "title": "Policies on " + ", ".join(logs),
-        **values[ProtocolTable],
-        "logs": {name: {**log, **(cleaning if "file" in log else of_all)} for name, log in logs.items()},
-        "experiments": [_ordered({**experiment, "rules": rules})],
-    }
-
-
-def _ordered(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of an experiment in the order of their declaration; empty ones that say nothing are left out."""
-    kept = {key: experiment[key] for key in ExperimentTable.model_fields if key in experiment}
-    return {key: value for key, value in kept.items() if not (key == "formulas" and not value) and value is not False}
-
-
-def of_logs(names: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
-    """Return the tables of logs by their names.
-
-    Raises
-    ------
-    UsageError
-        If two logs have one name.
-    """
-    logs: dict[str, Mapping[str, Any]] = {}
-    for name, table in names:
-        if name in logs:
-            raise UsageError(f"two logs are called {name}; name each log once, or rename one file")
-        logs[name] = table
-    return logs
-
-
-def _check_pairs(given: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]], by: By) -> None:
-    """Refuse options that belong together and are apart, or exclude each other."""
-
-    def of(*names: str) -> str:
-        return " and ".join(label(name, by) for name in names)
-
-    if (given.get("decide_by") == "prediction") != ("predictions" in given):
-        raise UsageError(
-            f"{label('decide_by', by)} prediction and {label('predictions', by)} FILE.csv belong together; give both "
-            "or none"
-        )
-    if "resamples" not in given and {"length", "draw"} & set(given):
-        raise UsageError(f"{of('length', 'draw')} belong to resampled logs; add {label('resamples', by)} N")
-    if "resamples" in given and "windows" in given:
-        raise UsageError(f"{of('windows', 'resamples')} exclude each other; give one of them")
-    files = [name for name, log in logs.items() if "file" in log]
-    if not files and {"processors", "force_processors", "predictions"} & set(given):
-        raise UsageError(f"{of('processors', 'predictions')} belong to a log, and none is given; name the LOG")
-    if "predictions" in given and len(logs) != 1:
-        raise UsageError(f"{of('predictions')} belongs to one log, {len(logs)} are given; evaluate one at a time")
-
-
-def _written(declared: Declared, value: Any, by: By) -> Any:
-    """Return a value as a protocol has it: lists of texts with commas as lists, NAME=EXPR as tables."""
-    kind, _ = plain_type(declared.field.annotation)
-    if by == "call" and declared.name == "threshold" and type(value) in {int, float}:
-        return duration_text("threshold", value)
-    texts = [value] if isinstance(value, str) else value
-    if typing.get_origin(kind) is tuple:
-        if not isinstance(texts, list | tuple):
-            return value
-        words = [word.strip() for text in texts for word in (text.split(",") if isinstance(text, str) else [text])]
-        return [word for word in words if word and (word != "none" or declared.name != "analyses")]
-    if typing.get_origin(kind) is dict and isinstance(texts, list | tuple):
-        return _formulas(texts, label(declared.name, by))
-    return value
-
-
-def _formulas(texts: Iterable[str], option: str) -> dict[str, str]:
-    formulas: dict[str, str] = {}
-    for text in texts:
-        name, equals, expression = (part.strip() for part in text.partition("="))
-        if not (name and equals and expression):
-            raise UsageError(f"{option} {text!r}: write NAME=EXPR, for example 'MINE=p*q + 1e5*log10(r)'")
-        if name in formulas:
-            raise UsageError(f"{option}: two formulas are called {name}; give each a name of its own")
-        formulas[name] = expression
-    return formulas
-
-
-# Checking what somebody wrote against the declared options ------------------------------------------------------------
-
-# Checking what somebody wrote against the declared options, and naming file, table and key of what is wrong.
-
-
-T = TypeVar("T", bound=OptionTable)
-
-# Where something stands: names of tables and keys, and numbers of entries of lists from 0.
-Path: TypeAlias = tuple[str | int, ...]
-
-_SHOWN = 60
-_LONGEST_REASON = 1500
-_NAMES = ("name", "text", "source")  # what an entry of a list of tables is called by
-_TYPES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number", list: "a list"}
-_ABSENT: Any = object()
-
-
-class WrittenOptions(Generic[T]):
-    """The content of a protocol, and who wrote it.
-
-    Parameters
-    ----------
-    kind : type of OptionTable
-        What the content must be.
-    content : mapping
-        Keys and values, as `tomllib` reads them.
-    file : str
-        The file, for messages.
-    by : {"file", "command", "call"}
-        Who wrote it: keys of a file are named with their table, options of a command as ``--option``, keywords of a
-        call by themselves.
-    """
-
-    def __init__(
-        self,
-        kind: type[T],
-        content: Mapping[str, Any],
-        file: str = "",
-        by: Literal["file", "command", "call"] = "file",
-    ) -> None:
-        self.content = content
-        self.file = file
-        self.by = by
-        self.kind = kind
-
-    def checked(self) -> T:
-        """Return the content as a table of its kind.
-
-        Raises
-        ------
-        InputError, UsageError
-            If a key is unknown or missing, or a value is not what it must be.
-        """
-        try:
-            return self.kind.model_validate(self.content)
-        except ValidationError as wrong:
-            # A key with a slip of the pen is missing under its right name, too.
-            first = min(wrong.errors(), key=lambda error: error["type"] != "extra_forbidden")
-            raise self.error(first["loc"], self._reason(first)) from None
-
-    def error(self, path: Path, reason: str) -> PolicyfactoryError:
-        """Return the error that the value at ``path`` cannot be used."""
-        tables, key = _split(path)
-        value = _value(self.content, (*tables, key))
-        # What parses a text names it, and this names it again.
-        for named in (f"{key} {_shown(value)}", _shown(value)):
-            reason = reason.removeprefix(named).lstrip(":, ")
-        if len(reason) > _LONGEST_REASON:
-            # It can have names of the file in it, several times, and those that are there to choose from.
-            reason = f"{reason[: _LONGEST_REASON * 2 // 3]}…{reason[-_LONGEST_REASON // 3 :]}"
-        if self.by != "file":
-            name = label(_option_name(self.kind, path, key), self.by)
-            given = "" if value is _ABSENT or (isinstance(value, list) and not value) else f" {_shown(value)}"
-            return UsageError(f"{name}{given}: {reason}")
-        shown = "" if value is _ABSENT else f" = {_shown(value)}"
-        place = _place(tables, self.content)
-        return InputError(f"{self.file}: {f'{place} ' if place else ''}{_visible(key)}{shown}: {reason}")
-
-    @contextlib.contextmanager
-    def about(self, *path: str | int) -> Iterator[None]:
-        """Name file, table and key in what goes wrong inside; errors about an option say themselves what they mean."""
-        try:
-            yield
-        except PolicyfactoryError as error:
-            if self.by != "file" or str(error).startswith(f"{self.file}: "):
-                raise
-            raise self.error(path, str(error)) from None
-
-    def example(self, key: str, *words: str) -> str:
-        """Return a list of words in the form in which the content was written."""
-        if self.by == "command":
-            return f"{label(key, self.by)} {','.join(words)}"
-        return f"{key}{'=' if self.by == 'call' else ' = '}{json.dumps(words)}"
-
-    def _reason(self, error: ErrorDetails) -> str:
-        """Return why a value cannot be used, and the cure."""
-        path, given = error["loc"], error["input"]
-        context: dict[str, Any] = error.get("ctx", {})
-        match error["type"]:
-            case "policyfactory":
-                return str(context["error"])
-            case "extra_forbidden":
-                return self._unknown(path)
-            case "missing":
-                return f"is missing; write {self._expected(path)}"
-            case "literal_error":
-                return f"is none of {', '.join(typing.get_args(_kind(self.kind, path)[0]))}; write one of them"
-            case "greater_than_equal" | "less_than_equal":
-                return f"is out of range; write {self._expected(path)}"
-            case "finite_number":
-                return "is not finite; write a number"
-            case "string_too_long":
-                return f"has {len(given):,} characters; write at most {context['max_length']:,}"
-            case "too_long":
-                return f"has {len(given):,} entries; write at most {context['max_length']:,}"
-        if isinstance(path[-1], int) and isinstance(_value(self.content, path[:-1]), Sequence):
-            return f"holds {_shown(given)}, which is {_type(given)}; write {self._expected(path[:-1])}"
-        return f"is {_type(given)}; write {self._expected(path)}"
-
-    def _unknown(self, path: Path) -> str:
-        table, _ = _kind(self.kind, path[:-1])
-        near = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"is no key of this table; {hint}it has {', '.join(table.model_fields)}"
-
-    def _expected(self, path: Path) -> str:
-        """Return what must be written at ``path``."""
-        kind, metadata = _kind(self.kind, path)
-        said = next((one.kind for one in metadata if isinstance(one, Key)), "")
-        if said:
-            return said
-        if kind in {int, float}:
-            return f"a {'whole ' if kind is int else ''}number{span(metadata)}"
-        if kind in {str, bool}:
-            return "a text in quotes" if kind is str else "true or false"
-        if isinstance(kind, type) and not issubclass(kind, OptionTable):
-            return "a text in quotes"
-        if typing.get_origin(kind) is not tuple:
-            return f"a table, for example [{_dotted(path)}]"
-        of, _ = plain_type(typing.get_args(kind)[0])
-        examples = {str: 'texts, for example ["FCFS", "SPF"]', int: "whole numbers, for example [1, 8]"}
-        return f"a list of {examples.get(of, f'tables, for example [[{_dotted(path)}]]')}"
-
-
-def label(name: str, by: str) -> str:
-    """Return how an option is called in a message: ``--name`` to who typed a command."""
-    return f"--{name.replace('_', '-')}" if by == "command" else name
-
-
-# Where. ---------------------------------------------------------------------------------------------------------------
-
-
-def _split(path: Path) -> tuple[Path, str]:
-    """Return the tables that a key is in, and the key: of an entry of a list, that of the list."""
-    last = max(at for at, part in enumerate(path) if isinstance(part, str))
-    return path[:last], str(path[last])
-
-
-def _value(content: Any, path: Path) -> Any:
-    for part in path:
-        if isinstance(content, Mapping):
-            content = content if isinstance(part, int) else content.get(part, _ABSENT)
-        elif isinstance(content, Sequence) and isinstance(part, int):
-            content = content[part]
-    return content
-
-
-def _place(tables: Path, content: Mapping[str, Any]) -> str:
-    """Return the heading of a table, as in the file; an entry of a list with its name or number."""
-    if not tables:
-        return ""
-    name = _dotted(tables)
-    entry = _value(content, tables)
-    if not isinstance(tables[-1], int) or not isinstance(_value(content, tables[:-1]), Sequence):
-        return f"[{name}]"
-    called = next((entry[key] for key in _NAMES if isinstance(entry.get(key), str)), None)
-    return f"[[{name}]] {tables[-1] + 1 if called is None else _shown(called)}"
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(_visible(part) for part in path if isinstance(part, str))
-
-
-def _kind(kind: Any, path: Path) -> tuple[Any, list[Any]]:
-    """Return the declared type of what stands at ``path`` in a table, and what else is declared of it."""
-    metadata: list[Any] = []
-    for part in path:
-        kind, _ = plain_type(kind)
-        if isinstance(kind, type) and issubclass(kind, OptionTable):
-            field = kind.model_fields[str(part)]
-            kind, metadata = field.annotation, [*field.metadata, key_of(field)]
-        else:
-            kind, metadata = typing.get_args(kind)[0 if isinstance(part, int) else 1], []
-    kind, more = plain_type(kind)
-    return kind, [*metadata, *more]
-
-
-def plain_type(kind: Any) -> tuple[Any, list[Any]]:
-    """Return a type without ``None`` and without annotations, and these."""
-    metadata: list[Any] = []
-    while True:
-        origin, of = typing.get_origin(kind), typing.get_args(kind)
-        if origin is typing.Annotated:
-            kind = of[0]
-            for one in of[1:]:
-                metadata += one.metadata if isinstance(one, FieldInfo) else [one]
-        elif origin in {types.UnionType, typing.Union} and type(None) in of and len(of) == 2:
-            kind = next(one for one in of if one is not type(None))
-        else:
-            return kind, metadata
-
-
-def _option_name(table: type[OptionTable], path: Path, key: str) -> str:
-    _, metadata = _kind(table, path)
-    return next((one.name for one in metadata if isinstance(one, Option) and one.name), key)
-
-
-# Words. ---------------------------------------------------------------------------------------------------------------
-
-
-def span(metadata: Sequence[Any], most: float = 1e299) -> str:
-    """Return the limits of a number in words; nothing if it has none, or none that people may meet (``most``)."""
-    limits = [getattr(one, name) for name in ("ge", "le") for one in metadata if getattr(one, name, None) is not None]
-    return " of {:,} to {:,}".format(*limits) if len(limits) == 2 and max(map(abs, limits)) <= most else ""
-
-
-def _type(value: Any) -> str:
-    return "a table" if isinstance(value, Mapping) else _TYPES.get(type(value), f"a {type(value).__name__}")
-
-
-def _visible(text: str) -> str:
-    short = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-    return short if short.isprintable() else ascii(short)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return ascii(value if len(value) <= _SHOWN else value[:_SHOWN] + "...")
-    try:
-        text = str(value)
-    except (RecursionError, ValueError):
-        return "(a value nested too deeply, or a number of thousands of digits)"
-    return _visible(text)

@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions, WrittenOptions
+from policyfactory.evaluate.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
+from policyfactory.evaluate.written import WrittenOptions
 from policyfactory.statistics.compare import half_widths
 from policyfactory.statistics.evaluation import Evaluation
 

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.inputs import sha256_bytes
@@ -18,6 +18,7 @@ from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import read_toml
 from policyfactory.evaluate.experiment import Experiment, Reference
 from policyfactory.evaluate.options import (
+    By,
     ClaimTable,
     ExperimentTable,
     LogTable,
@@ -25,9 +26,9 @@ from policyfactory.evaluate.options import (
     ReferenceTable,
     RulesTable,
     TunerTable,
-    WrittenOptions,
 )
 from policyfactory.evaluate.paper import Claim
+from policyfactory.evaluate.written import WrittenOptions
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import ALIASES, CATALOGUE, Model, resolve, resolve_model
 from policyfactory.simulate.metrics import METRICS, check_metrics
@@ -42,9 +43,7 @@ __all__ = [
     "Places",
     "Protocol",
     "ProtocolFile",
-    "planned",
     "protocol_of",
-    "read_content",
     "read_file",
     "read_protocol",
 ]
@@ -340,11 +339,6 @@ class ProtocolFile:
     content: dict[str, Any]
 
 
-def read_content(path: Path) -> dict[str, Any]:
-    """Return a protocol file as `tomllib` reads it; errors as for `read_file`."""
-    return read_file(path).content
-
-
 def read_file(path: Path) -> ProtocolFile:
     """Return a protocol file.
 
@@ -374,55 +368,33 @@ def read_protocol(path: Path | str) -> Protocol:
     return protocol_of(file.content, file)
 
 
-def protocol_of(content: Mapping[str, Any], file: ProtocolFile | None = None) -> Protocol:
-    """Return the protocol that ``content`` describes.
+def protocol_of(
+    content: Mapping[str, Any],
+    file: ProtocolFile | None = None,
+    *,
+    by: By = "command",
+    policies: Sequence[Policy] = (),
+) -> Protocol:
+    """Return the protocol that ``content`` describes: its tables checked, and what their names stand for.
 
     Parameters
     ----------
     content : mapping
         As `tomllib` reads it.
     file : ProtocolFile, optional
-        Where it is from, for messages, relative paths and the digest; without it the content was made from options of a
-        command.
+        Where it is from, for messages, relative paths and the digest.
+    by : {"command", "call"}
+        Without a file: who gave the options that it was made from, for messages.
+    policies : sequence of Policy
+        Policies of every experiment that are there already.
 
     Raises
     ------
     InputError
         If a key, a name or a value cannot be used; of a content made from options, also UsageError and others.
     """
-    if file is None:
-        return planned(content, by="command")
-    protocol = planned(content, file.path)
-    hashes = {**protocol.hashes, str(file.path): sha256_bytes(file.data)}
-    return dataclasses.replace(protocol, hashes=hashes)
-
-
-def planned(
-    content: Mapping[str, Any],
-    path: Path | None = None,
-    *,
-    by: Literal["file", "command", "call"] = "file",
-    policies: Sequence[Policy] = (),
-) -> Protocol:
-    """Return the protocol of a content: its tables checked, and what their names stand for.
-
-    Parameters
-    ----------
-    content : mapping
-        As `tomllib` reads it.
-    path : Path, optional
-        Its file.
-    by : {"file", "command", "call"}
-        Who wrote it; see `WrittenOptions`.
-    policies : sequence of Policy
-        Policies of every experiment that are there already.
-
-    Raises
-    ------
-    InputError, UsageError
-        If a key, a name or a value cannot be used.
-    """
-    written = WrittenOptions(ProtocolTable, content, "" if path is None else str(path), by)
+    path = None if file is None else file.path
+    written = WrittenOptions(ProtocolTable, content, "" if path is None else str(path), by if file is None else "file")
     table = written.checked()
     if table.schema_version != PROTOCOL_SCHEMA:
         raise written.error(("schema_version",), f"this version of policyfactory reads {PROTOCOL_SCHEMA}")
@@ -448,7 +420,7 @@ def planned(
         experiments=experiments,
         claims=claims,
         folder=places.folder,
-        hashes=places.hashes,
+        hashes=places.hashes | ({} if file is None else {str(file.path): sha256_bytes(file.data)}),
     )
 
 

@@ -30,20 +30,27 @@ from policyfactory.core.files import (
     replaced_whole,
     together,
 )
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.text import counted, csv_text, enumerated, format_duration
-from policyfactory.evaluate.board import EVALUATION_SCHEMA, boards_of, finding, forests_of, plain, setting
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.paper import PublishedValue, reference_values
 from policyfactory.evaluate.picture import draw_boxes
 from policyfactory.evaluate.protocol import Protocol
+from policyfactory.evaluate.standings import boards_of, forests_of, winners
+from policyfactory.evaluate.verdict import gates_as_dict
 from policyfactory.evaluate.words import invented_share, rules_in_words
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.report.files import Drawings, save_sections
 from policyfactory.report.page import BoardGroup, Card, Page, render
+from policyfactory.simulate.metrics import METRICS
+from policyfactory.site.file import dump_site
+from policyfactory.site.fits import lay_out
 from policyfactory.statistics.compare import Comparison
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, RESAMPLES
+from policyfactory.statistics.summary import worst_off
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,27 +59,23 @@ if TYPE_CHECKING:
     from policyfactory.evaluate.options import ExperimentTable
     from policyfactory.report.sections import Section
     from policyfactory.simulate.cases import CaseFacts
+    from policyfactory.simulate.rules import Rules
+    from policyfactory.simulate.tuning.tuner import Contender
+    from policyfactory.site.model import Site
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.jobs import Workload
 
 __all__ = [
-    "CLAIMS_FOLDER",
     "KIND",
-    "MANIFEST_NAME",
     "Result",
     "as_dict",
     "earlier_files",
     "in_brief",
-    "listed",
-    "page_of",
     "protocol_dict",
     "refuse_evaluation",
-    "remove",
-    "results_csv",
     "room",
     "save",
-    "score_of",
-    "weeks_csv",
+    "section_dict",
     "write_report",
 ]
 
@@ -198,22 +201,7 @@ def protocol_dict(study: Result) -> dict[str, Any]:
         "name": protocol.name,
         "seed": protocol.seed,
         "logs": {name: log.account for name, log in study.logs.items()},
-        "experiments": [
-            setting(outcome.experiment, outcome.evaluation, _axes(outcome.experiment.table))
-            for outcome in study.outcomes
-        ],
-    }
-
-
-def _axes(table: ExperimentTable) -> dict[str, Any]:
-    drawn = table.resample
-    return {
-        "windows": None if table.windows is None else str(table.windows),
-        "lead_in": None if table.lead_in is None else str(table.lead_in),
-        "resample": None if drawn is None else {"weeks": drawn.length, "draw": drawn.draw},
-        "skip": {log: list(numbers) for log, numbers in table.skip.items()},
-        "load": table.load,
-        "estimates": str(table.estimates),
+        "experiments": [setting(outcome.experiment, outcome.evaluation) for outcome in study.outcomes],
     }
 
 
@@ -563,14 +551,14 @@ def page_of(study: Result, manifest: Manifest, protocol_text: str) -> Page:
             answers += _in_short(outcome)
         elif not study.claims:
             answers += [f"{experiment.title}. {words}" for words in outcome.words]
-        about = (_rules(experiment),) if several else ()
+        about = (_rules_line(experiment),) if several else ()
         heading = experiment.title or experiment.name
         # A table that stands in full at the head of the page is not shown again.
         boards = tuple(one for one in boards_of(outcome) if (one.log, one.metric, len(one.table.rows)) not in whole)
         groups.append(BoardGroup(heading, outcome.sections, experiment.name, about, boards))
     about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
     if not several:
-        about_all += [_rules(outcome.experiment) for outcome in outcomes]
+        about_all += [_rules_line(outcome.experiment) for outcome in outcomes]
     return Page(
         title=protocol.title,
         about=tuple(about_all),
@@ -608,7 +596,7 @@ def _choice(outcome: Outcome) -> str:
     return f"sorts the queue by {formula}, the lower value first{late}"
 
 
-def _rules(experiment: Experiment) -> str:
+def _rules_line(experiment: Experiment) -> str:
     words = rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity)
     return f"{words[0].upper()}{words[1:]}."
 
@@ -676,3 +664,179 @@ def _requests(log: ReadLog) -> str:
 
 def _share(part: int, of: int) -> str:
     return "none" if not part else f"{100 * part / max(of, 1):.2g} %"
+
+
+# What was run and what was found, as JSON values: the content of ``evaluation.json`` ----------------------------------
+
+
+EVALUATION_SCHEMA = 2
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON values; what JSON has no word for (NaN, infinity) is null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "name": policy.name,
+        "formula": policy.formula,
+        "epoch": {"rule": policy.epoch.rule, "unix_time": policy.epoch.unix_time},
+        "threshold_s": policy.threshold,
+        "source": policy.source,
+    }
+
+
+def _contender(contender: Contender) -> dict[str, Any]:
+    if isinstance(contender, Policy):
+        return _policy(contender)
+    fields = {field.name: getattr(contender, field.name) for field in dataclasses.fields(contender)}
+    arms = [arm.name for arm in contender.arms]
+    return {"name": contender.name, "tuner": {key: fields[key] for key in fields if key not in ("name", "arms")}} | {
+        "arms": arms
+    }
+
+
+def _rules(rules: Rules) -> dict[str, Any]:
+    site = {"site": None if rules.site is None else _site(rules.site)} if rules.backfill == "slurm" else {}
+    return {
+        "backfill": rules.backfill,
+        "decide_by": rules.decide_by,
+        "threshold_s": rules.threshold,
+        "ties": rules.ties,
+        "overrun": rules.overrun,
+        "backfill_policy": None if rules.backfill_policy is None else _policy(rules.backfill_policy),
+        "compatibility": rules.compatibility,
+        **site,
+    }
+
+
+def _site(site: Site) -> dict[str, Any]:
+    described = {
+        "name": site.name,
+        "sha256": sha256_bytes(dump_site(site).encode()),
+        "nodes": len(site.node_names),
+        "processors": int(lay_out(site).cores.sum()),
+    }
+    return described | ({"assumed": site.assumed} if site.assumed else {})
+
+
+def setting(experiment: Experiment, evaluation: Evaluation) -> dict[str, Any]:
+    """Return everything that determines an experiment's numbers, as JSON values.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What was simulated.
+    evaluation : Evaluation
+        The values.
+    """
+    ruled = {case.log: case.rules for case in experiment.cases if case.rules is not None}
+    shared = experiment.rules
+    own = {log: rules.threshold for log, rules in ruled.items() if rules.threshold != shared.threshold}
+    sites = {log: _site(rules.site) for log, rules in ruled.items() if rules.site is not None and shared.site is None}
+    content = {
+        "name": experiment.name,
+        "title": experiment.title,
+        **_axes(experiment.table),
+        "rules": _rules(experiment.rules),
+        "log_thresholds_s": own,
+        **({"log_sites": sites} if sites else {}),
+        "policies": [_contender(contender) for contender in experiment.contenders],
+        "baseline": evaluation.baseline,
+        "metrics": [
+            {"name": name, "unit": METRICS[name].unit, "lower_is_better": METRICS[name].lower_is_better}
+            | {"description": METRICS[name].description}
+            for name in evaluation.metrics
+        ],
+        "statistic": experiment.statistic,
+        "analyses": [{"name": one.name} | _options(one) for one in experiment.analyses],
+        "cases": [dataclasses.asdict(case) for case in evaluation.cases],
+        "bootstrap": {
+            "unit": "case",
+            "level": LEVEL,
+            "resamples": RESAMPLES,
+            "seed": experiment.seed,
+            "least_cases": MIN_CASES,
+        },
+    }
+    # Only where they are: what is evaluated without them is described as ever.
+    more = {"recorded": experiment.recorded, "left_out": experiment.left_out, "unscored": experiment.unscored}
+    as_json: dict[str, Any] = plain(content | {name: value for name, value in more.items() if value})
+    return as_json
+
+
+def _axes(table: ExperimentTable) -> dict[str, Any]:
+    drawn = table.resample
+    return {
+        "windows": None if table.windows is None else str(table.windows),
+        "lead_in": None if table.lead_in is None else str(table.lead_in),
+        "resample": None if drawn is None else {"weeks": drawn.length, "draw": drawn.draw},
+        "skip": {log: list(numbers) for log, numbers in table.skip.items()},
+        "load": table.load,
+        "estimates": str(table.estimates),
+    }
+
+
+def _options(analysis: Any) -> dict[str, Any]:
+    return dataclasses.asdict(analysis) if dataclasses.is_dataclass(analysis) else {}  # type: ignore[arg-type]
+
+
+def finding(outcome: Outcome) -> dict[str, Any]:
+    """Return what an experiment found but the values of single cases, as JSON values.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What was found.
+
+    Returns
+    -------
+    dict
+        ``winner`` is the policy that is best in the first metric, null where the logs do not agree or several are
+        equally good; ``recorded`` is there if the recorded schedule is shown.
+    """
+    evaluation = outcome.evaluation
+    by_log = winners(outcome.summaries, evaluation.metrics[0])
+    content = {
+        "winner": next(iter(by_log.values())) if len(set(by_log.values())) == 1 else None,
+        "winners": by_log,
+        "words": list(outcome.words),
+        "verdict": None if outcome.verdict is None else dataclasses.asdict(outcome.verdict),
+        "precision": list(outcome.precision),
+        "summary": [dataclasses.asdict(row) for row in outcome.summaries],
+        "differences": [dataclasses.asdict(row) for row in outcome.comparisons],
+        "worst_off": {log: [dataclasses.asdict(row) for row in worst_off(evaluation, log)] for log in evaluation.logs},
+    }
+    as_json: dict[str, Any] = plain(content | _recorded(outcome) | gates_as_dict(outcome.fidelity))
+    return as_json
+
+
+def _recorded(outcome: Outcome) -> dict[str, Any]:
+    """Return what was found of the recorded schedule; nothing if it is not shown."""
+    if not outcome.recorded_summaries:
+        return {}
+    content: dict[str, Any] = {
+        "summary": [dataclasses.asdict(row) for row in outcome.recorded_summaries],
+        "differences": [dataclasses.asdict(row) for row in outcome.recorded_comparisons],
+    }
+    parts = {section.name: section_dict(section) for section in outcome.sections}
+    return {"recorded": content | {name: parts[name] for name in ("replay",) if name in parts}}
+
+
+def section_dict(section: Section) -> dict[str, Any]:
+    """Return the words and the tables of a section as JSON values, a table as one object a row."""
+    tables = {
+        table.name: [
+            {column.title: cell.value for column, cell in zip(table.columns, row, strict=True)} for row in table.rows
+        ]
+        for table in section.tables
+    }
+    as_json: dict[str, Any] = plain({"words": list(section.paragraphs), "tables": tables})
+    return as_json

@@ -13,7 +13,6 @@ from policyfactory.core.options import changed
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import distinct, enumerated
 from policyfactory.evaluate import precision as narrowing
-from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.cases import with_cases
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.fidelity.compare import Fidelity
@@ -23,7 +22,7 @@ from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import Protocol
 from policyfactory.evaluate.results_folder import Result
 from policyfactory.evaluate.run import Finished, SimulationJournal, description, join, run_cases
-from policyfactory.evaluate.standings import sections_of, value_tables
+from policyfactory.evaluate.standings import sections_of, value_tables, winners
 from policyfactory.evaluate.verdict import gate_sections, refuse_runaway, replay_logs, verdict_of
 from policyfactory.evaluate.words import closing_words, units_of
 from policyfactory.evaluate.work import ScheduleSink

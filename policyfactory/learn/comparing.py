@@ -16,10 +16,10 @@ from policyfactory.core.text import format_duration
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate import results_folder
 from policyfactory.evaluate.experiment import Outcome
-from policyfactory.evaluate.options import plain_content
-from policyfactory.evaluate.protocol import Protocol, planned
+from policyfactory.evaluate.protocol import Protocol, protocol_of
 from policyfactory.evaluate.results_folder import Result, protocol_dict, write_report
 from policyfactory.evaluate.standings import restated
+from policyfactory.evaluate.written import plain_content
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json, save_model
@@ -168,7 +168,7 @@ def comparison_protocol(log: SwfLog, rivals: Sequence[Rival], options: Mapping[s
         Options of the evaluation.
     """
     content = plain_content({"policies": [], **options}, {log.name: {"file": log.path}}, "call")
-    protocol = planned(content, by="call", policies=[rival.model.policy for rival in rivals])
+    protocol = protocol_of(content, by="call", policies=[rival.model.policy for rival in rivals])
     content["experiments"][0]["policies"] = [rival.source for rival in rivals]
     return protocol, dump_toml(content)
 

@@ -101,7 +101,7 @@ def test_a_week_is_collected_once_for_all_its_rows(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_baseline_has_an_empty_cell_without_a_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(analysis, "median_differences")
+    monkeypatch.delattr(analysis, "differences_of")
     assert difference_cell(np.ones((7, 2)), 0, drawn=None) == Cell(None)
 
 

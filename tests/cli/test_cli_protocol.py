@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.cli import main
-from policyfactory.evaluate.protocol import read_content
+from policyfactory.evaluate.protocol import read_file
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -127,7 +127,7 @@ def test_parts_and_numbers_from_the_command_line_are_in_the_protocol_as_run(
     content = json.loads(run("evaluate", "tiny.toml", *words).stdout)
     (experiment,) = content["protocol"]["experiments"]
     assert (len(experiment["cases"]), experiment["bootstrap"]["seed"]) == (8, 4)
-    again = read_content(tmp_path / "out" / "protocol.toml")
+    again = read_file(tmp_path / "out" / "protocol.toml").content
     assert (again["seed"], again["experiments"][0]["resample"]["count"]) == (4, 8)
     head = (tmp_path / "out" / "protocol.toml").read_text().splitlines()[0]
     assert head == "# As run, with --only drawn --seed 4 --resamples 8"

@@ -12,12 +12,11 @@ import pytest
 from daily_log import daily
 
 from policyfactory.core.files import Manifest
-from policyfactory.evaluate import board
-from policyfactory.evaluate.board import boards_of, forests_of
+from policyfactory.evaluate import standings
 from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.results_folder import page_of
-from policyfactory.evaluate.standings import restated, sections_of
+from policyfactory.evaluate.standings import boards_of, forests_of, restated, sections_of
 from policyfactory.report.page import Page, render, view
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.report.verdict import UNTRUSTED, Verdict
@@ -59,7 +58,7 @@ def roles(table: Table) -> list[tuple[object, str]]:
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let five policies be so many that the head of the page shows a few."""
-    monkeypatch.setattr(board, "_WHOLE", 0)
+    monkeypatch.setattr(standings, "_WHOLE", 0)
 
 
 def test_a_table_that_is_short_stands_in_full_at_the_head(by_hand: Make) -> None:

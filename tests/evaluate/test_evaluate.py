@@ -10,7 +10,7 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageError
-from policyfactory.evaluate.protocol import read_content
+from policyfactory.evaluate.protocol import read_file
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.sensitivity import scale_load
 
@@ -36,7 +36,7 @@ def test_names_and_objects_compete_in_the_given_order(jobs: pf.Workload, tmp_pat
     result.plot()
     page = result.report(tmp_path / "report")
     assert page.stat().st_size > 10_000
-    assert read_content(tmp_path / "report" / "protocol.toml")["name"] == "evaluation"
+    assert read_file(tmp_path / "report" / "protocol.toml").content["name"] == "evaluation"
     with pytest.raises(
         OutputError, match=r"results\.csv: exists; add --overwrite to replace it \(in Python overwrite=True\)"
     ):

@@ -18,10 +18,10 @@ from hand_made import conclude, schedule, workload
 
 import policyfactory as pf
 from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.board import boards_of, finding, forests_of
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.paper import Claim, claim_sections
-from policyfactory.evaluate.standings import sections_of
+from policyfactory.evaluate.results_folder import finding
+from policyfactory.evaluate.standings import boards_of, forests_of, sections_of
 from policyfactory.evaluate.words import closing_words
 from policyfactory.report.sections import Cell, Section
 from policyfactory.statistics.compare import compare, compare_recorded

@@ -15,10 +15,10 @@ from policyfactory.cli.reference import with_tables
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluate.cases import with_cases
-from policyfactory.evaluate.declare import Threshold, parse_share, parse_threshold
 from policyfactory.evaluate.logs import read_log
+from policyfactory.evaluate.options import Threshold, parse_share, parse_threshold
 from policyfactory.evaluate.precision import Precision, needed
-from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_content, read_protocol
+from policyfactory.evaluate.protocol import MAX_BYTES, Protocol, protocol_of, read_file, read_protocol
 from policyfactory.evaluate.study import read_logs, selected
 from support import ROOT
 
@@ -154,8 +154,8 @@ def test_every_key_arrives_where_it_is_meant(whole: Protocol, tmp_path: Path) ->
 
 
 def test_a_protocol_that_is_written_again_is_the_same(tmp_path: Path, whole: Protocol) -> None:
-    content = read_content(tmp_path / "p.toml")
-    assert read_content(write(tmp_path, dump_toml(content), "again.toml")) == content
+    content = read_file(tmp_path / "p.toml").content
+    assert read_file(write(tmp_path, dump_toml(content), "again.toml")).content == content
 
 
 def changed(text: str, old: str, new: str) -> str:

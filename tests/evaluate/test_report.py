@@ -12,11 +12,11 @@ import pytest
 
 from policyfactory.core.files import Manifest, dump_json
 from policyfactory.core.inputs import sha256_file
-from policyfactory.evaluate.board import winners
 from policyfactory.evaluate.experiment import Experiment
 from policyfactory.evaluate.precision import Precision
 from policyfactory.evaluate.protocol import protocol_of
 from policyfactory.evaluate.results_folder import Result, as_dict, listed, write_report
+from policyfactory.evaluate.standings import winners
 from policyfactory.evaluate.study import RunSettings, conclude, run_protocol, selected
 from policyfactory.statistics.evaluation import Evaluation
 

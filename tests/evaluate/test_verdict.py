@@ -114,7 +114,7 @@ def test_a_tie_has_no_winner() -> None:
         "cannot tell",
         ("All policies have the same mean_bsld: a tie has no winner; leave the queue as it is.",),
     )
-    from policyfactory.evaluate.board import finding
+    from policyfactory.evaluate.results_folder import finding
 
     assert finding(evaluated(alike).outcome)["winner"] is None
 

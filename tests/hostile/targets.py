@@ -31,7 +31,7 @@ from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.gantt import KeptSchedule
 from policyfactory.evaluate.analyses.starvation import LongWaits
 from policyfactory.evaluate.logs import read_predictions
-from policyfactory.evaluate.protocol import read_content, read_protocol
+from policyfactory.evaluate.protocol import read_file, read_protocol
 from policyfactory.evaluate.work import SimulationResult, decode, encode
 from policyfactory.export.content import ExportSite
 from policyfactory.export.expressible import linear_coefficients
@@ -228,7 +228,7 @@ def _predictor(path: Path) -> str:
 
 
 def _protocol(path: Path) -> str:
-    content = read_content(path)
+    content = read_file(path).content
     protocol = read_protocol(path)
     assert _equal(_read_again(dump_toml(content)), content), "TOML that is written and read again is another"
     return f"{len(protocol.logs)} {len(protocol.experiments)} {len(protocol.claims)}"

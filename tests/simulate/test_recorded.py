@@ -18,12 +18,12 @@ from scipy import stats
 from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.evaluate.analyses.replay import Replay, wait_distance
-from policyfactory.evaluate.board import finding, setting
 from policyfactory.evaluate.cases import cases_of, with_cases
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.logs import ReadLog
 from policyfactory.evaluate.options import LogTable, TsafrirTable
 from policyfactory.evaluate.protocol import protocol_of, read_protocol
+from policyfactory.evaluate.results_folder import finding, setting
 from policyfactory.evaluate.run import join
 from policyfactory.evaluate.study import run_experiment
 from policyfactory.policy.store import resolve
@@ -197,7 +197,7 @@ def test_differences_from_the_record_are_paired() -> None:
         ("SAF", RECORDED),
     ]
     assert [row["policy"] for row in found["replay"]["tables"]["distances"]] == ["FCFS", "SAF", RECORDED]
-    assert setting(outcome.experiment, outcome.evaluation, {})["recorded"] is True
+    assert setting(outcome.experiment, outcome.evaluation)["recorded"] is True
 
 
 def test_the_words_say_what_is_too_small_to_mean_anything() -> None:
@@ -396,7 +396,7 @@ def test_without_it_nothing_is_said_of_it() -> None:
     outcome = run_experiment(Experiment("e", (case_of(played(FOUR)),), contenders))
     assert not {"recorded", "replay"} & {each.name for each in outcome.sections}
     assert "recorded" not in finding(outcome)
-    assert "recorded" not in setting(outcome.experiment, outcome.evaluation, {})
+    assert "recorded" not in setting(outcome.experiment, outcome.evaluation)
     assert outcome.evaluation.recorded is None
 
 

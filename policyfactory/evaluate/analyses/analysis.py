@@ -8,7 +8,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -44,26 +44,20 @@ __all__ = [
     "cell_of",
     "check_place",
     "compared_columns",
-    "count_cell",
-    "count_of",
     "difference_cell",
     "difference_text",
     "differences_in_words",
+    "differences_of",
+    "estimate_cell",
+    "estimate_of",
     "listed",
     "log_column",
     "marked_in_words",
     "marks_of",
-    "mean_differences",
-    "mean_of",
-    "median_cell",
-    "median_differences",
-    "median_of",
     "pictures_by_log",
     "policies_by_mark",
     "policy_table",
     "scaled",
-    "share_cell",
-    "share_of",
     "shared_unit",
     "stem_by_log",
     "texts",
@@ -167,6 +161,7 @@ class LogView:
 
 
 View = TypeVar("View", bound=LogView)
+How: TypeAlias = Literal["median", "mean", "count", "share"]
 
 
 class Analysis(abc.ABC):
@@ -322,40 +317,34 @@ def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | No
 # from the baseline are paired by case. 95 % intervals where there are enough cases.
 
 
-def mean_of(values: FloatArray) -> Estimate:
-    """Return the mean of the values that there are (NaN: a case has none), with its interval."""
-    return estimate_mean([values[np.isfinite(values)]])
+def estimate_of(values: FloatArray, how: How = "median") -> Estimate:
+    """Return the estimate over the cases of the values that there are (NaN: a case has none), with its interval.
+
+    Parameters
+    ----------
+    values : float64 array (cases,)
+        One number of each case.
+    how : {"median", "mean", "count", "share"}
+        ``count`` is a mean of what is never below 0, ``share`` one of shares in %: their intervals are not outside.
+    """
+    known = values[np.isfinite(values)]
+    if how == "median":
+        return estimate_median(known)
+    ends = {"mean": (-math.inf, math.inf), "count": (0.0, math.inf), "share": (0.0, 100.0)}
+    return estimate_mean([known]).within(*ends[how])
 
 
-def count_of(values: FloatArray) -> Estimate:
-    """Return `mean_of` of what is never below 0; its interval is not either."""
-    return mean_of(values).within(0.0, math.inf)
-
-
-def share_of(values: FloatArray) -> Estimate:
-    """Return `mean_of` of shares in %; its interval lies between 0 and 100."""
-    return mean_of(values).within(0.0, 100.0)
-
-
-def mean_differences(values: FloatArray) -> list[Estimate]:
-    """Return the mean over cases of (value minus the baseline's), paired by case; as `median_differences`."""
-    return [mean_of(column) for column in (values - values[:, :1]).T]
-
-
-def median_of(values: FloatArray) -> Estimate:
-    """Return the median of the values that there are (NaN: a case has none), with its interval."""
-    return estimate_median(values[np.isfinite(values)])
-
-
-def median_differences(values: FloatArray) -> list[Estimate]:
-    """Return the median over cases of (value minus the baseline's), paired by case, of each policy.
+def differences_of(values: FloatArray, how: How = "median") -> list[Estimate]:
+    """Return the estimate of (value minus the baseline's), paired by case, of each policy.
 
     Parameters
     ----------
     values : float64 array (cases, policies)
         NaN where a case has none; the baseline is the first column.
+    how : str
+        As in `estimate_of`.
     """
-    return [median_of(column) for column in (values - values[:, :1]).T]
+    return [estimate_of(column, how) for column in (values - values[:, :1]).T]
 
 
 def marks_of(
@@ -464,7 +453,7 @@ def compared_columns(
         column, title=f"{column.title}, difference", help=f"from {baseline}; median over cases, paired"
     )
     return {
-        dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda own, place: median_cell(
+        dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda own, place: estimate_cell(
             values(own)[:, place]
         ),
         minus: lambda own, place: difference_cell(values(own), place, drawn=own.drawn, lower_is_better=lower_is_better),
@@ -523,19 +512,9 @@ def pictures_by_log(
 # Cells. --------------------------------------------------------------------------------------------------------------
 
 
-def count_cell(values: FloatArray) -> Cell:
-    """Return the cell of `count_of`; empty without a case."""
-    return cell_of(count_of(values))
-
-
-def share_cell(values: FloatArray, mark: str = "") -> Cell:
-    """Return the cell of `share_of`; empty without a case."""
-    return cell_of(share_of(values), mark)
-
-
-def median_cell(values: FloatArray, mark: str = "") -> Cell:
-    """Return the cell of `median_of`; empty without a case."""
-    return cell_of(median_of(values), mark)
+def estimate_cell(values: FloatArray, how: How = "median", mark: str = "") -> Cell:
+    """Return the cell of `estimate_of`; empty without a case."""
+    return cell_of(estimate_of(values, how), mark)
 
 
 def cell_of(estimate: Estimate, mark: str = "") -> Cell:
@@ -547,7 +526,7 @@ def difference_cell(values: FloatArray, place: int, *, drawn: float | None, lowe
     """Return the cell of a policy's median difference with its verdict; empty for the baseline."""
     if not place:
         return Cell(None)
-    differences = median_differences(values)
+    differences = differences_of(values)
     return cell_of(differences[place], marks_of(differences, values, drawn, lower_is_better=lower_is_better)[place])
 
 
@@ -669,7 +648,7 @@ def differences_in_words(
     """
     name, unit = what
     differs, same, policies = [], [], own.policies
-    differences = median_differences(values)
+    differences = differences_of(values)
     marks = marks_of(differences, values, own.drawn, lower_is_better=lower_is_better)
     for policy, difference, mark in list(zip(policies, differences, marks, strict=True))[1:]:
         if mark == "no difference" or difference.value == 0:

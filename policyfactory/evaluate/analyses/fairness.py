@@ -16,7 +16,7 @@ from policyfactory.evaluate.analyses.analysis import (
     LogView,
     compared_columns,
     differences_in_words,
-    median_of,
+    estimate_of,
     pictures_by_log,
     policy_table,
     scaled,
@@ -175,7 +175,7 @@ def _users_of(own: LogView, min_jobs: int) -> UsersOfLog:
 def _table(logs: Sequence[UsersOfLog], field: str) -> Table:
     unit, indices, (name, title) = _TABLES[field]
     every = [own.numbers[index, field] for own in logs for index, _, _ in indices]
-    shown = shared_unit(median_of(column).value for values in every for column in values.T) if unit == "s" else ""
+    shown = shared_unit(estimate_of(column).value for values in every for column in values.T) if unit == "s" else ""
     columns: dict[Column, Callable[..., Any]] = {}
     for index, function, text in indices:
         columns |= compared_columns(
@@ -233,14 +233,14 @@ def _log_in_words(own: UsersOfLog) -> str:
     who = f"user {overall.key[top]} ({counted(int(overall.jobs[top]), 'job')})"
     longest = scaled(float(overall.mean("wait")[top]), "s")
     if cases > 1:
-        middle = scaled(median_of(worst[:, 0]).value, "s")
+        middle = scaled(estimate_of(worst[:, 0]).value, "s")
         parts.append(
             f"Under {base} the worst-off user of a {what} waits {middle} on average (median over {what}s); over all of "
             f"them it is {who}, who waits {longest}."
         )
     else:
         parts.append(f"Under {base} the worst-off user is {who}, who waits {longest} on average.")
-    parts.append(f"Jain's index is {number_text(median_of(jain[:, 0]).value)}.")
+    parts.append(f"Jain's index is {number_text(estimate_of(jain[:, 0]).value)}.")
     text = " ".join(parts)
     if len(own.policies) > 1:
         name = "the wait of the worst-off user"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from policyfactory.simulate.cases import Case
     from policyfactory.simulate.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
-    from policyfactory.workload.jobs import Workload
+
 
 __all__ = ["Gantt", "KeptSchedule"]
 

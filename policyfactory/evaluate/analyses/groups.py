@@ -28,9 +28,9 @@ from policyfactory.evaluate.analyses.analysis import (
     LogView,
     cell_of,
     difference_text,
+    estimate_of,
     log_column,
     marks_of,
-    median_of,
     shared_unit,
     stem_by_log,
     texts,
@@ -359,7 +359,7 @@ def _aligned(keys: Int64Array, cases: list[list[GroupSums]], field: str) -> Floa
 def _estimates(values: FloatArray, enough: NDArray[np.bool_]) -> list[Estimate]:
     """Return the median of each group's values, float64 array (cases, groups), with its interval if it has enough."""
     return [
-        median_of(column)
+        estimate_of(column)
         if known
         else Estimate(float(np.nanmedian(column)), None, None, int(np.isfinite(column).sum()))
         for column, known in zip(values.T, enough, strict=True)

@@ -25,9 +25,9 @@ from policyfactory.evaluate.analyses.analysis import (
     compared_columns,
     difference_cell,
     differences_in_words,
+    estimate_cell,
+    estimate_of,
     log_column,
-    median_cell,
-    median_of,
     pictures_by_log,
     policy_table,
     shared_unit,
@@ -340,7 +340,7 @@ def _load_table(logs: Sequence[LoadOfLog]) -> Table:
     offered = "work of all jobs, in % of what the machine can do between the first and the last submission"
     drain = shared_unit(value for own in logs for value in own.load("drain").ravel())
     columns: dict[Column, Callable[..., Any]] = {
-        Column("offered", "%", offered): lambda own, place: median_cell(own.load("offered")[:, place])
+        Column("offered", "%", offered): lambda own, place: estimate_cell(own.load("offered")[:, place])
     }
     for field, column in _MEASURES.items():
         columns |= compared_columns(
@@ -359,10 +359,10 @@ def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
         **log_column(several=len(logs) > 1),
         Column("week", "", week): lambda _, week, *__: str(week + 1),
         Column("cases", "cases", "that have this week"): (
-            lambda _, __, values, place: median_of(values[:, place]).cases
+            lambda _, __, values, place: estimate_of(values[:, place]).cases
         ),
         Column("policy"): lambda *row: policies[row[-1]],
-        Column("utilisation", "%", "median over cases"): (lambda _, __, values, place: median_cell(values[:, place])),
+        Column("utilisation", "%", "median over cases"): (lambda _, __, values, place: estimate_cell(values[:, place])),
         Column("difference", "%", f"from {base}; median over cases, paired"): (
             lambda own, __, values, place: difference_cell(values, place, drawn=own.drawn, lower_is_better=False)
         ),
@@ -433,7 +433,7 @@ def _draw(own: LoadOfLog) -> Figure:
 def _words(own: LoadOfLog) -> str:
     several = len(own.kept) > 1
     offered, utilisation, backlog, waiting = (
-        median_of(own.load(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
+        estimate_of(own.load(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
     )
     if not np.isfinite(offered):
         return "All jobs come at one instant, so there is no load over time to speak of."

@@ -15,11 +15,10 @@ from policyfactory.evaluate.analyses.analysis import (
     Analysis,
     LogView,
     cell_of,
+    estimate_of,
     log_column,
-    median_of,
     pictures_by_log,
     scaled,
-    share_of,
     shared_unit,
 )
 from policyfactory.evaluate.picture import Curve, Panel, draw_panels
@@ -145,19 +144,19 @@ class _ReplaysOfLog(LogView):
 
     def distance(self, place: int) -> Estimate:
         """Return the Kolmogorov-Smirnov distance of the waits under a policy."""
-        return median_of(self.values("distance")[:, place])
+        return estimate_of(self.values("distance")[:, place])
 
     def same_start(self, place: int) -> Estimate:
         """Return the share of the jobs that start when they did, in %."""
-        return share_of(self.values("same_start")[:, place])
+        return estimate_of(self.values("same_start")[:, place], "share")
 
     def median_wait(self, place: int | None) -> Estimate:
         """Return the median wait in seconds under a policy; None: of the record."""
-        return median_of(self.values(lambda one: one.median_wait[place is None])[:, place or 0])
+        return estimate_of(self.values(lambda one: one.median_wait[place is None])[:, place or 0])
 
     def utilisation(self, place: int | None) -> Estimate:
         """Return the utilisation in % under a policy; None: of the record."""
-        return share_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0])
+        return estimate_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0], "share")
 
 
 def _table(logs: Sequence[_ReplaysOfLog]) -> Table:

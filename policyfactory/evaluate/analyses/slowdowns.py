@@ -24,18 +24,14 @@ from policyfactory.evaluate.analyses.analysis import (
     LogView,
     against,
     cell_of,
-    count_cell,
+    differences_of,
+    estimate_cell,
+    estimate_of,
     listed,
     marked_in_words,
     marks_of,
-    mean_differences,
-    median_cell,
-    median_differences,
-    median_of,
     policies_by_mark,
     policy_table,
-    share_cell,
-    share_of,
     value_text,
     whole_number,
 )
@@ -133,7 +129,7 @@ class SlowdownClasses(Analysis):
             "Shares of the jobs by bounded slowdown",
             logs,
             {
-                column: lambda own, place, at=at: share_cell(own.shares[:, place, at], own.marks[at][place])
+                column: lambda own, place, at=at: estimate_cell(own.shares[:, place, at], "share", own.marks[at][place])
                 for at, column in enumerate(columns)
             },
             f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
@@ -156,20 +152,21 @@ class _SharesOfLog(LogView):
         classes = self.shares.shape[2]
         direction = {0: False, classes - 1: True}
         return [
-            marks_of(mean_differences(shares), shares, self.drawn, lower_is_better=direction.get(at))
+            marks_of(differences_of(shares, "mean"), shares, self.drawn, lower_is_better=direction.get(at))
             for at, shares in enumerate(np.moveaxis(self.shares, 2, 0))
         ]
 
 
 def _words(own: _SharesOfLog, worst: str) -> str:
-    at_once, badly = own.shares[:, :, 0], own.shares[:, :, -1]
+    badly = own.shares[:, :, -1]
+    at_once, served_badly = (estimate_of(own.shares[:, 0, at], "share") for at in (0, -1))
     text = (
-        f"{own.titled}: under {own.baseline} {value_text(share_of(at_once[:, 0]), '%')} of the jobs have a slowdown of "
-        f"1, and {value_text(share_of(badly[:, 0]), '%')} one of {worst}."
+        f"{own.titled}: under {own.baseline} {value_text(at_once, '%')} of the jobs have a slowdown of 1, and "
+        f"{value_text(served_badly, '%')} one of {worst}."
     )
     if len(own.policies) == 1:
         return text
-    if share_of(at_once[:, 0]).interval is None:
+    if at_once.interval is None:
         return f"{text} {_best(own.policies, badly.mean(axis=0), worst)} {own.few_cases}"
     last = own.shares.shape[2] - 1
     first = _against(own, 0, "served at once", ("more", "fewer"))
@@ -299,9 +296,11 @@ def _table(logs: Sequence[_BackfilledJobs]) -> Table:
 
     together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
     columns = {
-        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: count_cell(own.counts[:, place]),
-        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: share_cell(
-            own.share(place)
+        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: estimate_cell(
+            own.counts[:, place], "count"
+        ),
+        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: estimate_cell(
+            own.share(place), "share"
         ),
         Column(f"against {logs[0].baseline}", "%", together): change,
     }
@@ -319,7 +318,7 @@ def _words_backfilled(own: _BackfilledJobs) -> str:
     if not there[0]:
         some = [policy for policy in policies if policy not in none]
         return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
-    share = share_of(own.share(0))
+    share = estimate_of(own.share(0), "share")
     text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
     changes = dict(zip(policies, own.changes, strict=True))
     text += marked_in_words(
@@ -448,7 +447,7 @@ class _DelayedOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether larger or smaller jobs are delayed than under the baseline."""
-        return marks_of(median_differences(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
+        return marks_of(differences_of(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
 
 
 def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:
@@ -461,7 +460,7 @@ _COLUMNS = {
         lambda sizes: np.quantile(sizes, 0.25)
     ),
     Column("middle", "processors", "median of these jobs of a case, median over the cases"): (
-        lambda own, place: median_cell(own.middles[:, place], own.mark(place))
+        lambda own, place: estimate_cell(own.middles[:, place], mark=own.mark(place))
     ),
     Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): _pooled(
         lambda sizes: np.quantile(sizes, 0.75)
@@ -470,7 +469,7 @@ _COLUMNS = {
         lambda sizes: 100 * np.mean(sizes == 1)
     ),
     Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): (
-        lambda own, place: median_cell(own.values("least")[:, place])
+        lambda own, place: estimate_cell(own.values("least")[:, place])
     ),
 }
 
@@ -497,7 +496,7 @@ def _words_delayed(own: _DelayedOfLog) -> str:
 def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
     """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
     sizes = {
-        policy: median_of(middles[:, place]).value
+        policy: estimate_of(middles[:, place]).value
         for place, policy in enumerate(policies)
         if np.isfinite(middles[:, place]).any()
     }
@@ -618,7 +617,9 @@ class Premature(Analysis):
     def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
         columns = {
             Column("log"): lambda own: own.log,
-            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: share_cell(own.share),
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: estimate_cell(
+                own.share, "share"
+            ),
         }
         if any(_SHARE in self.published.get(own.log, {}) for own in logs):
             published = Column("published", "1", self.source)
@@ -630,11 +631,11 @@ class Premature(Analysis):
         what = "mean bounded slowdown of the premature jobs"
         columns: dict[Column, Callable[..., Any]] = {
             Column("ratio", "1", f"{what} over that of the others, in each case"): (
-                lambda own, place: median_cell(own.ratio[:, place], own.mark(place))
+                lambda own, place: estimate_cell(own.ratio[:, place], mark=own.mark(place))
             ),
-            Column("premature", "1", what): lambda own, place: median_cell(own.sums[:, place, 2]),
+            Column("premature", "1", what): lambda own, place: estimate_cell(own.sums[:, place, 2]),
             Column("others", "1", "mean bounded slowdown of the other jobs"): (
-                lambda own, place: median_cell(own.sums[:, place, 3])
+                lambda own, place: estimate_cell(own.sums[:, place, 3])
             ),
         }
 
@@ -674,19 +675,19 @@ class _PrematureOfLog(LogView):
 
     def mark(self, place: int) -> str:
         """Return whether the ratio is higher or lower than under the baseline."""
-        return marks_of(median_differences(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
+        return marks_of(differences_of(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
 
 
 def _words_premature(own: _PrematureOfLog) -> str:
     ratio, base = own.ratio, own.baseline
-    text = f"{own.titled}: {value_text(share_of(own.share), '%')} of the jobs are premature."
-    first = median_of(ratio[:, 0])
+    text = f"{own.titled}: {value_text(estimate_of(own.share, 'share'), '%')} of the jobs are premature."
+    first = estimate_of(ratio[:, 0])
     if not first.cases:
         return f"{text} Premature and other jobs cannot be compared: no case has both."
     text += f" Under {base} their mean slowdown is {value_text(first)} times that of the others."
     if len(own.policies) == 1:
         return text
-    middles = {policy: number_text(median_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
+    middles = {policy: number_text(estimate_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
     if first.interval is None:
         rest = [f"{middles[policy]} under {policy}" for policy in own.policies[1:]]
         return f"{text} It is {enumerated(rest)}. {own.few_cases}"

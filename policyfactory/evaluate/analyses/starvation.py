@@ -21,7 +21,7 @@ from policyfactory.evaluate.analyses.analysis import (
     LogAnalysis,
     LogView,
     compared_columns,
-    median_cell,
+    estimate_cell,
     pictures_by_log,
     policy_table,
     shared_unit,
@@ -139,7 +139,7 @@ def _overdue_table(logs: Sequence[LogWaits], beyond: Sequence[str]) -> Table:
                 lambda own, place, at=at: own.beyond(at, place)
             ),
             Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"): (
-                lambda own, place, at=at: median_cell(own.beyond_share(at)[:, place])
+                lambda own, place, at=at: estimate_cell(own.beyond_share(at)[:, place])
             ),
         }
     return policy_table("overdue", "Jobs that waited too long", logs, columns, "Jobs are those of all cases.")
@@ -157,7 +157,7 @@ def _acted_columns() -> dict[Column, Callable[..., Any]]:
             lambda own, place: own.count("overdue", place)
         ),
         Column("overdue, share", "%", "of the jobs of a case; median over cases"): of(
-            lambda own, place: median_cell(own.share("overdue")[:, place])
+            lambda own, place: estimate_cell(own.share("overdue")[:, place])
         ),
         Column("from the head", "jobs", "overdue jobs that were started with none waiting ahead of them"): of(
             lambda own, place: own.count("from_head", place)

@@ -23,12 +23,12 @@ from policyfactory.evaluate.analyses.analysis import (
     Analysis,
     LogView,
     against,
+    differences_of,
+    estimate_cell,
+    estimate_of,
     log_column,
     marked_in_words,
     marks_of,
-    median_cell,
-    median_differences,
-    median_of,
     policy_table,
     texts,
 )
@@ -155,7 +155,7 @@ class WeeklyCourse(LogView):
 
     def mark(self, place: int) -> str:
         """Return the verdict on a policy's value of the last week."""
-        return marks_of(median_differences(self.ends), self.ends, self.drawn)[place]
+        return marks_of(differences_of(self.ends), self.ends, self.drawn)[place]
 
     def column(self, place: int) -> FloatArray:
         """Return the finite numbers of a policy that the table sums up: those of the last week, or of all weeks."""
@@ -227,7 +227,7 @@ def _table(courses: Sequence[WeeklyCourse]) -> Table:
     }
     if first.cumulative:
         at_end = Column("at the end", unit, "mean over all jobs, median over the cases")
-        columns = {at_end: lambda own, place: median_cell(own.ends[:, place], own.mark(place)), **tails}
+        columns = {at_end: lambda own, place: estimate_cell(own.ends[:, place], mark=own.mark(place)), **tails}
     else:
         mean = Column("mean", unit, "of the weekly means of all cases")
         best = Column("best week", "%", "weeks in which the policy has the lowest mean")
@@ -283,7 +283,7 @@ def _words(metrics: Sequence[WeeklyCourse]) -> str:
 
 
 def _where_it_settles(course: WeeklyCourse) -> str:
-    ends = [median_of(course.ends[:, place]).value for place in range(len(course.policies))]
+    ends = [estimate_of(course.ends[:, place]).value for place in range(len(course.policies))]
     scale = scale_for(METRICS[course.metric].unit, ends)
     order = np.argsort(ends, kind="stable").tolist()
     values = [f"{course.policies[place]} {scale.text(ends[place])}" for place in order]
