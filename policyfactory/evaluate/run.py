@@ -94,17 +94,17 @@ def run_cases(
     check_contenders(contenders)
     who = Workers.of(workers)
     _check_cases(cases)
-    table = _Table(experiment)
+    table = _Table(experiment, sink, finished)
     counter = counter or WorkCounter()
     counter.expect(len(cases) * len(contenders))
-    missing = _missing(table, sink, finished)
+    missing = table.missing()
     counter.resumed(len(cases) * len(contenders) - sum(map(len, missing.values())))
     units = work_units(missing, contenders, who.count if who.scheduler is None else _OF_A_CLUSTER)
     shared = Shared(experiment, Counter(at for at, _ in units), sink, in_text=finished is not None)
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
     with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
-            counter.done(_take(table, done, sink, finished).jobs)
+            counter.done(table.add(done).jobs)
     return table.evaluation()
 
 
@@ -140,105 +140,83 @@ def join(first: Evaluation, second: Evaluation) -> Evaluation:
 
 
 class _Table:
-    """The results of an experiment, each in its place."""
+    """The results of an experiment: what an earlier run has finished, and what is simulated now."""
 
-    def __init__(self, experiment: Experiment) -> None:
-        self.experiment = experiment
-        self.cases = experiment.cases
-        shape, metrics = (len(self.cases), len(experiment.contenders)), len(experiment.metrics)
-        self.facts: dict[int, CaseFacts] = {}
-        self.values = np.empty((*shape, metrics))
-        self.longest_wait = np.empty(shape)
-        self.longest_wait_job = np.empty(shape, dtype=np.int64)
-        self.waiting = np.empty(shape, dtype=np.int64)
-        self.recorded = np.full((len(self.cases), metrics), np.nan)
-        self.weeks: list[list[WeeklySums | None]] = [[None] * shape[1] for _ in self.cases]
-        self.recorded_weeks: list[WeeklySums | None] = [None] * len(self.cases)
-        self.seen: list[list[list[Any]]] = [[[None] * shape[1] for _ in self.cases] for _ in experiment.observers]
-        self._jobs: dict[int, Workload] = {}
+    def __init__(self, experiment: Experiment, sink: ScheduleSink | None, finished: Finished | None) -> None:
+        self.experiment, self.sink, self.finished = experiment, sink, finished
+        self.found: dict[tuple[int, int], SimulationResult] = {}
+        # Made once: asked for only where an analysis keeps them.
+        self.jobs_of = functools.cache(lambda at: experiment.cases[at].measured())
 
-    def add(self, at: int, place: int, result: SimulationResult) -> None:
-        self.facts[at] = result.facts
-        if result.recorded is not None:
-            self.recorded[at] = result.recorded
-        self.values[at, place] = result.values
-        self.longest_wait[at, place] = result.longest_wait
-        self.longest_wait_job[at, place] = result.longest_wait_job
-        self.waiting[at, place] = result.waiting
-        self.weeks[at][place] = result.weeks
-        self.recorded_weeks[at] = result.recorded_weeks
-        for rows, one in zip(self.seen, result.seen, strict=True):
-            rows[at][place] = one
+    def missing(self) -> dict[int, list[int]]:
+        """Take what an earlier run has finished; return which contenders are still to run on each case."""
+        experiment = self.experiment
+        missing: dict[int, list[int]] = {}
+        for at, case in enumerate(experiment.cases):
+            jobs = functools.partial(self.jobs_of, at)
+            for place, contender in enumerate(experiment.contenders):
+                result = None
+                if self.finished is not None and (self.sink is None or self.sink.has(case, contender.name)):
+                    result = self.finished.take(case, place, experiment, jobs)
+                if result is None:
+                    missing.setdefault(at, []).append(place)
+                else:
+                    self.found[at, place] = result
+        return missing
+
+    def add(self, done: FinishedSimulation) -> CaseFacts:
+        """Keep the result of a simulation, and what is to be kept beside it; return what was simulated."""
+        case, result = self.experiment.cases[done.at], done.result
+        if result is None:
+            jobs = functools.partial(self.jobs_of, done.at)
+            result = decode(done.text or b"", self.experiment.observers, jobs)
+        if self.sink is not None and done.kept is not None:
+            self.sink.write(case, done.policy, done.kept)
+        if self.finished is not None and done.text is not None:
+            # Last: what is finished is finished with everything that is to be kept of it.
+            self.finished.add(case, done.place, done.text)
+        self.found[done.at, done.place] = result
+        return result.facts
 
     def evaluation(self) -> Evaluation:
         """Return all of them."""
         experiment = self.experiment
+        places = range(len(experiment.contenders))
+        rows = [[self.found[at, place] for place in places] for at in range(len(experiment.cases))]
+
+        def column(name: str, dtype: type = np.float64) -> NDArray[Any]:
+            return np.array([[getattr(one, name) for one in row] for row in rows], dtype=dtype)
+
+        recorded = np.array([row[0].recorded for row in rows], dtype=np.float64) if experiment.recorded else None
         return Evaluation(
-            cases=tuple(self.facts[at] for at in range(len(self.cases))),
+            cases=tuple(row[0].facts for row in rows),
             contenders=experiment.contenders,
             metrics=experiment.metrics,
             rules=experiment.rules,
-            values=self.values,
-            longest_wait=self.longest_wait,
-            longest_wait_job=self.longest_wait_job,
-            waiting=self.waiting,
-            recorded=self.recorded if experiment.recorded else None,
-            weekly=self._weekly(),
-            observed=self.seen,
+            values=column("values"),
+            longest_wait=column("longest_wait"),
+            longest_wait_job=column("longest_wait_job", np.int64),
+            waiting=column("waiting", np.int64),
+            recorded=recorded,
+            weekly={row[0].facts.log: weekly for row in rows if (weekly := _weekly(row)) is not None},
+            observed=[[[one.seen[a] for one in row] for row in rows] for a in range(len(experiment.observers))],
         )
 
-    def _weekly(self) -> dict[str, WeeklyValues]:
-        """Return the metrics by week of the logs that have them."""
-        weekly = {}
-        for case, own, record in zip(self.cases, self.weeks, self.recorded_weeks, strict=True):
-            weeks = [one for one in own if one is not None]
-            if len(weeks) == len(own):
-                weekly[case.log] = WeeklyValues(
-                    weeks[0].jobs,
-                    np.array([one.values for one in weeks]),
-                    np.array([one.weights for one in weeks]),
-                    weeks[0].memory_s,
-                    None if record is None else record.values,
-                    None if record is None else record.weights,
-                )
-        return weekly
 
-    def jobs_of(self, at: int) -> Workload:
-        """Return the jobs of a case, made once: asked for only where an analysis keeps them."""
-        if at not in self._jobs:
-            self._jobs[at] = self.cases[at].measured()
-        return self._jobs[at]
-
-
-def _missing(table: _Table, sink: ScheduleSink | None, finished: Finished | None) -> dict[int, list[int]]:
-    """Take what an earlier run has finished; return which contenders are still to run on each case."""
-    missing: dict[int, list[int]] = {}
-    for at, case in enumerate(table.cases):
-        for place, contender in enumerate(table.experiment.contenders):
-            result = None
-            if finished is not None and (sink is None or sink.has(case, contender.name)):
-                result = finished.take(case, place, table.experiment, functools.partial(table.jobs_of, at))
-            if result is None:
-                missing.setdefault(at, []).append(place)
-            else:
-                table.add(at, place, result)
-    return missing
-
-
-def _take(table: _Table, done: FinishedSimulation, sink: ScheduleSink | None, finished: Finished | None) -> CaseFacts:
-    """Put the result of a simulation into its place, and keep what is to be kept; return what was simulated."""
-    case = table.cases[done.at]
-    result = done.result
-    if result is None:
-        jobs = functools.partial(table.jobs_of, done.at)
-        result = decode(done.text or b"", table.experiment.observers, jobs)
-    if sink is not None and done.kept is not None:
-        sink.write(case, done.policy, done.kept)
-    if finished is not None and done.text is not None:
-        # Last: what is finished is finished with everything that is to be kept of it.
-        finished.add(case, done.place, done.text)
-    table.add(done.at, done.place, result)
-    return result.facts
+def _weekly(row: Sequence[SimulationResult]) -> WeeklyValues | None:
+    """Return the metrics by week of a log that has them."""
+    weeks = [one.weeks for one in row if one.weeks is not None]
+    record = row[0].recorded_weeks
+    if len(weeks) < len(row):
+        return None
+    return WeeklyValues(
+        weeks[0].jobs,
+        np.array([one.values for one in weeks]),
+        np.array([one.weights for one in weeks]),
+        weeks[0].memory_s,
+        None if record is None else record.values,
+        None if record is None else record.weights,
+    )
 
 
 def _check_cases(cases: Sequence[Case]) -> None:

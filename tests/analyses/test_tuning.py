@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evaluations import run_cases
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluate.analyses import make_analysis
 from policyfactory.evaluate.analyses.tuning import ArmShares
@@ -142,8 +142,8 @@ def test_where_nobody_waits_under_the_baseline_there_is_no_ratio_and_not_a_chang
 def test_options_of_improvement() -> None:
     with pytest.raises(UsageError, match="every is 'year'; choose from week, day, hour"):
         make_analysis("improvement", every="year")
-    with pytest.raises(EvaluationError, match="there is no log 'x'; there are log"):
-        looked("improvement", ARMS, [busy(1)], log="x")
+    with pytest.raises(UsageError, match="there is no log 'x'; there is log"):
+        make_analysis("improvement", log="x").check([case_of(busy(1))], ["FCFS"])
 
 
 # Choices. -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeV
 
 import numpy as np
 
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, anchors, counted, enumerated, shortened
 from policyfactory.report.caveats import noun
@@ -172,6 +172,7 @@ class Analysis(abc.ABC):
     """
 
     name: ClassVar[str]
+    log: str = ""
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:
@@ -214,17 +215,14 @@ class Analysis(abc.ABC):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the section; ``seen[c][k]`` is what was kept of case c (row of ``evaluation``) and contender k."""
 
-    def chosen_logs(self, evaluation: Evaluation) -> tuple[str, ...]:
-        """Return the logs that are looked at: all."""
-        return evaluation.logs
-
     def by_log(
         self, evaluation: Evaluation, seen: list[list[Any]], view: Callable[[Evaluation, str, list[list[Any]]], View]
     ) -> list[View]:
         """Return each log that is looked at, with what was kept of its cases."""
         return [
             view(evaluation, log, [seen[row] for row in evaluation.rows(log).tolist()])
-            for log in self.chosen_logs(evaluation)
+            for log in evaluation.logs
+            if self.log in {"", log}
         ]
 
 
@@ -243,19 +241,6 @@ class LogAnalysis(Analysis):
     def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
         """Refuse a log that there is not."""
         check_place(cases, self.name, self.log)
-
-    def chosen_logs(self, evaluation: Evaluation) -> tuple[str, ...]:
-        """Return the log that was asked for, or all if none was.
-
-        Raises
-        ------
-        EvaluationError
-            If there is no such log.
-        """
-        if self.log and self.log not in evaluation.logs:
-            known = ", ".join(evaluation.logs)
-            raise EvaluationError(f"analysis {self.name}: there is no log {self.log!r}; there are {known}")
-        return (self.log,) if self.log else evaluation.logs
 
 
 # Options. ------------------------------------------------------------------------------------------------------------

@@ -367,16 +367,6 @@ class Course:
     difference: float
     correlation: float | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
-        return {
-            "width": self.width,
-            "observed": self.observed.tolist(),
-            "simulated": self.simulated.tolist(),
-            "difference": self.difference,
-            "correlation": self.correlation,
-        }
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Fidelity:
@@ -425,7 +415,7 @@ class Fidelity:
     course: Course | None
     beyond: tuple[str, ...]
     reasons: tuple[Reason, ...]
-    waits: tuple[Int64Array, Int64Array]
+    waits: tuple[Int64Array, ...]
     itself: GroupFit | None = None
     left_out: str = ""
     stopped: bool = False
@@ -438,12 +428,8 @@ class Fidelity:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        kept = ("workload", "site", "light", "jobs", "lead_in", "unrecorded", "never", "left_out")
-        return {
-            "schema_version": 1,
-            **{name: getattr(self, name) for name in (*kept, "stopped", "unknown", "beyond")},
-            "groups": [dataclasses.asdict(one) for one in self.groups],
-            "course": None if self.course is None else self.course.as_dict(),
-            "reasons": [dataclasses.asdict(one) for one in self.reasons],
-            "itself": None if self.itself is None else dataclasses.asdict(self.itself),
-        }
+        content = dataclasses.asdict(dataclasses.replace(self, waits=()))
+        del content["waits"]
+        if self.course is not None:
+            content["course"] |= {name: content["course"][name].tolist() for name in ("observed", "simulated")}
+        return {"schema_version": 1, **content}

@@ -107,6 +107,7 @@ class LongQueue:
     stopped: int | None
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Replayed:
     """A replay beside its record, and what hints look at.
 
@@ -120,29 +121,38 @@ class Replayed:
         What the log does not say, of what the site limits.
     left_out : (int, str)
         How many jobs of the log are not in the workload, since the site does not have their partition; which.
-    queue : Queue, optional
+    queue : LongQueue or None
         What the queue was when it was much longer than the record's.
     """
 
-    def __init__(
-        self,
-        workload: Workload,
-        site: Site,
-        run: SlurmRun,
-        known: _Mask,
-        compared: _Mask,
-        unknown: tuple[str, ...],
-        left_out: tuple[int, str] = (0, ""),
-        queue: LongQueue | None = None,
-    ) -> None:
-        self.workload, self.site, self.run = workload, site, run
-        self.known, self.compared, self.unknown = known, compared, unknown
-        self.left_out, self.queue = left_out, queue
-        self.asked = workload.requests or Requests.unknown(len(workload))
-        self.partition = partitions_of(workload, self.asked, site)
-        self.runs: _Mask = run.start >= 0
-        # Where no start is known no job runs, and no core is in use.
-        self.recorded = workload.start, workload.start + workload.run_time
+    workload: Workload
+    site: Site
+    run: SlurmRun
+    known: _Mask
+    compared: _Mask
+    unknown: tuple[str, ...]
+    left_out: tuple[int, str] = (0, "")
+    queue: LongQueue | None = None
+
+    @functools.cached_property
+    def asked(self) -> Requests:
+        """What the jobs ask for."""
+        return self.workload.requests or Requests.unknown(len(self.workload))
+
+    @functools.cached_property
+    def partition(self) -> Int64Array:
+        """The partition of each job."""
+        return partitions_of(self.workload, self.asked, self.site)
+
+    @property
+    def runs(self) -> _Mask:
+        """Which jobs start in the simulation."""
+        return self.run.start >= 0
+
+    @property
+    def recorded(self) -> tuple[Int64Array, Int64Array]:
+        """Recorded starts and ends; where no start is known no job runs, and no core is in use."""
+        return self.workload.start, self.workload.start + self.workload.run_time
 
     @functools.cached_property
     def layout(self) -> Layout:
