@@ -1,7 +1,6 @@
 from policyfactory.core.errors import PolicyfactoryError as PolicyfactoryError
 from policyfactory.core.version import __version__ as __version__
 from policyfactory.evaluate.cases import cases_of as cases_of
-from policyfactory.evaluate.evaluate import evaluate as evaluate
 from policyfactory.evaluate.experiment import Experiment as Experiment
 from policyfactory.evaluate.experiment import Outcome as Outcome
 from policyfactory.evaluate.precision import Precision as Precision
@@ -10,6 +9,7 @@ from policyfactory.evaluate.protocol import read_protocol as read_protocol
 from policyfactory.evaluate.results_folder import Result as Result
 from policyfactory.evaluate.results_folder import write_report as write_report
 from policyfactory.evaluate.study import RunSettings as RunSettings
+from policyfactory.evaluate.study import evaluate as evaluate
 from policyfactory.evaluate.study import read_logs as read_logs
 from policyfactory.evaluate.study import run_experiment as run_experiment
 from policyfactory.evaluate.study import run_protocol as run_protocol

@@ -63,8 +63,7 @@ def replay(
 
     Example: policyfactory site replay site.swf.gz site.toml --output replayed
     """
-    from policyfactory.evaluate.fidelity.compare import fidelity
-    from policyfactory.evaluate.fidelity.words import sections_of, verdict_of
+    from policyfactory.evaluate.fidelity.compare import fidelity, sections_of, verdict_of
     from policyfactory.site.file import site_and_digest
     from policyfactory.workload.clean import read
 

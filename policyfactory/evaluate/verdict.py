@@ -19,9 +19,8 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import WEEK, anchors, counted, enumerated, format_duration, percent_change
 from policyfactory.evaluate.experiment import Experiment, Outcome
-from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity, has_record
-from policyfactory.evaluate.fidelity.words import HEADINGS, in_short, sections_of
-from policyfactory.evaluate.fidelity.words import verdict_of as fidelity_verdict
+from policyfactory.evaluate.fidelity.compare import HEADINGS, Fidelity, fidelity, has_record, in_short, sections_of
+from policyfactory.evaluate.fidelity.compare import verdict_of as fidelity_verdict
 from policyfactory.evaluate.precision import needed
 from policyfactory.evaluate.words import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.parallel.workers import Notify

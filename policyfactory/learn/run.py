@@ -13,8 +13,7 @@ from policyfactory.core.errors import EvaluationError, WorkloadError
 from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.options import changed
 from policyfactory.core.text import HOUR, WEEK
-from policyfactory.evaluate.fidelity.compare import Fidelity
-from policyfactory.evaluate.fidelity.words import verdict_of
+from policyfactory.evaluate.fidelity.compare import Fidelity, verdict_of
 from policyfactory.evaluate.verdict import gate_in_words, gated, headed, replay_logs
 from policyfactory.evaluate.words import basis_in_words
 from policyfactory.export.advice import gaming

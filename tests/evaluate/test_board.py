@@ -13,10 +13,10 @@ from daily_log import daily
 
 from policyfactory.core.files import Manifest
 from policyfactory.evaluate import standings
-from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.experiment import Experiment, Outcome
 from policyfactory.evaluate.results_folder import page_of
 from policyfactory.evaluate.standings import boards_of, forests_of, restated, sections_of
+from policyfactory.evaluate.study import evaluate
 from policyfactory.report.page import Page, render, view
 from policyfactory.report.sections import Column, Section, Table
 from policyfactory.report.verdict import UNTRUSTED, Verdict

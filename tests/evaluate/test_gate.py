@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity
+from policyfactory.evaluate.study import evaluate
 from policyfactory.evaluate.verdict import gate_sections, gated, gates_as_dict, headed, replay_logs
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulate.rules import Rules

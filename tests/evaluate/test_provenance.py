@@ -18,9 +18,9 @@ from hand_made import workload
 import policyfactory
 from accounting_logs import job, sacct_text
 from commands import runner
-from policyfactory.evaluate.evaluate import evaluate
 from policyfactory.evaluate.logs import read_predictions
 from policyfactory.evaluate.protocol import Places, read_protocol
+from policyfactory.evaluate.study import evaluate
 from policyfactory.export.export import export
 from policyfactory.policy.store import load_model
 from policyfactory.review.shadow_log import read_shadow

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.evaluate.fidelity.compare import Fidelity, fidelity
-from policyfactory.evaluate.fidelity.words import HEADINGS, sections_of, verdict_of
+from policyfactory.evaluate.fidelity.compare import HEADINGS, Fidelity, fidelity, sections_of, verdict_of
 from policyfactory.simulate.slurm.run import run_slurm
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Priority, Site
 from recorded_sites import DOWN, JOBS, LIMITED, SITE, recorded, recorded_on, submitted, with_strangers

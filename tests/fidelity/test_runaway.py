@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import EvaluationError
-from policyfactory.evaluate.evaluate import evaluate
-from policyfactory.evaluate.fidelity.compare import fidelity
-from policyfactory.evaluate.fidelity.words import sections_of, verdict_of
+from policyfactory.evaluate.fidelity.compare import fidelity, sections_of, verdict_of
+from policyfactory.evaluate.study import evaluate
 from policyfactory.evaluate.verdict import refuse_runaway, replay_logs
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.slurm.run import Watch, run_slurm
