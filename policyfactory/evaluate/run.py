@@ -100,7 +100,7 @@ def run_cases(
     missing = table.missing()
     counter.resumed(len(cases) * len(contenders) - sum(map(len, missing.values())))
     units = work_units(missing, contenders, who.count if who.scheduler is None else _OF_A_CLUSTER)
-    shared = Shared(experiment, Counter(at for at, _ in units), sink, in_text=finished is not None)
+    shared = Shared(experiment, Counter(row for row, _ in units), sink, in_text=finished is not None)
     # Closed at once when this fails, not when nobody refers to it any more: the interpreter waits for busy workers.
     with contextlib.closing(results(simulate_unit, shared, units, who, notify=notify)) as finished_units:
         for done in itertools.chain.from_iterable(finished_units):
@@ -118,7 +118,7 @@ def join(first: Evaluation, second: Evaluation) -> Evaluation:
     """
     both = (first, second)
     cases = [case for one in both for case in one.cases]
-    order = sorted(range(len(cases)), key=lambda at: (first.logs.index(cases[at].log), cases[at].number))
+    order = sorted(range(len(cases)), key=lambda row: (first.logs.index(cases[row].log), cases[row].number))
 
     def joined(*parts: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate(parts)[order]
@@ -126,14 +126,14 @@ def join(first: Evaluation, second: Evaluation) -> Evaluation:
     records = [one.recorded for one in both if one.recorded is not None]
     return dataclasses.replace(
         first,
-        cases=tuple(cases[at] for at in order),
+        cases=tuple(cases[row] for row in order),
         values=joined(first.values, second.values),
         longest_wait=joined(first.longest_wait, second.longest_wait),
         longest_wait_job=joined(first.longest_wait_job, second.longest_wait_job),
         waiting=joined(first.waiting, second.waiting),
         recorded=joined(*records) if len(records) == len(both) else None,
         observed=[
-            [rows[at] for at in order]
+            [rows[row] for row in order]
             for rows in ([*a, *b] for a, b in zip(first.observed, second.observed, strict=True))
         ],
     )
@@ -146,60 +146,65 @@ class _Table:
         self.experiment, self.sink, self.finished = experiment, sink, finished
         self.found: dict[tuple[int, int], SimulationResult] = {}
         # Made once: asked for only where an analysis keeps them.
-        self.jobs_of = functools.cache(lambda at: experiment.cases[at].measured())
+        self.jobs_of = functools.cache(lambda row: experiment.cases[row].measured())
 
     def missing(self) -> dict[int, list[int]]:
         """Take what an earlier run has finished; return which contenders are still to run on each case."""
         experiment = self.experiment
         missing: dict[int, list[int]] = {}
-        for at, case in enumerate(experiment.cases):
-            jobs = functools.partial(self.jobs_of, at)
-            for place, contender in enumerate(experiment.contenders):
+        for row, case in enumerate(experiment.cases):
+            jobs = functools.partial(self.jobs_of, row)
+            for column, contender in enumerate(experiment.contenders):
                 result = None
                 if self.finished is not None and (self.sink is None or self.sink.has(case, contender.name)):
-                    result = self.finished.take(case, place, experiment, jobs)
+                    result = self.finished.take(case, column, experiment, jobs)
                 if result is None:
-                    missing.setdefault(at, []).append(place)
+                    missing.setdefault(row, []).append(column)
                 else:
-                    self.found[at, place] = result
+                    self.found[row, column] = result
         return missing
 
     def add(self, done: FinishedSimulation) -> CaseFacts:
         """Keep the result of a simulation, and what is to be kept beside it; return what was simulated."""
-        case, result = self.experiment.cases[done.at], done.result
+        case, result = self.experiment.cases[done.row], done.result
         if result is None:
-            jobs = functools.partial(self.jobs_of, done.at)
+            jobs = functools.partial(self.jobs_of, done.row)
             result = decode(done.text or b"", self.experiment.observers, jobs)
         if self.sink is not None and done.kept is not None:
             self.sink.write(case, done.policy, done.kept)
         if self.finished is not None and done.text is not None:
             # Last: what is finished is finished with everything that is to be kept of it.
-            self.finished.add(case, done.place, done.text)
-        self.found[done.at, done.place] = result
+            self.finished.add(case, done.column, done.text)
+        self.found[done.row, done.column] = result
         return result.facts
 
     def evaluation(self) -> Evaluation:
         """Return all of them."""
         experiment = self.experiment
-        places = range(len(experiment.contenders))
-        rows = [[self.found[at, place] for place in places] for at in range(len(experiment.cases))]
+        columns = range(len(experiment.contenders))
+        table = [[self.found[row, column] for column in columns] for row in range(len(experiment.cases))]
 
-        def column(name: str, dtype: type = np.float64) -> NDArray[Any]:
-            return np.array([[getattr(one, name) for one in row] for row in rows], dtype=dtype)
+        def numbers(name: str, dtype: type = np.float64) -> NDArray[Any]:
+            return np.array([[getattr(result, name) for result in results] for results in table], dtype=dtype)
 
-        recorded = np.array([row[0].recorded for row in rows], dtype=np.float64) if experiment.recorded else None
+        recorded = (
+            np.array([results[0].recorded for results in table], dtype=np.float64) if experiment.recorded else None
+        )
         return Evaluation(
-            cases=tuple(row[0].facts for row in rows),
+            cases=tuple(results[0].facts for results in table),
             contenders=experiment.contenders,
             metrics=experiment.metrics,
             rules=experiment.rules,
-            values=column("values"),
-            longest_wait=column("longest_wait"),
-            longest_wait_job=column("longest_wait_job", np.int64),
-            waiting=column("waiting", np.int64),
+            values=numbers("values"),
+            longest_wait=numbers("longest_wait"),
+            longest_wait_job=numbers("longest_wait_job", np.int64),
+            waiting=numbers("waiting", np.int64),
             recorded=recorded,
-            weekly={row[0].facts.log: weekly for row in rows if (weekly := _weekly(row)) is not None},
-            observed=[[[one.seen[a] for one in row] for row in rows] for a in range(len(experiment.observers))],
+            weekly={results[0].facts.log: weeks for results in table if (weeks := _weekly(results)) is not None},
+            observed=[
+                [[result.seen[number] for result in results] for results in table]
+                for number in range(len(experiment.observers))
+            ],
         )
 
 
@@ -417,11 +422,11 @@ class Finished:
     contenders: int
     damaged: int = 0
 
-    def _number(self, case: Case, place: int) -> int:
-        return self.first[case.log] + (case.number - 1) * self.contenders + place
+    def _number(self, case: Case, column: int) -> int:
+        return self.first[case.log] + (case.number - 1) * self.contenders + column
 
     def take(
-        self, case: Case, place: int, experiment: Experiment, jobs: Callable[[], Workload]
+        self, case: Case, column: int, experiment: Experiment, jobs: Callable[[], Workload]
     ) -> SimulationResult | None:
         """Return the result of an earlier run; None if there is none, or it is damaged.
 
@@ -429,7 +434,7 @@ class Finished:
         ----------
         case : Case
             The case.
-        place : int
+        column : int
             Of the contender.
         experiment : Experiment
             What is asked for.
@@ -441,7 +446,7 @@ class Finished:
         OutputError
             If the record was changed since the file was opened.
         """
-        text = self.journal.read(self._number(case, place))
+        text = self.journal.read(self._number(case, column))
         if text is None:
             return None
         with contextlib.suppress(InputError):
@@ -451,7 +456,7 @@ class Finished:
         self.damaged += 1
         return None
 
-    def add(self, case: Case, place: int, text: bytes) -> None:
+    def add(self, case: Case, column: int, text: bytes) -> None:
         """Keep the result of a simulation.
 
         Raises
@@ -460,7 +465,7 @@ class Finished:
             If the disk does not take it.
         """
         if len(text) <= _LONGEST:
-            self.journal.append(self._number(case, place), text)
+            self.journal.append(self._number(case, column), text)
 
 
 def _belongs(result: SimulationResult, case: Case, experiment: Experiment) -> bool:

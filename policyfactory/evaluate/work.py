@@ -49,7 +49,7 @@ __all__ = [
 
 _UNITS_A_WORKER = 8  # so that the last ones end at about the same time
 
-# The place of a case, and those of the contenders that run on it.
+# The row of a case, and the columns of the contenders that run on it, in the table of cases and contenders.
 WorkUnit: TypeAlias = tuple[int, tuple[int, ...]]
 
 
@@ -105,13 +105,13 @@ class SimulationResult:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class FinishedSimulation:
-    """One simulation that is done: the places of its case and contender, whose schedule it is, and its result.
+    """One simulation that is done: the row of its case, the column of its contender, whose schedule it is, its result.
 
     ``result`` is None where it was made in another process, ``text`` where nobody asked for it: one of them is there.
     """
 
-    at: int
-    place: int
+    row: int
+    column: int
     policy: str
     result: SimulationResult | None
     text: bytes | None
@@ -136,7 +136,7 @@ class Shared:
     experiment : Experiment
         What is simulated.
     counts : mapping of int to int
-        How many units there are of each case, by its place.
+        How many units there are of each case, by its row.
     sink : ScheduleSink, optional
         Where the schedules go.
     in_text : bool
@@ -151,7 +151,7 @@ class Shared:
         self.sink, self.in_text = sink, in_text
         self.elsewhere = False
         self._left = dict(counts)
-        self._locks = {at: threading.Lock() for at in counts}
+        self._locks = {row: threading.Lock() for row in counts}
         self._made: dict[int, _Made] = {}
 
     def __getstate__(self) -> tuple[Experiment, ScheduleSink | None]:
@@ -162,18 +162,18 @@ class Shared:
         self.__init__(experiment, {}, sink, in_text=True)  # type: ignore[misc]
         self.elsewhere = True
 
-    def take(self, at: int) -> _Made:
+    def take(self, row: int) -> _Made:
         """Return the jobs of a case and what is known of them."""
         if self.elsewhere:
-            made = self._made.get(at)
+            made = self._made.get(row)
             if made is None:
-                made = self._make(self.experiment.cases[at])
-                self._made = {at: made}
+                made = self._make(self.experiment.cases[row])
+                self._made = {row: made}
             return made
-        with self._locks[at]:
-            if at not in self._made:
-                self._made[at] = self._make(self.experiment.cases[at])
-            return self._made[at]
+        with self._locks[row]:
+            if row not in self._made:
+                self._made[row] = self._make(self.experiment.cases[row])
+            return self._made[row]
 
     def _make(self, case: Case) -> _Made:
         workload = case.make()
@@ -191,14 +191,14 @@ class Shared:
         metrics = self.experiment.metrics
         return _Made(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
 
-    def drop(self, at: int) -> None:
+    def drop(self, row: int) -> None:
         """Say that one unit of a case needs its jobs no more."""
         if self.elsewhere:
             return
-        with self._locks[at]:
-            self._left[at] -= 1
-            if not self._left[at]:
-                self._made.pop(at, None)
+        with self._locks[row]:
+            self._left[row] -= 1
+            if not self._left[row]:
+                self._made.pop(row, None)
 
 
 def work_units(missing: Mapping[int, Sequence[int]], contenders: Sequence[Contender], workers: int) -> list[WorkUnit]:
@@ -207,22 +207,22 @@ def work_units(missing: Mapping[int, Sequence[int]], contenders: Sequence[Conten
     Parameters
     ----------
     missing : mapping of int to sequence of int
-        Which contenders are to run on each case, by their places.
+        Which contenders (columns) are to run on each case (row).
     contenders : sequence of Policy or Tuner
         All contenders.
     workers : int
         How many work side by side.
     """
     parts = -(-_UNITS_A_WORKER * workers // max(1, len(missing))) if workers > 1 else 1
-    return [(at, share) for at, places in missing.items() for share in _shares(contenders, places, parts)]
+    return [(row, share) for row, columns in missing.items() for share in _shares(contenders, columns, parts)]
 
 
-def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
-    """Yield the places in at most ``parts`` shares; tuners stay together, they share costs."""
-    policies = [at for at in places if isinstance(contenders[at], Policy)]
-    tuners = [at for at in places if at not in policies]
+def _shares(contenders: Sequence[Contender], columns: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield the columns in at most ``parts`` shares; tuners stay together, they share costs."""
+    policies = [column for column in columns if isinstance(contenders[column], Policy)]
+    tuners = [column for column in columns if column not in policies]
     if parts == 1 or not policies:
-        yield tuple(places)
+        yield tuple(columns)
         return
     if tuners:
         yield tuple(tuners)
@@ -232,23 +232,23 @@ def _shares(contenders: Sequence[Contender], places: Sequence[int], parts: int) 
 
 def simulate_unit(shared: Shared, unit: WorkUnit, check_stop: StopCheck) -> list[FinishedSimulation]:
     """Run the contenders of a unit on its case."""
-    at, places = unit
+    row, columns = unit
     try:
-        made = shared.take(at)
+        made = shared.take(row)
         scratch: dict[Any, Any] = {}
         finished = []
-        for place in places:
+        for column in columns:
             check_stop()
-            finished.append(_run_one(shared, made, at, place, scratch))
+            finished.append(_run_one(shared, made, row, column, scratch))
     finally:
-        shared.drop(at)
+        shared.drop(row)
     return finished
 
 
-def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any, Any]) -> FinishedSimulation:
+def _run_one(shared: Shared, made: _Made, row: int, column: int, scratch: dict[Any, Any]) -> FinishedSimulation:
     experiment = shared.experiment
-    case = experiment.cases[at]
-    schedule = run_contender(experiment.contenders[place], case, made.workload, experiment.rules, scratch)
+    case = experiment.cases[row]
+    schedule = run_contender(experiment.contenders[column], case, made.workload, experiment.rules, scratch)
     schedule = schedule.after(case.lead_in)
     kept = None if shared.sink is None else shared.sink.content(case, schedule)
     values = measure(schedule, experiment.metrics)
@@ -268,7 +268,7 @@ def _run_one(shared: Shared, made: _Made, at: int, place: int, scratch: dict[Any
         made.recorded_weeks,
     )
     text = encode(result) if shared.in_text else None
-    return FinishedSimulation(at, place, schedule.policy_name, None if shared.elsewhere else result, text, kept)
+    return FinishedSimulation(row, column, schedule.policy_name, None if shared.elsewhere else result, text, kept)
 
 
 def _weekly(case: Case, schedule: Schedule, metrics: Sequence[str]) -> WeeklySums | None:
