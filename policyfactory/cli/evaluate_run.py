@@ -241,9 +241,8 @@ def _study(
             more = "" if partial is not None else "; with --output DIR the same command would go on from here"
             stop.add_note(f"no result was written{more}")
         raise
-    hashes = {name: digest for log in logs.values() for name, digest in log.hashes.items()}
-    hashes |= protocol.hashes
-    return study, Manifest("evaluation", command_line(), protocol.seed, hashes, protocol_dict(study), tally.measured())
+    about = ("evaluation", command_line(), protocol.seed)
+    return study, Manifest(*about, study.hashes, protocol_dict(study), tally.measured())
 
 
 def _heading(text: str) -> None:

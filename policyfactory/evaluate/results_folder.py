@@ -108,6 +108,12 @@ class Result:
     text: str = ""
 
     @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each file that was read, by its path."""
+        read = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
+        return {**read, **self.protocol.hashes}
+
+    @property
     def jobs_simulated(self) -> int:
         """Jobs of all simulations together."""
         return sum(outcome.evaluation.jobs_simulated for outcome in self.outcomes)
@@ -171,9 +177,8 @@ class Result:
             If it holds an evaluation already, or cannot be written.
         """
         directory = Path(folder)
-        hashes = {name: digest for log in self.logs.values() for name, digest in log.hashes.items()}
-        hashes |= self.protocol.hashes
-        manifest = Manifest("evaluation", "policyfactory.evaluate", self.protocol.seed, hashes, protocol_dict(self), {})
+        about = ("evaluation", "policyfactory.evaluate", self.protocol.seed)
+        manifest = Manifest(*about, self.hashes, protocol_dict(self), {})
         with room(directory, overwrite=overwrite) as place:
             write_report(self, place, manifest, self.text)
         return directory / "report.html"
