@@ -217,9 +217,7 @@ class Steps:
         for sentence in read.notes:
             progress.message(sentence)
         for experiment in protocol.experiments:
-            progress.message(
-                rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity)
-            )
+            progress.message(rules_in_words(experiment.rules, experiment.times_longest, experiment.sensitivity))
         output = None if self.folder is None else check_directory(self.folder / name)
         partial = None if output is None else partial_path(output / PLAIN_NAME)
         counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")
