@@ -233,7 +233,9 @@ _stamps: dict[Callable[..., Any], str] = {}  # for the locator, which numba give
 def _digest(function: Callable[..., Any], options: dict[str, Any]) -> str:
     """Return what a function's machine code depends on, as 16 hexadecimal digits."""
     options_ = repr(sorted(options.items()))
-    parts = [options_, *map(_fields, _files(function)), *_parts(function.__code__, function.__globals__)]
+    lowering = _file_digest(str(Path(__file__).with_name("by_pointer.py")))
+    fields = map(_fields, _files(function))
+    parts = [options_, lowering, *fields, *_parts(function.__code__, function.__globals__)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memory
@@ -30,6 +31,7 @@ __all__ = [
 WELCOME, ABSENT, REFUSED, LIMITED, CLOSED, CONFINED = range(6)
 
 
+@by_pointer
 class SlurmSettings(NamedTuple):
     """What slurm.conf says of the passes; seconds and counts, 0 for a count without limit.
 
@@ -95,6 +97,7 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     most_submitted: int = 0
 
 
+@by_pointer
 class SlurmJobs(NamedTuple):
     """n jobs in the order of submission.
 
@@ -156,6 +159,7 @@ class SlurmJobs(NamedTuple):
     usage_factor: FloatArray
 
 
+@by_pointer
 class SlurmMachine(NamedTuple):
     """N nodes in P partitions, V reservations, E events.
 
@@ -192,6 +196,7 @@ class SlurmMachine(NamedTuple):
     of_event: UInt8Array
 
 
+@by_pointer
 class SlurmLimits(NamedTuple):
     """What running jobs hold together, and the most that they may.
 

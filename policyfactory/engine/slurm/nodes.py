@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
 
@@ -59,6 +60,7 @@ _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
 _LOT = 16  # blocks that are looked at together, most of them in vain
 
 
+@by_pointer
 class NodeChoice(NamedTuple):
     """Nodes that were chosen, and space for choosing among N nodes.
 
@@ -389,6 +391,7 @@ WORD = 64  # blocks in a word of bits
 _BYTE = 8  # bits
 
 
+@by_pointer
 class Blocks(NamedTuple):
     """N nodes in B blocks; arrays by block are as long as if each node were one.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.past import DESCRIBED, Past, note_end, note_return, note_start, take_changed
@@ -37,6 +38,7 @@ ROWS = COLUMNS + PREDICTIONS + ASKED
 _W = 3
 
 
+@by_pointer
 class Numbering(NamedTuple):
     """What makes numbers of n jobs, in the order of their submission.
 
@@ -185,6 +187,7 @@ def _whole(numbering: Numbering, score: float) -> float:
 # a site.
 
 
+@by_pointer
 class Followed(NamedTuple):
     """A run of n jobs, in the order of their submission, and what was noted of it.
 

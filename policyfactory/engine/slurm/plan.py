@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import Int64Array, UInt64Array
 from policyfactory.engine.slurm.nodes import WORD, move_on
@@ -39,6 +40,7 @@ BEGIN, END, NEXT = range(3)
 RECORDS, _WORDS, _LAST, _AGAIN, _AGAIN_AT = range(5)
 
 
+@by_pointer
 class BackfillPlan(NamedTuple):
     """The plan of one pass over B blocks of N nodes.
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine
@@ -30,6 +31,7 @@ __all__ = [
 _LARGEST = 2.0**32 - 1
 
 
+@by_pointer
 class PriorityWeights(NamedTuple):
     """What time and usage count.
 
@@ -58,6 +60,7 @@ class PriorityWeights(NamedTuple):
     from_submission: bool
 
 
+@by_pointer
 class FairShares(NamedTuple):
     """A associations, accounts before what is below them; number 0 is root.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.events import new_heap
@@ -81,6 +82,7 @@ FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 RELEASED = 2
 
 
+@by_pointer
 class RunState(NamedTuple):
     """Where a run of n jobs on N nodes stands.
 
