@@ -30,7 +30,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import event
-from numba.extending import typeof_impl
+from numba.extending import models, register_model, typeof_impl
 
 from policyfactory.core import process
 from policyfactory.core.files import try_lock
@@ -156,10 +156,23 @@ def _compile(dispatcher: Any, types_: tuple[Any, ...]) -> None:
         return
 
 
+class _Called(numba.types.Dispatcher):
+    """Kernels that call each other: numba sees what it has compiled.
+
+    A constant among the arguments is one number of its type: else numba compiles a kernel once more for each of them.
+    """
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        plain = numba.types.unliteral
+        return super().get_call_type(context, tuple(map(plain, args)), {name: plain(kws[name]) for name in kws})
+
+
+register_model(_Called)(models.OpaqueModel)
+
+
 @typeof_impl.register(Kernel)
 def _type_of(found: Kernel, _: Any) -> Any:
-    """Let kernels call each other: numba sees what it has compiled."""
-    return numba.types.Dispatcher(found.dispatcher)
+    return _Called(found.dispatcher)
 
 
 class _Listener(event.Listener):
