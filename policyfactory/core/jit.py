@@ -37,7 +37,7 @@ from policyfactory.core.files import try_lock
 from policyfactory.core.inputs import who_else
 from policyfactory.core.process import announce
 
-__all__ = ["Kernel", "Locator", "inlined", "interruptible", "is_compiled", "kernel", "step"]
+__all__ = ["Kernel", "Locator", "inlined", "interruptible", "is_compiled", "joined", "kernel", "step"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +54,7 @@ _OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": F
 # What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
 _STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
+_JOINED: dict[str, Any] = {**_STEP, "inline": "always"}
 
 
 def kernel(function: F) -> F:
@@ -80,6 +81,15 @@ def step(function: F) -> F:
     return _compiled(function, _STEP)
 
 
+def joined(function: F) -> F:
+    """Compile ``function`` as if its lines stood in its only caller.
+
+    numba links the code of all that a function calls into it and optimises it once more: what has one caller, and is
+    large, is compiled with it and not before it and again.
+    """
+    return _compiled(function, _JOINED)
+
+
 def is_compiled(function: Callable[..., Any]) -> bool:
     """Tell whether the machine code of a kernel is there already, so that its first call need not wait for it."""
     return not isinstance(function, Kernel) or function.is_compiled()
@@ -104,7 +114,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
-        self.options = options
+        self.options = self.targetoptions = options  # the latter name is where numba looks for "inline"
         self._ready: Any = None
 
     @functools.cached_property

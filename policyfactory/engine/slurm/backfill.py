@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.jit import inlined, step
+from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.slurm.holding import (
     after_reservations,
@@ -202,7 +202,7 @@ def _plans_room(machine: SlurmMachine, run: RunState) -> bool:
     return room
 
 
-@step
+@joined
 def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> int:
     """Make one backfilling pass.
 
@@ -235,7 +235,7 @@ def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, setting
     return started
 
 
-@step
+@joined
 def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, last: int) -> int:
     """Start jobs or reserve nodes for them, the queue in its order; ``last`` is the last place that may start."""
     now = run.state[NOW]
@@ -292,7 +292,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
     return started
 
 
-@inlined
+@joined
 def _plan_job(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -405,7 +405,7 @@ def _note_edges(run: RunState, settings: SlurmSettings, first: int, end: int) ->
             state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
 
 
-@step
+@joined
 def _start_now(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int, usable: UInt8Array
 ) -> int:
@@ -463,7 +463,7 @@ def _believed_end(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: 
     return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
 
 
-@inlined
+@joined
 def earliest(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -586,7 +586,7 @@ def _list_given(jobs: SlurmJobs, run: RunState) -> None:
     blocks.size[LISTED] = 1
 
 
-@inlined
+@joined
 def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
     """Tell whether a request could be met at a time if each job there ended with the first one of its block.
 

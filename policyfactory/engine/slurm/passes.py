@@ -10,7 +10,7 @@ Nor are jobs refused for how many their user has submitted (MaxSubmitJobs), and 
 
 from __future__ import annotations
 
-from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import next_end, pop_end, push_end
 from policyfactory.engine.slurm.backfill import asked, backfill_pass, choose_now, is_young
@@ -174,7 +174,7 @@ def slurm(
     return False
 
 
-@inlined
+@joined
 def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> int:
     """Return when something happens next."""
     state = run.state
@@ -206,7 +206,7 @@ def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
     return time
 
 
-@step
+@joined
 def _tick(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, weights: PriorityWeights
 ) -> None:
@@ -265,7 +265,7 @@ def _has_changed(machine: SlurmMachine, run: RunState) -> bool:
     return bool(run.state[CHANGED] >= run.state[PASSED])
 
 
-@inlined
+@joined
 def _keep_phase(machine: SlurmMachine, run: RunState, settings: SlurmSettings, time: int) -> None:
     """Count the passes before a time that found an empty queue."""
     state = run.state
@@ -282,7 +282,7 @@ def _keep_phase(machine: SlurmMachine, run: RunState, settings: SlurmSettings, t
             state[CHANGED], state[PLANNED] = state[PASSED], 0
 
 
-@step
+@joined
 def _end_jobs(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -354,7 +354,7 @@ def _let_go(jobs: SlurmJobs, run: RunState, job: int) -> None:
     run.dependent[job] = -1
 
 
-@step
+@joined
 def _change_nodes(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -410,7 +410,7 @@ def _change_nodes(
             state[ASIDE] += 1
 
 
-@step
+@joined
 def _submit(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares
 ) -> None:
@@ -439,7 +439,7 @@ def _submit(
             state[ASIDE] += 1
 
 
-@step
+@joined
 def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> None:
     """Make the main pass if one is due."""
     state = run.state
@@ -477,7 +477,7 @@ _NOT_NOW, _STARTED, _BUSY = range(3)
 _BLOCKED, _LOOKED_AT, _FAILED = range(3)
 
 
-@step
+@joined
 def main_pass(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -561,7 +561,7 @@ def main_pass(
     return started
 
 
-@step
+@joined
 def _try(
     jobs: SlurmJobs,
     machine: SlurmMachine,
