@@ -453,7 +453,9 @@ def allocate(
 @kernel
 def _grown(array: Int64Array) -> Int64Array:
     larger = np.empty(2 * len(array), dtype=np.int64)
-    larger[: len(array)] = array
+    # One by one: the assignment of a part is compiled with the texts of all that can be wrong with it.
+    for at in range(len(array)):
+        larger[at] = array[at]
     return larger
 
 
