@@ -92,14 +92,14 @@ def conservative_until(
     formula, order, processors
         As for `conservative`.
     """
-    state, heap, running, waiting, all_scores, work = space
-    scores = all_scores[0]
+    state, heap, running, waiting = space.state, space.heap, space.running, space.waiting
+    scores = space.scores[0]
     while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
         complete(jobs, state, heap, running)
         submit_all(jobs, state, waiting)
         if state[FREE] < state[SMALLEST]:
             continue
-        score_waiting(jobs, state, waiting, formula, (order.ticks, processors), work, scores)
+        score_waiting(jobs, state, waiting, formula, (order.ticks, processors), space.work, scores)
         count_overdue(jobs, state, waiting, order.threshold)
         queue = queue_of(waiting, scores, state[OVERDUE], order)
         _plan(jobs, state, heap, running, queue, smallest_behind(jobs, queue), profile)

@@ -19,9 +19,12 @@ are used. Only jobs started from the head change places after their pass: then t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.by_pointer import by_pointer
+from policyfactory.core.jit import inlined, joined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import (
     BOUNDS,
@@ -75,6 +78,7 @@ __all__ = [
     "JOB",
     "RANK",
     "WIDTH",
+    "SortedRun",
     "easy",
     "easy_timed",
     "easy_until",
@@ -102,8 +106,27 @@ def easy(jobs: Jobs, order: Order, processors: int) -> None:
     processors : int
         Processors of the machine, at least those of any job.
     """
-    rows = min(len(jobs.submit), processors)
-    easy_until(jobs, new_state(processors), new_heap(rows), new_running(rows), new_queue(len(jobs.submit)), order)
+    n = len(jobs.submit)
+    rows = min(n, processors)
+    easy_until(jobs, SortedRun(new_state(processors), new_heap(rows), new_running(rows), new_queue(n)), order)
+
+
+@by_pointer
+class SortedRun(NamedTuple):
+    """Where a run with a sorted queue stands: int64 arrays.
+
+    Parameters
+    ----------
+    state, heap, running : int64 array
+        At first as `policyfactory.engine.events.new_state`, `new_heap` and `new_running` return them.
+    queue : int64 array
+        At first as `new_queue` returns it.
+    """
+
+    state: Int64Array
+    heap: Int64Array
+    running: Int64Array
+    queue: Int64Array
 
 
 def new_queue(jobs: int) -> Int64Array:
@@ -112,21 +135,20 @@ def new_queue(jobs: int) -> Int64Array:
 
 
 @kernel
-def easy_until(
-    jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order
-) -> None:
+def easy_until(jobs: Jobs, run: SortedRun, order: Order) -> None:
     """Go on with a run until all jobs are started, or up to the last instant before ``state[UNTIL]``.
 
     Parameters
     ----------
     jobs : Jobs
         With keys; ``start`` and ``backfilled`` are filled in.
-    state, heap, running, queue : int64 arrays
-        Where the run stands; at first as `policyfactory.engine.events.new_state` and the like return them.
+    run : SortedRun
+        Where the run stands.
     order : Order
-        The rest of the order. ``queue`` must be sorted by it and the keys, and ``state[VALID]`` be ``ONCE`` if it
+        The rest of the order. The queue must be sorted by it and the keys, and ``state[VALID]`` be ``ONCE`` if it
         was sorted anew.
     """
+    state, heap, running, queue = run.state, run.heap, run.running, run.queue
     submit, key = jobs.submit, jobs.key
     n = len(submit)
     while state[STARTED] < n and advance(jobs, state, heap):
@@ -172,7 +194,7 @@ def _enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, at: int) -> None:
     state[NEXT] = job + 1
 
 
-@inlined
+@joined
 def _put_overdue_first(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order) -> bool:
     """Move the waiting jobs that became overdue to the front, behind the earlier ones; say whether there was one."""
     moved = False
@@ -212,7 +234,7 @@ def put_elsewhere(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order
     state[VALID] = ONCE
 
 
-@inlined
+@joined
 def _submit_alone(
     jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order
 ) -> bool:
@@ -249,7 +271,7 @@ def _earliest_estimate(running: Int64Array) -> int:
     return int(running[PREDICTED, running[BOUNDS, LOW]])
 
 
-@inlined
+@joined
 def _schedule(
     jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array, order: Order
 ) -> None:
@@ -273,7 +295,7 @@ def _schedule(
         _scan(jobs, state, heap, running, queue)
 
 
-@inlined
+@joined
 def _scan(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array) -> None:
     """Try the jobs behind the head in the queue's order."""
     at = queue[BOUNDS, LOW]
@@ -312,7 +334,7 @@ def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tupl
     return int(column), smallest
 
 
-@inlined
+@joined
 def _scan_by_key(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array) -> None:
     """Try the jobs behind the head by their backfill key, equal ones in the queue's order."""
     count = _candidates(jobs, state, running, queue)
@@ -328,7 +350,7 @@ def _scan_by_key(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64
         _close_gaps(state, queue)
 
 
-@inlined
+@joined
 def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64Array) -> int:
     """Write down the columns of all jobs that may be backfilled now and return their number."""
     count = 0
@@ -350,7 +372,7 @@ def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64
         at += 1
 
 
-@inlined
+@joined
 def _best_candidate(jobs: Jobs, state: Int64Array, queue: Int64Array, count: int) -> tuple[int, int]:
     """Forget the candidates that cannot start any more, take out the next to start; return what is left, and it."""
     kept, best, best_key = 0, -1, NEVER
@@ -371,7 +393,7 @@ def _best_candidate(jobs: Jobs, state: Int64Array, queue: Int64Array, count: int
     return kept, best
 
 
-@inlined
+@joined
 def _close_gaps(state: Int64Array, queue: Int64Array) -> None:
     """Drop the jobs that were started from behind the head, those without a width."""
     low = queue[BOUNDS, LOW]
@@ -439,7 +461,8 @@ def timed_until(
     processors : int
         Processors of the machine.
     """
-    state, heap, running, waiting, scores, work = space
+    state, heap, running, waiting = space.state, space.heap, space.running, space.waiting
+    scores, work = space.scores, space.work
     machine = (order.ticks, processors)
     while state[STARTED] < len(jobs.submit) and advance(jobs, state, heap):
         complete(jobs, state, heap, running)
@@ -454,7 +477,7 @@ def timed_until(
         close_gaps(jobs, state, waiting)
 
 
-@inlined
+@joined
 def _schedule_timed(
     jobs: Jobs,
     state: Int64Array,
@@ -480,7 +503,7 @@ def _schedule_timed(
         backfill(jobs, state, heap, running, waiting[best])
 
 
-@inlined
+@joined
 def _best_candidate_timed(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job behind the head (which does not fit) that may start, 0 if there is none."""
     best = 0

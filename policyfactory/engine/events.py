@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.by_pointer import by_pointer
+from policyfactory.core.jit import inlined, joined, kernel
 from policyfactory.core.options import Int64Array
 
 __all__ = [
@@ -79,6 +80,7 @@ NOW, FREE, STARTED, NEXT, OVERDUE, SMALLEST, SHADOW, EXTRA, VALID, UNTIL, PASS =
 ONCE = 2
 
 
+@by_pointer
 class Jobs(NamedTuple):
     """The jobs by submit time, then job id: what is given, and what becomes of them; arrays (n,), times in ticks.
 
@@ -110,6 +112,7 @@ class Jobs(NamedTuple):
     started: Int64Array
 
 
+@by_pointer
 class Order(NamedTuple):
     """What decides between jobs besides their keys, or scores.
 
@@ -211,7 +214,7 @@ def start_job(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arr
     state[STARTED] += 1
 
 
-@inlined
+@joined
 def complete(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array) -> bool:
     """Free the processors of every job that ends now; say whether there was one."""
     any_ended = False
@@ -334,7 +337,7 @@ def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predi
     running[WIDTH, at] = processors
 
 
-@inlined
+@joined
 def take_running(running: Int64Array, predicted: int, processors: int) -> None:
     """Take a job out of the table by predicted end."""
     at = lower_bound(running, predicted)
@@ -343,7 +346,7 @@ def take_running(running: Int64Array, predicted: int, processors: int) -> None:
     remove_column(running, 2, at)
 
 
-@inlined
+@joined
 def reserve(running: Int64Array, now: int, free: int, needed: int) -> tuple[int, int]:
     """Return the shadow time of a job that does not fit now, and the extra processors.
 

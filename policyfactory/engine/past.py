@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import STARTED, Jobs
@@ -70,6 +71,7 @@ STATUS = 3
 STARTS, ENDS, DESCRIBED = range(3)
 
 
+@by_pointer
 class Past(NamedTuple):
     """The past of a run of n jobs, and what is given of them.
 
@@ -417,6 +419,7 @@ def _pop(heap: Int64Array, end: Int64Array) -> int:
 LEAF = -1
 
 
+@by_pointer
 class Forest(NamedTuple):
     """Regression trees, node by node; their number may be 0.
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.conservative import conservative_until
-from policyfactory.engine.easy import easy_until, put_elsewhere, timed_until
+from policyfactory.engine.easy import SortedRun, easy_until, put_elsewhere, timed_until
 from policyfactory.engine.events import NEVER, OVERDUE, STARTED, UNTIL, Jobs, Order, next_end
 from policyfactory.engine.past import (
     DESCRIBED,
@@ -51,6 +52,7 @@ E, S, E90, USER_WAITING, USER_RUNNING = range(PREDICTIONS)
 PERIOD, DUE = range(2)
 
 
+@by_pointer
 class Foresight(NamedTuple):
     """What predicts, and what was predicted of n jobs.
 
@@ -78,6 +80,7 @@ class Foresight(NamedTuple):
     renewed: Int64Array
 
 
+@by_pointer
 class PredictedRun(NamedTuple):
     """A run of n jobs and where it stands.
 
@@ -91,8 +94,8 @@ class PredictedRun(NamedTuple):
         The same memory as the keys of ``jobs``, to be written; empty where there are none.
     space : Space
         State, running jobs and, unless the run is sorted, waiting ones.
-    queue : int64 array
-        The sorted queue (`policyfactory.engine.easy.new_queue`).
+    sorted : SortedRun
+        The same, with the sorted queue.
     profile : int64 array
         Of `policyfactory.engine.conservative.new_profile`.
     formula, backfill_formula : Formula
@@ -108,7 +111,7 @@ class PredictedRun(NamedTuple):
     keys: Int64Array
     backfill_keys: Int64Array
     space: Space
-    queue: Int64Array
+    sorted: SortedRun
     profile: Int64Array
     formula: Formula
     backfill_formula: Formula
@@ -154,7 +157,7 @@ def predicted_until(run: PredictedRun, past: Past, sight: Foresight, until: int)
 def _go_on(run: PredictedRun, until: int) -> None:
     run.space.state[UNTIL] = until
     if run.kind == SORTED:
-        easy_until(run.jobs, run.space.state, run.space.heap, run.space.running, run.queue, run.order)
+        easy_until(run.jobs, run.sorted, run.order)
     elif run.kind == TIMED:
         timed_until(run.jobs, run.space, run.formula, run.backfill_formula, run.order, run.processors)
     else:
@@ -253,4 +256,4 @@ def _renew_job(run: PredictedRun, past: Past, sight: Foresight, job: int, now: i
     # The sorted queue has overdue jobs by another key.
     is_listed = run.kind == SORTED and job >= state[OVERDUE]
     if is_listed and run.keys[job] != old:
-        put_elsewhere(run.jobs, state, run.queue, run.order, job, old)
+        put_elsewhere(run.jobs, state, run.sorted.queue, run.order, job, old)

@@ -8,6 +8,7 @@ anew.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
-from policyfactory.engine.easy import JOB, RANK, WIDTH, easy_until, new_queue, overdue_key, timed_until
+from policyfactory.engine.easy import JOB, RANK, WIDTH, SortedRun, easy_until, new_queue, overdue_key, timed_until
 from policyfactory.engine.events import (
     BOUNDS,
     FREE,
@@ -82,19 +83,20 @@ class Arms(NamedTuple):
 
 
 class SwitchingState(NamedTuple):
-    """Where a run stands: what both kinds of policies work on, the sorted queue, and the policy in force (or -1)."""
+    """Where a run stands: for policies without keys, for those with keys, and the policy in force (or -1)."""
 
     space: Space
-    queue: Int64Array
+    sorted: SortedRun
     in_force: Int64Array
 
 
 def new_run(jobs: int, processors: int, depth: int) -> SwitchingState:
     """Return a run of ``jobs`` jobs with formulas that need ``depth`` rows of a stack, before its first event."""
-    return SwitchingState(new_space(jobs, processors, depth), new_queue(jobs), np.array([-1], dtype=np.int64))
+    space = new_space(jobs, processors, depth)
+    keyed = SortedRun(space.state, space.heap, space.running, new_queue(jobs))
+    return SwitchingState(space, keyed, np.array([-1], dtype=np.int64))
 
 
-@kernel
 def run_timetable(
     jobs: Jobs, run: SwitchingState, arms: Arms, order: Order, choices: Int64Array, untils: Int64Array, processors: int
 ) -> None:
@@ -115,52 +117,32 @@ def run_timetable(
     processors : int
         Processors of the machine.
     """
-    state, heap, running = run.space.state, run.space.heap, run.space.running
-    for step in range(len(choices)):
-        arm = choices[step]
-        own = arms.own[arm]
-        state[UNTIL] = untils[step]
-        now = Order(arms.threshold[arm], order.last_first, order.backfill, order.own_order, own == arm, order.ticks)
-        mine = _with_keys(jobs, arms.keys[arm], arms.keys[own])
+    for arm, until in zip(choices.tolist(), untils.tolist(), strict=True):
+        own = int(arms.own[arm])
+        run.space.state[UNTIL] = until
+        now = order._replace(threshold=int(arms.threshold[arm]), same_formula=own == arm)
         if run.in_force[0] != arm:
             _list_waiting(run, arms)
-            if arms.is_sorted[arm]:
-                _sort_waiting(mine, run, now)
-            run.in_force[0] = arm
         if arms.is_sorted[arm]:
-            easy_until(mine, state, heap, running, run.queue, now)
+            mine = jobs._replace(key=arms.keys[arm], backfill_key=arms.keys[own])
+            if run.in_force[0] != arm:
+                _sort_waiting(mine, run.space, run.sorted, now)
+            easy_until(mine, run.sorted, now)
         else:
             timed_until(jobs, run.space, _formula(arms, arm), _formula(arms, own), now, processors)
+        run.in_force[0] = arm
 
 
-@kernel
-def _with_keys(jobs: Jobs, key: Int64Array, backfill_key: Int64Array) -> Jobs:
-    return Jobs(
-        jobs.submit,
-        jobs.run_time,
-        jobs.estimate,
-        jobs.processors,
-        key,
-        backfill_key,
-        jobs.start,
-        jobs.backfilled,
-        jobs.sequence,
-        jobs.started,
-    )
-
-
-@kernel
 def _formula(arms: Arms, arm: int) -> Formula:
     codes = arms.codes[arms.programs[arm] : arms.programs[arm + 1]]
     operands = arms.operands[arms.places[arm] : arms.places[arm + 1]]
     none = np.empty((PREDICTIONS, 0))
-    return Formula(codes, operands, arms.depth, arms.r[arm], arms.from_oldest[arm], none, np.empty((ASKED, 0)))
+    return Formula(codes, operands, arms.depth, arms.r[arm], bool(arms.from_oldest[arm]), none, np.empty((ASKED, 0)))
 
 
-@kernel
 def _list_waiting(run: SwitchingState, arms: Arms) -> None:
     """Let the list have the waiting jobs in submit order, wherever they are."""
-    waiting, queue, arm = run.space.waiting, run.queue, run.in_force[0]
+    waiting, queue, arm = run.space.waiting, run.sorted.queue, run.in_force[0]
     if arm >= 0 and arms.is_sorted[arm]:
         low, high = queue[BOUNDS, LOW], queue[BOUNDS, HIGH]
         waiting[0] = high - low
@@ -171,9 +153,9 @@ def _list_waiting(run: SwitchingState, arms: Arms) -> None:
 
 
 @kernel
-def _sort_waiting(jobs: Jobs, run: SwitchingState, order: Order) -> None:
+def _sort_waiting(jobs: Jobs, space: Space, run: SortedRun, order: Order) -> None:
     """Fill the sorted queue from the list."""
-    state, waiting, queue = run.space.state, run.space.waiting, run.queue
+    state, waiting, queue = space.state, space.waiting, run.queue
     count, now = waiting[0], state[NOW]
     listed = waiting[1 : count + 1]
     if order.last_first:
@@ -199,7 +181,6 @@ def _sort_waiting(jobs: Jobs, run: SwitchingState, order: Order) -> None:
     state[VALID] = ONCE
 
 
-@kernel
 def sorted_periods(jobs: Jobs, run: SwitchingState, order: Order, bounds: Int64Array, processors: int) -> Int64Array:
     """Return the total wait of each period's jobs, run alone from an empty machine, under one policy with keys.
 
@@ -222,15 +203,14 @@ def sorted_periods(jobs: Jobs, run: SwitchingState, order: Order, bounds: Int64A
         Ticks.
     """
     waits = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for period in range(len(waits)):
-        part = _part(jobs, bounds[period], bounds[period + 1])
+    for period, (first, last) in enumerate(pairwise(bounds.tolist())):
+        part = _part(jobs, first, last)
         _reset(run, processors)
-        easy_until(part, run.space.state, run.space.heap, run.space.running, run.queue, order)
+        easy_until(part, run.sorted, order)
         waits[period] = _total_wait(part)
     return waits
 
 
-@kernel
 def timed_periods(
     jobs: Jobs,
     run: SwitchingState,
@@ -258,8 +238,7 @@ def timed_periods(
         Processors of the machine.
     """
     waits = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for period in range(len(waits)):
-        first, last = bounds[period], bounds[period + 1]
+    for period, (first, last) in enumerate(pairwise(bounds.tolist())):
         part = _part(jobs, first, last)
         _reset(run, processors)
         one, other = _cut(formula, first, last), _cut(backfill_formula, first, last)
@@ -268,34 +247,19 @@ def timed_periods(
     return waits
 
 
-@kernel
 def _cut(formula: Formula, first: int, last: int) -> Formula:
-    since = formula.r[first:last]
-    # Nothing of single jobs is in the formulas of switching runs.
-    others = formula.predictions, formula.asked
-    return Formula(formula.codes, formula.operands, formula.depth, since, formula.from_oldest, *others)
+    # Nothing else in the formulas of switching runs is of single jobs.
+    return formula._replace(r=formula.r[first:last])
 
 
-@kernel
 def _part(jobs: Jobs, first: int, last: int) -> Jobs:
     """Return the jobs from ``first`` to before ``last``, none of them started."""
     jobs.start[first:last] = -1
     jobs.backfilled[first:last] = False
-    return Jobs(
-        jobs.submit[first:last],
-        jobs.run_time[first:last],
-        jobs.estimate[first:last],
-        jobs.processors[first:last],
-        jobs.key[first:last],
-        jobs.backfill_key[first:last],
-        jobs.start[first:last],
-        jobs.backfilled[first:last],
-        jobs.sequence[first:last],
-        jobs.started,
-    )
+    # The order of the starts is noted from the first of the period on.
+    return Jobs(*(column[first:last] for column in jobs[:-1]), started=jobs.started)
 
 
-@kernel
 def _reset(run: SwitchingState, processors: int) -> None:
     """Empty the machine and the queues."""
     state = run.space.state
@@ -303,13 +267,9 @@ def _reset(run: SwitchingState, processors: int) -> None:
     state[FREE], state[SMALLEST], state[UNTIL] = processors, NEVER, NEVER
     run.space.heap[0, 0] = 0
     run.space.waiting[0] = 0
-    for table in (run.space.running, run.queue):
+    for table in (run.space.running, run.sorted.queue):
         table[BOUNDS, LOW] = table[BOUNDS, HIGH] = table.shape[1] // 2
 
 
-@kernel
 def _total_wait(jobs: Jobs) -> int:
-    total = 0
-    for job in range(len(jobs.submit)):
-        total += jobs.start[job] - jobs.submit[job]
-    return total
+    return int((jobs.start - jobs.submit).sum())

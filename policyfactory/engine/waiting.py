@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import (
@@ -78,6 +79,7 @@ __all__ = [
 ]
 
 
+@by_pointer
 class Formula(NamedTuple):
     """A policy as a program of `policyfactory.engine.waiting`.
 
@@ -108,6 +110,7 @@ class Formula(NamedTuple):
     asked: FloatArray
 
 
+@by_pointer
 class Space(NamedTuple):
     """What a run works on: state, running jobs, waiting jobs and their scores (by the queue's order, by their own)."""
 

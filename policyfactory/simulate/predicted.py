@@ -18,7 +18,7 @@ from policyfactory.core.jit import interruptible
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY
 from policyfactory.engine.conservative import new_profile
-from policyfactory.engine.easy import new_queue
+from policyfactory.engine.easy import SortedRun, new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
 from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
 from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, PredictedRun, predicted_until
@@ -240,13 +240,15 @@ class _ClosedLoop:
             backfill_key=backfill_keys,
             noted=True,
         )
+        space = new_space(n, machine, max(formula.depth, own.depth))
+        queue = new_queue(n if kind == SORTED else 0)
         self._run = PredictedRun(
             kind=kind,
             jobs=jobs,
             keys=keys,
             backfill_keys=backfill_keys,
-            space=new_space(n, machine, max(formula.depth, own.depth)),
-            queue=new_queue(n if kind == SORTED else 0),
+            space=space,
+            sorted=SortedRun(space.state, space.heap, space.running, queue),
             profile=new_profile(n, machine) if kind == CONSERVATIVE else np.empty((2, 0), dtype=np.int64),
             formula=formula,
             backfill_formula=own,

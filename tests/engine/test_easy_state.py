@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.engine.easy import easy_until, new_queue
+from policyfactory.engine.easy import SortedRun, easy_until, new_queue
 from policyfactory.engine.events import (
     EXTRA,
     FREE,
@@ -48,7 +48,7 @@ def remembered(order: Order, backfill_key: list[int]) -> list[Row]:
     rows = []
     for instant in range(60):
         state[UNTIL] = instant + 1
-        easy_until(jobs, state, heap, running, queue, order)
+        easy_until(jobs, SortedRun(state, heap, running, queue), order)
         waiting = [row[3] for row, start in zip(JOBS, jobs.start, strict=True) if start < 0 and row[0] <= instant]
         assert state[SMALLEST] <= min(waiting, default=NEVER), "a bound"
         if state[NOW] == instant:
@@ -110,7 +110,7 @@ def test_a_new_head_has_a_reservation_of_its_own() -> None:
     rows = [(0, 20, 20, 6), (1, 10, 10, 5), (2, 30, 30, 3), (3, 5, 5, 10), (4, 100, 100, 1)]
     jobs = new_jobs(*np.array(rows).T, key=np.array([0, 5, 6, 1, 9]), backfill_key=np.arange(5))
     order = Order(NEVER, last_first=False, backfill=True, own_order=False)
-    easy_until(jobs, new_state(10), new_heap(5), new_running(5), new_queue(5), order)
+    easy_until(jobs, SortedRun(new_state(10), new_heap(5), new_running(5), new_queue(5)), order)
     assert jobs.start.tolist() == [0, 20, 2, 32, 37]
 
 

@@ -28,7 +28,7 @@ from naive.online_cases import (
 )
 from naive.orders import ORDERS
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.engine.easy import easy_until, new_queue
+from policyfactory.engine.easy import SortedRun, easy_until, new_queue
 from policyfactory.engine.events import (
     BOUNDS,
     HIGH,
@@ -305,7 +305,7 @@ def test_what_is_left_at_the_shadow_time() -> None:
 def fcfs(rows: list[tuple[int, int, int, int]], machine: int) -> list[int]:
     n, order = len(rows), Order(NEVER, last_first=False, backfill=True, own_order=False)
     jobs = new_jobs(*np.array(rows).T, key=np.arange(n), backfill_key=np.arange(n), listed=True)
-    easy_until(jobs, new_state(machine), new_heap(n), new_running(n), new_queue(n), order)
+    easy_until(jobs, SortedRun(new_state(machine), new_heap(n), new_running(n), new_queue(n)), order)
     return jobs.start.tolist()
 
 

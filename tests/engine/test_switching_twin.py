@@ -194,13 +194,13 @@ def test_periods_alone(formulas: tuple[str, ...]) -> None:
 
 def test_a_period_begins_on_an_empty_machine_with_no_job_started() -> None:
     run = new_run(4, 5, 1)
-    for column in (run.space.state, run.space.waiting, run.space.heap[0], run.space.running[0], run.queue[0]):
+    for column in (run.space.state, run.space.waiting, run.space.heap[0], run.space.running[0], run.sorted.queue[0]):
         column[:] = 3
     _reset(run, 5)
     assert run.space.state.tolist() == new_state(5).tolist()
     assert run.space.waiting[0] == run.space.heap[0, 0] == 0
     assert is_empty(run.space.running)
-    assert is_empty(run.queue)
+    assert is_empty(run.sorted.queue)
     jobs = new_jobs(*np.arange(16).reshape(4, 4), key=np.arange(4), backfill_key=np.arange(4))
     jobs.start[:], jobs.backfilled[:] = 7, True
     part = _part(jobs, 1, 3)
