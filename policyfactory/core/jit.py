@@ -29,15 +29,17 @@ from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import event
 from numba.extending import models, register_model, typeof_impl
 
 from policyfactory.core import process
 from policyfactory.core.files import try_lock
 from policyfactory.core.inputs import who_else
+from policyfactory.core.options import Int64Array
 from policyfactory.core.process import announce
 
-__all__ = ["Kernel", "Locator", "inlined", "interruptible", "is_compiled", "joined", "kernel", "step"]
+__all__ = ["Kernel", "Locator", "inlined", "interruptible", "is_compiled", "joined", "kernel", "read_only", "step"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +52,13 @@ _PAUSE = 0.02
 _KEPT_DAYS = 90
 _MOST_FUNCTIONS = 1_000  # that are compiled into one
 
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "fastmath": False, "nogil": True}
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "error_model": "numpy",
+    "fastmath": False,
+    "forceinline": False,  # not said, it is taken over from the caller that has it compiled
+    "nogil": True,
+}
 # What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
 _STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
@@ -88,6 +96,16 @@ def joined(function: F) -> F:
     large, is compiled with it and not before it and again.
     """
     return _compiled(function, _JOINED)
+
+
+def read_only(array: Int64Array) -> Int64Array:
+    """Return an array as kernels are given it that only read it.
+
+    One that can be written is another type to numba, and the kernel would be compiled once more.
+    """
+    view = np.ascontiguousarray(array, dtype=np.int64).view()
+    view.flags.writeable = False
+    return view
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:

@@ -32,7 +32,7 @@ from policyfactory.engine.events import (
     Order,
     advance,
     complete,
-    start_job,
+    start_queued,
 )
 from policyfactory.engine.waiting import (
     Formula,
@@ -176,7 +176,7 @@ def _plan(
         if begin > state[NOW]:
             stayed = True
             continue
-        start_job(jobs, state, heap, running, job)
+        start_queued(jobs, state, heap, running, job)
         jobs.backfilled[job] = stayed
 
 

@@ -60,6 +60,7 @@ from policyfactory.engine.events import (
     remove_column,
     reserve_for,
     start_job,
+    start_queued,
     upper_bound,
 )
 from policyfactory.engine.waiting import (
@@ -280,7 +281,7 @@ def _schedule(
         state[VALID] = 0
     # A head that fits is new, or the order is, or a job has completed: then no reservation holds any more.
     while not is_empty(queue) and queue[WIDTH, queue[BOUNDS, LOW]] <= state[FREE]:
-        start_job(jobs, state, heap, running, queue[JOB, queue[BOUNDS, LOW]])
+        start_queued(jobs, state, heap, running, queue[JOB, queue[BOUNDS, LOW]])
         queue[BOUNDS, LOW] += 1
     if is_empty(queue):
         state[SMALLEST] = NEVER
@@ -490,7 +491,7 @@ def _schedule_timed(
     """Make one pass over scored jobs."""
     first = head(jobs, state, waiting, scores[QUEUE], order)
     while first > 0 and jobs.processors[waiting[first]] <= state[FREE]:
-        start_job(jobs, state, heap, running, waiting[first])
+        start_queued(jobs, state, heap, running, waiting[first])
         first = head(jobs, state, waiting, scores[QUEUE], order)
     if first == 0 or not order.backfill or state[FREE] < state[SMALLEST]:
         return

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, joined, kernel
+from policyfactory.core.jit import inlined, joined, kernel, read_only, step
 from policyfactory.core.options import Int64Array
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "reserve_listed",
     "sort_keys",
     "start_job",
+    "start_queued",
     "tagged",
     "take_running",
     "upper_bound",
@@ -155,18 +156,11 @@ def new_jobs(
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
     given = (*columns, none if key is None else key, none if backfill_key is None else backfill_key)
-    submit, run_time, estimate, processors, first, second = map(_read_only, given)
+    submit, run_time, estimate, processors, first, second = map(read_only, given)
     start, backfilled = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     sequence = np.zeros(n if listed else 0, dtype=np.int64)
     started = np.zeros(n if noted else 0, dtype=np.int64)
     return Jobs(submit, run_time, estimate, processors, first, second, start, backfilled, sequence, started)
-
-
-def _read_only(column: Int64Array) -> Int64Array:
-    # All alike: an array that can be written is another type to numba, and the kernels would be compiled once more.
-    view = np.ascontiguousarray(column, dtype=np.int64).view()
-    view.flags.writeable = False
-    return view
 
 
 def new_state(processors: int) -> Int64Array:
@@ -197,7 +191,7 @@ def advance(jobs: Jobs, state: Int64Array, heap: Int64Array) -> bool:
     return True
 
 
-@inlined
+@joined
 def start_job(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, job: int) -> None:
     """Start ``job`` now; it must fit."""
     now, processors = state[NOW], jobs.processors[job]
@@ -212,6 +206,12 @@ def start_job(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arr
     if len(jobs.started) > 0:
         jobs.started[state[STARTED]] = job
     state[STARTED] += 1
+
+
+@step
+def start_queued(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, job: int) -> None:
+    """Start a waiting job: `start_job` by a call, since its code would be there once more for each place."""
+    start_job(jobs, state, heap, running, job)
 
 
 @joined
@@ -254,7 +254,7 @@ def backfill(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Arra
     if state[NOW] + jobs.estimate[job] > state[SHADOW]:
         state[EXTRA] -= jobs.processors[job]
     jobs.backfilled[job] = True
-    start_job(jobs, state, heap, running, job)
+    start_queued(jobs, state, heap, running, job)
 
 
 # The running jobs -----------------------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def push_end(heap: Int64Array, end: int, job: int) -> None:
     heap[JOB, at] = job
 
 
-@inlined
+@joined
 def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predicted: int, processors: int) -> None:
     """Add a job that ends at ``end`` and was predicted to end at ``predicted``."""
     push_end(heap, end, job)
@@ -444,8 +444,8 @@ def _recentre(table: Int64Array) -> int:
     shift = (table.shape[1] - (high - low)) // 2 - low
     # Element by element, from the side that is not overwritten: the compiled slice assignment is 15,000 lines long.
     for row in range(1, table.shape[0]):
-        for step in range(high - low):
-            at = low + step if shift < 0 else high - 1 - step
+        for moved in range(high - low):
+            at = low + moved if shift < 0 else high - 1 - moved
             table[row, at + shift] = table[row, at]
     table[BOUNDS, LOW] = low + shift
     table[BOUNDS, HIGH] = high + shift
@@ -539,7 +539,7 @@ def tagged(processors: int, job: int) -> int:
     return processors | (job << _BITS)
 
 
-@inlined
+@joined
 def place_of_instant(submit: Int64Array, job: int) -> int:
     """Return the number that ``job`` would have if the jobs of its instant were numbered from the last."""
     first, last = job, job
@@ -572,7 +572,7 @@ def _put(
     running[WIDTH, at] = tagged(processors, job)
 
 
-@inlined
+@joined
 def put_listed(
     running: Int64Array,
     sequence: Int64Array,
@@ -613,7 +613,7 @@ def _reserve(running: Int64Array, sequence: Int64Array, first: int, free: int, n
     return shadow, available - needed, 1
 
 
-@inlined
+@joined
 def reserve_listed(
     running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int
 ) -> tuple[int, int, int]:

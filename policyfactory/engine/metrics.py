@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.jit import inlined, joined, kernel, read_only
 from policyfactory.core.options import FloatArray, Int64Array
 
 __all__ = [
@@ -117,7 +117,6 @@ def busy_integrals(start: Int64Array, end: Int64Array, processors: Int64Array) -
 # What runs, or waits, in each hour of a schedule, without sorting it.
 
 
-@kernel
 def binned_integral(
     begin: Int64Array, end: Int64Array, weight: Int64Array, origin: int, width: int, bins: int
 ) -> FloatArray:
@@ -145,6 +144,13 @@ def binned_integral(
     -------
     float64 array (bins,), weight x ticks
     """
+    return _binned_integral(read_only(begin), read_only(end), read_only(weight), origin, width, bins)
+
+
+@kernel
+def _binned_integral(
+    begin: Int64Array, end: Int64Array, weight: Int64Array, origin: int, width: int, bins: int
+) -> FloatArray:
     partial = np.zeros(bins)
     # Rises and falls of the weight that holds for the whole of a bin.
     steps = np.zeros(bins + 1, dtype=np.int64)
@@ -459,7 +465,7 @@ def _grown(array: Int64Array) -> Int64Array:
     return larger
 
 
-@kernel
+@joined
 def _take(
     free_low: Int64Array,
     free_high: Int64Array,
@@ -508,10 +514,16 @@ def _take(
     return taken, holes
 
 
-@kernel
+@joined
 def _release(free_low: Int64Array, free_high: Int64Array, holes: int, low: int, high: int) -> int:
     """Put an interval back, joined with its neighbours; return the number of holes."""
-    at = np.searchsorted(free_low[:holes], low)
+    at, end = 0, holes
+    while at < end:
+        middle = (at + end) // 2
+        if free_low[middle] < low:
+            at = middle + 1
+        else:
+            end = middle
     joins_left = at > 0 and free_high[at - 1] == low - 1
     joins_right = at < holes and free_low[at] == high + 1
     if joins_left and joins_right:

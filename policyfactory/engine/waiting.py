@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.jit import inlined, joined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import (
     FREE,
@@ -335,7 +335,7 @@ def evaluate(
             _unary(code, operands[step], stack[top], n)
 
 
-@kernel
+@joined
 def _binary(code: int, a: NDArray[np.float64], b: NDArray[np.float64], n: int) -> None:
     if code == ADD:
         for i in range(n):
@@ -363,7 +363,7 @@ def _binary(code: int, a: NDArray[np.float64], b: NDArray[np.float64], n: int) -
                 a[i] = b[i]
 
 
-@kernel
+@joined
 def _dense(layer: NDArray[np.float64], rows: NDArray[np.float64], n: int) -> None:
     """Replace the inputs of a layer, the first rows, by its outputs.
 
@@ -387,7 +387,7 @@ def _dense(layer: NDArray[np.float64], rows: NDArray[np.float64], n: int) -> Non
             rows[to, job] = 0.0 if cut and sums[to] < 0.0 else sums[to]
 
 
-@kernel
+@joined
 def _unary(code: int, operand: float, a: NDArray[np.float64], n: int) -> None:
     if code == NEG:
         for i in range(n):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.jit import interruptible
+from policyfactory.core.jit import interruptible, read_only
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
 from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
@@ -78,7 +78,7 @@ class SwitchingSimulation:
         """Go back to the empty machine before the first submission; what was learned of the policies is kept."""
         self._jobs = self._prepared.columns()
         self._run: SwitchingState = new_run(len(self._prepared), self.workload.machine, self._arms.arrays.depth)
-        self._start = _read_only(self._jobs.start)
+        self._start = read_only(self._jobs.start)
         # Every job before this place ended before that instant.
         self._ended, self._ended_before = 0, 0
 
@@ -190,12 +190,6 @@ def _can_switch(rules: Rules) -> bool:
     return rules.backfill in {"none", "easy"} and rules.compatibility in {"none", "ocst"}
 
 
-def _read_only(column: Int64Array) -> Int64Array:
-    view = column.view()
-    view.flags.writeable = False
-    return view
-
-
 class _Arms:
     """The policies as arrays of the engine; keys and r are filled in when a policy is first used."""
 
@@ -210,7 +204,7 @@ class _Arms:
         self._has_key, self._has_r = [False] * count, [False] * count
         own_arm = np.arange(count) if own is None else np.full(count, count - 1)
         self.arrays = Arms(
-            keys=_read_only(self._keys),
+            keys=read_only(self._keys),
             is_sorted=np.array([prepared.is_sorted(policy) for policy in self._policies]),
             own=own_arm.astype(np.int64),
             threshold=np.array([prepared.threshold(policy) for policy in self._policies], dtype=np.int64),
