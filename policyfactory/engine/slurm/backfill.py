@@ -131,7 +131,7 @@ def _is_over(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Sl
     return False
 
 
-@inlined
+@step
 def _last_that_may_start(jobs: SlurmJobs, run: RunState, behind: int) -> int:
     """Return the last place in the queue before another whose job the free nodes have room for; -1 if none has.
 
@@ -143,7 +143,7 @@ def _last_that_may_start(jobs: SlurmJobs, run: RunState, behind: int) -> int:
     return -1
 
 
-@inlined
+@step
 def _until(plan: BackfillPlan, now: int, end: int) -> int:
     """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
     until, at, to_the_end = now + _FAR, 0, reaches_end(plan, end)
@@ -183,7 +183,7 @@ def _pack_allowed(blocks: Blocks, partition: int) -> None:
     blocks.size[MEMBERS_OF] = partition
 
 
-@inlined
+@step
 def _leave_planned(run: RunState, start: int, end: int) -> int:
     """Fill in which allowed blocks are not reserved from one time to another; return when to try again (0: never)."""
     blocks = run.blocks
@@ -192,7 +192,7 @@ def _leave_planned(run: RunState, start: int, end: int) -> int:
     return int(later)
 
 
-@inlined
+@step
 def _plans_room(machine: SlurmMachine, run: RunState) -> bool:
     """Tell whether a planned node is not wholly in use."""
     room, first, planned = False, run.blocks.first, run.blocks.bits[_PLANNED]
@@ -202,7 +202,7 @@ def _plans_room(machine: SlurmMachine, run: RunState) -> bool:
     return room
 
 
-@joined
+@step
 def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> int:
     """Make one backfilling pass.
 
@@ -363,7 +363,7 @@ def _plan_job(
         return _reserve(jobs, run, settings, job, first, end), counted
 
 
-@inlined
+@joined
 def _leave_small(machine: SlurmMachine, run: RunState, request: Int64Array, usable: UInt8Array) -> None:
     """Take nodes with less memory than a job needs of each out of a mask."""
     needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
@@ -372,7 +372,7 @@ def _leave_small(machine: SlurmMachine, run: RunState, request: Int64Array, usab
             usable[block] &= machine.has[run.blocks.first[block], MEMORY] >= needed
 
 
-@inlined
+@joined
 def _is_cleaned_up(run: RunState) -> bool:
     """Tell whether the last job of a chosen node is still being cleaned up there."""
     busy = False
@@ -381,7 +381,7 @@ def _is_cleaned_up(run: RunState) -> bool:
     return busy
 
 
-@inlined
+@joined
 def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, first: int, end: int) -> int:
     """Reserve the chosen nodes for a job; return what came of it."""
     if settings.reserved_of_partition > 0:
@@ -394,7 +394,7 @@ def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, 
     return _LEFT
 
 
-@inlined
+@joined
 def _note_edges(run: RunState, settings: SlurmSettings, first: int, end: int) -> None:
     """Note when the clock, or the end of the window, comes to the next edge of a reservation."""
     state, resolution = run.state, settings.resolution
@@ -625,7 +625,7 @@ def choose_now(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, 
     return int(choose(request, machine.has, run.used, blocks, allowed, run.choice))
 
 
-@inlined
+@step
 def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tuple[int, int]:
     """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
     cores, free, count = blocks.cores, blocks.free, blocks.nodes
@@ -644,7 +644,7 @@ def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tu
     return nodes, total
 
 
-@inlined
+@joined
 def _look_ahead(request: Int64Array, machine: SlurmMachine, run: RunState, allowed: UInt8Array) -> tuple[int, int]:
     """Fill in ``run.scratch`` as it is now; return how many nodes and cores a request can have."""
     used, blocks, nodes, cores = run.scratch, run.blocks, 0, 0
@@ -719,7 +719,7 @@ def is_young(run: RunState, settings: SlurmSettings, job: int) -> bool:
     return bool(state[NOW] < old)
 
 
-@inlined
+@step
 def asked(request: Int64Array, machine: SlurmMachine, run: RunState, chosen: int) -> tuple[int, int, int, int]:
     """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
     cores = memory = gpus = 0

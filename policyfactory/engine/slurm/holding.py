@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.jit import inlined, step
+from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import UInt8Array
 from policyfactory.engine.events import push_end
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, count_in_limits
@@ -58,7 +58,7 @@ __all__ = [
 _CHECKS = 30  # seconds from one check of time limits to the next
 
 
-@inlined
+@step
 def count_room(machine: SlurmMachine, run: RunState, node: int, sign: int) -> None:
     """Count a node that is up in the rooms of its partitions, or count it no more."""
     if run.up[node] == 0:
@@ -100,7 +100,7 @@ def _take(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, sign:
     count_in_limits(jobs, machine, run.limits, job, nodes, cores, sign)
 
 
-@step
+@joined
 def _make_room(run: RunState, count: int) -> None:
     """Move the nodes of the running jobs together at the begin of the arena if its end is reached."""
     if run.state[HELD] + count <= len(run.held_node):
@@ -309,7 +309,7 @@ def is_open(machine: SlurmMachine, reservation: int, now: int) -> bool:
     return bool(begin <= now < machine.reservation[reservation, 1])
 
 
-@inlined
+@step
 def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: UInt8Array) -> None:
     """Fill in a mask with the blocks of some nodes that are up; it is 0 up to a whole word of bits."""
     for block in range(blocks.size[BLOCKS]):
@@ -318,7 +318,7 @@ def allow_members(blocks: Blocks, up: UInt8Array, members: UInt8Array, allowed: 
         allowed[block] = 0
 
 
-@inlined
+@joined
 def after_reservations(machine: SlurmMachine, settings: SlurmSettings, now: int, begin: int, later: int) -> int:
     """Return when to try again where reservations take nodes away: when the next one ends, if that is before."""
     end, resolution = 0, settings.resolution

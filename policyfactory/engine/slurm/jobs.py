@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, step
+from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memory
 
@@ -285,7 +285,7 @@ def waits_for_array(jobs: SlurmJobs, limits: SlurmLimits, job: int) -> bool:
     return bool(limits.held[jobs.counters[at, 0], _JOBS] >= limits.most[jobs.counters[at, 1], _JOBS])
 
 
-@step
+@joined
 def count_in_limits(
     jobs: SlurmJobs,
     machine: SlurmMachine,

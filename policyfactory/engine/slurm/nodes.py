@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
 
 __all__ = [
@@ -307,7 +307,7 @@ def _wholly(request: Int64Array, here: int, cores: int, chosen: int, left_nodes:
     return int(max(min(most, left_cores // cores, beyond // (cores - 1) if cores > 1 else most), 0))
 
 
-@inlined
+@joined
 def _find_runs(blocks: Blocks, choice: NodeChoice) -> int:
     """Note the runs of usable nodes of one weight; return how many there are."""
     usable, skipped, runs, weights = choice.usable, choice.skipped, choice.runs, blocks.weight
@@ -338,7 +338,7 @@ def _find_runs(blocks: Blocks, choice: NodeChoice) -> int:
     return count + 1
 
 
-@inlined
+@joined
 def _best(runs: Int64Array, count: int, nodes: int, cores: int) -> int:
     """Return the run to take nodes from; -1 if none is left."""
     best, best_suffices = -1, False
@@ -355,7 +355,7 @@ def _best(runs: Int64Array, count: int, nodes: int, cores: int) -> int:
     return best
 
 
-@inlined
+@joined
 def _single(usable: Int32Array, first: int, last: int, cores: int) -> int:
     """Return the block of a run that has the nodes with just enough cores; -1 if none has."""
     best = -1
@@ -536,7 +536,7 @@ def count_nodes(blocks: Blocks, mask: UInt8Array) -> int:
     return int(count)
 
 
-@inlined
+@joined
 def block_at(blocks: Blocks, node: int) -> int:
     """Return the block of a node."""
     first = blocks.of[node]
@@ -583,7 +583,7 @@ def pack(eights: UInt64Array, bits: UInt64Array, words: int) -> None:
         bits[word] = packed
 
 
-@inlined
+@joined
 def unpack(bytes_: UInt8Array, eights: UInt64Array, words: int) -> None:
     """Fill in a mask with the blocks of a set of so many words of bits, given as bytes: the reverse of `pack`."""
     for at in range(_BYTE * words):

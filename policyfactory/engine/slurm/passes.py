@@ -206,7 +206,7 @@ def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
     return time
 
 
-@joined
+@step
 def _tick(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, weights: PriorityWeights
 ) -> None:
@@ -255,7 +255,7 @@ def _tick(
     state[FULL], state[PASSED], state[CHANGED] = full, passed, changed
 
 
-@inlined
+@step
 def _has_changed(machine: SlurmMachine, run: RunState) -> bool:
     """Tell whether the backfilling pass could find anything new; while a reservation lasts, Slurm always says so."""
     for at in range(len(machine.reservation)):
@@ -282,7 +282,7 @@ def _keep_phase(machine: SlurmMachine, run: RunState, settings: SlurmSettings, t
             state[CHANGED], state[PLANNED] = state[PASSED], 0
 
 
-@joined
+@step
 def _end_jobs(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -318,7 +318,7 @@ def _end_jobs(
         state[VERSION] += 1
 
 
-@inlined
+@step
 def _clean_up(run: RunState, settings: SlurmSettings, job: int, down: UInt8Array) -> None:
     """Free the nodes of a job that has ended, at once or after the turn-round."""
     state = run.state
@@ -336,13 +336,13 @@ def _clean_up(run: RunState, settings: SlurmSettings, job: int, down: UInt8Array
         state[LEAVING] += 1
 
 
-@inlined
+@joined
 def _has_ended(run: RunState, job: int) -> bool:
     """Tell whether a submitted job has ended, or was refused."""
     return bool(0 <= run.end[job] <= run.state[NOW])
 
 
-@inlined
+@joined
 def _let_go(jobs: SlurmJobs, run: RunState, job: int) -> None:
     """Let the jobs start that waited for the end of another."""
     other = run.dependent[job]
@@ -354,7 +354,7 @@ def _let_go(jobs: SlurmJobs, run: RunState, job: int) -> None:
     run.dependent[job] = -1
 
 
-@joined
+@step
 def _change_nodes(
     jobs: SlurmJobs,
     machine: SlurmMachine,
@@ -410,7 +410,7 @@ def _change_nodes(
             state[ASIDE] += 1
 
 
-@joined
+@step
 def _submit(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares
 ) -> None:
@@ -439,7 +439,7 @@ def _submit(
             state[ASIDE] += 1
 
 
-@joined
+@step
 def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> None:
     """Make the main pass if one is due."""
     state = run.state
@@ -601,7 +601,7 @@ def _try(
     return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
 
 
-@inlined
+@joined
 def _block(machine: SlurmMachine, blocks: Blocks, partition: int, blocked: Int64Array, free: UInt8Array) -> bool:
     """Keep the jobs of a partition from starting, and others from its nodes; tell whether no job can start any more."""
     blocked[partition] = 1
@@ -613,7 +613,7 @@ def _block(machine: SlurmMachine, blocks: Blocks, partition: int, blocked: Int64
     return every
 
 
-@inlined
+@joined
 def _count(blocks: Blocks, members: UInt8Array, mask: UInt8Array) -> int:
     """Return how many of some nodes (N,) the blocks of a mask have."""
     count = 0
@@ -622,7 +622,7 @@ def _count(blocks: Blocks, members: UInt8Array, mask: UInt8Array) -> int:
     return count
 
 
-@inlined
+@step
 def _would_be_limited(jobs: SlurmJobs, run: RunState, job: int, nodes: int) -> bool:
     """Tell whether a job that waits for nodes would break a limit on them."""
     request = jobs.request[job]
@@ -631,7 +631,7 @@ def _would_be_limited(jobs: SlurmJobs, run: RunState, job: int, nodes: int) -> b
     return bool(is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, request[NODE_GPUS] * nodes, False))
 
 
-@inlined
+@joined
 def _needs(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, members: UInt8Array) -> int:
     """Return how many nodes a job gets if those of its partition are all there and empty; 0 if it cannot run."""
     if run.needs[job] < 0:

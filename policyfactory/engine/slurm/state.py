@@ -260,7 +260,7 @@ def _new_limits(jobs: SlurmJobs, most: FloatArray, counters: int, nodes: int) ->
     return SlurmLimits(most, np.zeros((counters, 5), np.int64), row_of, np.zeros((len(rows), nodes), np.int64))
 
 
-@inlined
+@step
 def divide_nodes(machine: SlurmMachine, run: RunState) -> None:
     """Divide the nodes into blocks if anything has changed."""
     state = run.state
@@ -321,7 +321,7 @@ def see_cores(run: RunState, settings: SlurmSettings, job: int, cores: int) -> N
         _change_queue(run)
 
 
-@inlined
+@step
 def see_all(run: RunState) -> None:
     """Note that the waiting jobs are in the queue when a pass is made."""
     now = run.state[NOW]
@@ -341,7 +341,7 @@ def see_all(run: RunState) -> None:
             run.seen[job] = 1
 
 
-@inlined
+@step
 def close_queue(run: RunState) -> None:
     """Take jobs that run out of the queue."""
     to = 0
