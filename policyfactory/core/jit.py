@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import hashlib
 import inspect
 import os
@@ -167,11 +168,23 @@ class Kernel:
             return numba.njit(**{**_OPTIONS, "cache": False})(self.py_func)
         folder = _folder()
         if folder is not None and not named and not self._mark(folder).exists():
-            with _alone(self._mark(folder).with_suffix(".lock")):
+            with _alone(self._mark(folder).with_suffix(".lock")), _uncollected():
                 _compile(self.dispatcher, tuple(map(numba.typeof, args)))
             with contextlib.suppress(OSError):
                 self._mark(folder).touch()
         return self.dispatcher
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let no garbage be looked for: numba copies its trees by the million, and each look goes through all of them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _compile(dispatcher: Any, types_: tuple[Any, ...]) -> None:

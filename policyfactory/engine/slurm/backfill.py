@@ -292,7 +292,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
     return started
 
 
-@joined
+@step
 def _plan_job(
     jobs: SlurmJobs,
     machine: SlurmMachine,
