@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.jit import inlined, joined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import (
     BOUNDS,
@@ -122,12 +122,13 @@ def queue_of(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order
         Whether of equal scores the last one goes first.
     """
     count = waiting[0]
-    queue = waiting[1 : count + 1].copy()
-    rest = scores[overdue + 1 : count + 1]
-    if order.last_first:
-        queue[overdue:] = queue[overdue:][::-1].copy()
-        rest = rest[::-1]
-    queue[overdue:] = queue[overdue:][np.argsort(rest, kind="mergesort")]
+    queue, rest = np.empty(count, dtype=np.int64), np.empty(count - overdue)
+    for place in range(overdue):
+        queue[place] = waiting[place + 1]
+    for place in range(len(rest)):
+        rest[place] = scores[count - place if order.last_first else overdue + 1 + place]
+    for place, first in enumerate(np.argsort(rest, kind="mergesort")):
+        queue[overdue + place] = waiting[count - first if order.last_first else overdue + 1 + first]
     return queue
 
 
@@ -150,7 +151,7 @@ def smallest_behind(jobs: Jobs, queue: Int64Array) -> Int64Array:
     return smallest
 
 
-@inlined
+@joined
 def _plan(
     jobs: Jobs,
     state: Int64Array,
@@ -180,7 +181,7 @@ def _plan(
         jobs.backfilled[job] = stayed
 
 
-@inlined
+@joined
 def _profile_of_running(state: Int64Array, running: Int64Array, profile: Int64Array) -> int:
     """Fill in the free processors by the estimates of the running jobs; return the number of steps.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, kernel
+from policyfactory.core.jit import kernel, step
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.conservative import conservative_until
 from policyfactory.engine.easy import SortedRun, easy_until, put_elsewhere, timed_until
@@ -34,18 +34,21 @@ from policyfactory.engine.past import (
 from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, Formula, Space, evaluate
 
 __all__ = [
-    "CONSERVATIVE", "DUE", "PERIOD", "SORTED", "TAU_S", "TIMED", "Foresight", "PredictedRun", "foresee",
+    "DUE",
+    "PERIOD",
+    "TAU_S",
+    "Foresight",
+    "PredictedRun",
+    "foresee",
     "foresee_submitted",
     "predicted_until",
-]  # fmt: skip
+]
 
 TAU_S = 10.0
 _LEAST = 1e-6  # of a shortness, and of a run time as a share of the request
 
 _MAGNITUDE = (1 << 63) - 1  # all bits but the sign
 
-# How a run is made.
-SORTED, TIMED, CONSERVATIVE = range(3)
 # Rows of the predictions, in the order of the formulas' variables.
 E, S, E90, USER_WAITING, USER_RUNNING = range(PREDICTIONS)
 # Elements of `Foresight.renewal`.
@@ -86,18 +89,12 @@ class PredictedRun(NamedTuple):
 
     Parameters
     ----------
-    kind : int
-        `SORTED`, `TIMED` (scores change while jobs wait) or `CONSERVATIVE`.
     jobs : Jobs
-        With ``started``; with keys if the run is sorted.
+        With ``started``; with keys if the queue is sorted by them.
     keys, backfill_keys : int64 array (n,)
         The same memory as the keys of ``jobs``, to be written; empty where there are none.
     space : Space
-        State, running jobs and, unless the run is sorted, waiting ones.
-    sorted : SortedRun
-        The same, with the sorted queue.
-    profile : int64 array
-        Of `policyfactory.engine.conservative.new_profile`.
+        State, running jobs and, unless the queue is sorted, waiting ones.
     formula, backfill_formula : Formula
         The order of the queue and that of the candidates for backfilling; their predictions are those of `Foresight`.
     order : Order
@@ -106,13 +103,10 @@ class PredictedRun(NamedTuple):
         Processors of the machine.
     """
 
-    kind: int
     jobs: Jobs
     keys: Int64Array
     backfill_keys: Int64Array
     space: Space
-    sorted: SortedRun
-    profile: Int64Array
     formula: Formula
     backfill_formula: Formula
     order: Order
@@ -120,13 +114,29 @@ class PredictedRun(NamedTuple):
 
 
 @kernel
-def predicted_until(run: PredictedRun, past: Past, sight: Foresight, until: int) -> None:
+def predicted_until(
+    run: PredictedRun,
+    keyed: SortedRun | None,
+    scored: Formula | None,
+    profile: Int64Array | None,
+    past: Past,
+    sight: Foresight,
+    until: int,
+) -> None:
     """Go on with a run until all jobs are started, or up to the last instant before ``until``.
+
+    Of the three ways in which a run is made, that one is compiled whose argument is not None.
 
     Parameters
     ----------
-    run : Run
+    run : PredictedRun
         Where the run stands.
+    keyed : SortedRun or None
+        The same, with a queue that is sorted by keys.
+    scored : Formula or None
+        Without keys: the order of the candidates for backfilling.
+    profile : int64 array or None
+        Of `policyfactory.engine.conservative.new_profile`, for conservative backfilling.
     past : Past
         What it has seen.
     sight : Foresight
@@ -140,37 +150,28 @@ def predicted_until(run: PredictedRun, past: Past, sight: Foresight, until: int)
         job = past.place[DESCRIBED]
         submission = jobs.submit[job] if job < n else NEVER
         due = sight.renewal[DUE] if sight.renewal[PERIOD] > 0 else NEVER
-        _go_on(run, min(submission, due, until))
+        state[UNTIL] = min(submission, due, until)
+        if keyed is not None:
+            easy_until(jobs, keyed, run.order)
+        if scored is not None:
+            timed_until(jobs, run.space, run.formula, scored, run.order, run.processors)
+        if profile is not None:
+            conservative_until(jobs, run.space, profile, run.formula, run.order, run.processors)
         instant = next_end(heap, submission)
         is_over = state[STARTED] == n or instant >= until
         note_until(past, jobs, state, until - 1 if is_over else instant)
         if is_over:
             break
         if due <= instant:
-            _renew(run, past, sight, instant)
+            _renew(run, keyed, past, sight, instant)
         while job < n and jobs.submit[job] == instant:
-            _predict_submitted(run, past, sight, job, instant)
+            foresee_submitted(past, sight, jobs.start, job, instant)
+            if keyed is not None:
+                _fill_keys(run, sight, job)
             job += 1
 
 
-@kernel
-def _go_on(run: PredictedRun, until: int) -> None:
-    run.space.state[UNTIL] = until
-    if run.kind == SORTED:
-        easy_until(run.jobs, run.sorted, run.order)
-    elif run.kind == TIMED:
-        timed_until(run.jobs, run.space, run.formula, run.backfill_formula, run.order, run.processors)
-    else:
-        conservative_until(run.jobs, run.space, run.profile, run.formula, run.order, run.processors)
-
-
-@kernel
-def _predict_submitted(run: PredictedRun, past: Past, sight: Foresight, job: int, now: int) -> None:
-    foresee_submitted(past, sight, run.jobs.start, job, now)
-    _fill_keys(run, sight, job)
-
-
-@inlined
+@step
 def foresee_submitted(past: Past, sight: Foresight, start: Int64Array, job: int, now: int) -> None:
     """Predict a job that is submitted now, and note that it was.
 
@@ -191,7 +192,7 @@ def foresee_submitted(past: Past, sight: Foresight, start: Int64Array, job: int,
     submitted(past, job, now)
 
 
-@inlined
+@step
 def foresee(past: Past, sight: Foresight, start: Int64Array, job: int, now: int, features: FloatArray) -> None:
     """Describe a job as it is now, and fill in e, s and e90; parameters as of `foresee_submitted`."""
     describe(past, start, job, now, features)
@@ -207,16 +208,15 @@ def foresee(past: Past, sight: Foresight, start: Int64Array, job: int, now: int,
     sight.predictions[E90, job] = tail * request
 
 
-@kernel
+@step
 def _fill_keys(run: PredictedRun, sight: Foresight, job: int) -> None:
-    """Fill in the keys of a job that was predicted, if the run is sorted."""
-    if run.kind == SORTED:
-        run.keys[job] = _key(run, run.formula, sight, job)
-        if len(run.backfill_keys) > 0:
-            run.backfill_keys[job] = _key(run, run.backfill_formula, sight, job)
+    """Fill in the keys of a job that was predicted."""
+    run.keys[job] = _key(run, run.formula, sight, job)
+    if len(run.backfill_keys) > 0:
+        run.backfill_keys[job] = _key(run, run.backfill_formula, sight, job)
 
 
-@kernel
+@step
 def _key(run: PredictedRun, formula: Formula, sight: Foresight, job: int) -> int:
     """Return the sort key of a job under a static formula, as `policyfactory.engine.events.sort_keys` has it."""
     work = run.space.work
@@ -232,28 +232,29 @@ def _key(run: PredictedRun, formula: Formula, sight: Foresight, job: int) -> int
     stack = work[COLUMNS + PREDICTIONS + ASKED :]
     # A static formula reads no free processors.
     evaluate(formula.codes, formula.operands, work, 1, float(run.processors), 0.0, stack)
-    value = np.empty(1)
-    value[0] = np.inf if np.isnan(stack[0, 0]) else stack[0, 0] + 0.0
+    value = stack[0]
+    value[0] = np.inf if np.isnan(value[0]) else value[0] + 0.0
     bits = value.view(np.int64)[0]
     return int(bits ^ ((bits >> 63) & _MAGNITUDE))
 
 
-@kernel
-def _renew(run: PredictedRun, past: Past, sight: Foresight, now: int) -> None:
+@step
+def _renew(run: PredictedRun, keyed: SortedRun | None, past: Past, sight: Foresight, now: int) -> None:
     """Predict anew the waiting jobs of the users of whom a job has ended."""
     period = sight.renewal[PERIOD]
     sight.renewal[DUE] = (now // period + 1) * period
     for at in range(take_changed(past, sight.renewed)):
-        _renew_job(run, past, sight, sight.renewed[at], now)
+        job = sight.renewed[at]
+        foresee(past, sight, run.jobs.start, job, now, sight.features[len(run.jobs.submit)])
+        if keyed is not None:
+            _renew_keys(run, keyed, sight, job)
 
 
-@kernel
-def _renew_job(run: PredictedRun, past: Past, sight: Foresight, job: int, now: int) -> None:
-    state = run.space.state
-    old = run.keys[job] if run.kind == SORTED else 0
-    foresee(past, sight, run.jobs.start, job, now, sight.features[len(run.jobs.submit)])
+@step
+def _renew_keys(run: PredictedRun, keyed: SortedRun, sight: Foresight, job: int) -> None:
+    """Fill in the keys of a job that was predicted anew, and move it to its place in the queue."""
+    old = run.keys[job]
     _fill_keys(run, sight, job)
     # The sorted queue has overdue jobs by another key.
-    is_listed = run.kind == SORTED and job >= state[OVERDUE]
-    if is_listed and run.keys[job] != old:
-        put_elsewhere(run.jobs, state, run.sorted.queue, run.order, job, old)
+    if job >= keyed.state[OVERDUE] and run.keys[job] != old:
+        put_elsewhere(run.jobs, keyed.state, keyed.queue, run.order, job, old)

@@ -256,8 +256,8 @@ def _part(jobs: Jobs, first: int, last: int) -> Jobs:
     """Return the jobs from ``first`` to before ``last``, none of them started."""
     jobs.start[first:last] = -1
     jobs.backfilled[first:last] = False
-    # The order of the starts is noted from the first of the period on.
-    return Jobs(*(column[first:last] for column in jobs[:-1]), started=jobs.started)
+    parts = {name: column[first:last] for name, column in jobs._asdict().items() if name != "started"}
+    return jobs._replace(**parts)
 
 
 def _reset(run: SwitchingState, processors: int) -> None:

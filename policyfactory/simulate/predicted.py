@@ -21,7 +21,7 @@ from policyfactory.engine.conservative import new_profile
 from policyfactory.engine.easy import SortedRun, new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
 from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
-from policyfactory.engine.predicted import CONSERVATIVE, SORTED, TIMED, Foresight, PredictedRun, predicted_until
+from policyfactory.engine.predicted import Foresight, PredictedRun, predicted_until
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.predict.features import known_of, past_of
@@ -228,12 +228,11 @@ class _ClosedLoop:
         self._lessons = Lessons(workload, predictor, np.zeros((5, n)), tail=reads if tail is None else tail)
         filled = dataclasses.replace(prepared, predictions=self._lessons.predictions)
         formula, own = filled.formulas(policy)
-        kind = SORTED if prepared.is_sorted(policy) else TIMED
-        if prepared.rules.backfill == "conservative":
-            kind = CONSERVATIVE
+        is_conservative = prepared.rules.backfill == "conservative"
+        is_sorted = prepared.is_sorted(policy) and not is_conservative
         order = prepared.order(policy)
-        keys = np.zeros(n if kind == SORTED else 0, dtype=np.int64)
-        backfill_keys = np.zeros(n if kind == SORTED and order.own_order else 0, dtype=np.int64)
+        keys = np.zeros(n if is_sorted else 0, dtype=np.int64)
+        backfill_keys = np.zeros(n if is_sorted and order.own_order else 0, dtype=np.int64)
         jobs = new_jobs(
             *(workload.submit, prepared.run_time, prepared.estimate, workload.processors),
             key=keys,
@@ -241,15 +240,14 @@ class _ClosedLoop:
             noted=True,
         )
         space = new_space(n, machine, max(formula.depth, own.depth))
-        queue = new_queue(n if kind == SORTED else 0)
+        self._keyed = SortedRun(space.state, space.heap, space.running, new_queue(n)) if is_sorted else None
+        self._scored = None if is_sorted or is_conservative else own
+        self._profile = new_profile(n, machine) if is_conservative else None
         self._run = PredictedRun(
-            kind=kind,
             jobs=jobs,
             keys=keys,
             backfill_keys=backfill_keys,
             space=space,
-            sorted=SortedRun(space.state, space.heap, space.running, queue),
-            profile=new_profile(n, machine) if kind == CONSERVATIVE else np.empty((2, 0), dtype=np.int64),
             formula=formula,
             backfill_formula=own,
             order=order,
@@ -259,10 +257,11 @@ class _ClosedLoop:
     def run(self, follow: Callable[[float], object], stop: int = NEVER) -> None:
         """Go through the jobs, training now and then, up to the last instant before ``stop`` (ticks)."""
         lessons, jobs = self._lessons, len(self._prepared)
+        run = self._run, self._keyed, self._scored, self._profile
         while self._run.space.state[STARTED] < jobs:
             until = lessons.next
             with np.errstate(all="ignore"):
-                interruptible(predicted_until, self._run, lessons.past, lessons.sight, min(until, stop))
+                interruptible(predicted_until, *run, lessons.past, lessons.sight, min(until, stop))
             follow(int(lessons.past.place[DESCRIBED]) / jobs)
             if stop <= until:
                 break
