@@ -74,9 +74,8 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile ``function``, which makes no array, into each kernel that calls it.
 
-    For the small steps of an event loop that work on the same arrays. A call would pass every field of each of
-    them, and numba counts references at every step (``_nrt``): together they take more than half of the
-    time of the EASY kernel.
+    For steps of a few lines, and for those in which a kernel spends its time and for which a call is too much. Each
+    place at which they are called gets their code.
     """
     return _compiled(function, _INLINED)
 
@@ -84,17 +83,17 @@ def inlined(function: F) -> F:
 def step(function: F) -> F:
     """Compile ``function``, which makes no array, as a part of kernels that they call.
 
-    For the steps of an event loop that are too large to be compiled into each kernel. That numba counts no references
-    in them makes them quicker to compile, and no different.
+    For steps of an event loop that are called at several places. That numba counts no references in them (``_nrt``)
+    makes a difference where they are given arrays, and none where they get these by a tuple that is `by_pointer`.
     """
     return _compiled(function, _STEP)
 
 
 def joined(function: F) -> F:
-    """Compile ``function`` as if its lines stood in its only caller.
+    """Compile ``function`` as if its lines stood in its caller.
 
-    numba links the code of all that a function calls into it and optimises it once more: what has one caller, and is
-    large, is compiled with it and not before it and again.
+    numba links the code of all that a function calls into it and optimises it once more: what is called at one place,
+    in a kernel, is compiled there and not before and again. Not for many in each other: numba copies them each time.
     """
     return _compiled(function, _JOINED)
 
