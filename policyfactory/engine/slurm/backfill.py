@@ -202,7 +202,7 @@ def _plans_room(machine: SlurmMachine, run: RunState) -> bool:
     return room
 
 
-@step
+@joined
 def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> int:
     """Make one backfilling pass.
 

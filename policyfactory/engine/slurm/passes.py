@@ -439,7 +439,7 @@ def _submit(
             state[ASIDE] += 1
 
 
-@step
+@joined
 def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings) -> None:
     """Make the main pass if one is due."""
     state = run.state
