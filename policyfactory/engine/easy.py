@@ -219,7 +219,7 @@ def overdue_key(jobs: Jobs, job: int) -> int:
     return FIRST_KEY + (place_of_instant(jobs.submit, job) if is_listed(jobs) else job)
 
 
-@inlined
+@joined
 def put_elsewhere(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order, job: int, old: int) -> None:
     """Move a waiting job that is not overdue to where its key, which was ``old`` before, has its place now."""
     at = lower_bound(queue, old)

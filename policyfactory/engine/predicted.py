@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import kernel, step
+from policyfactory.core.jit import joined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.conservative import conservative_until
 from policyfactory.engine.easy import SortedRun, easy_until, put_elsewhere, timed_until
@@ -250,7 +250,7 @@ def _renew(run: PredictedRun, keyed: SortedRun | None, past: Past, sight: Foresi
             _renew_keys(run, keyed, sight, job)
 
 
-@step
+@joined
 def _renew_keys(run: PredictedRun, keyed: SortedRun, sight: Foresight, job: int) -> None:
     """Fill in the keys of a job that was predicted anew, and move it to its place in the queue."""
     old = run.keys[job]
