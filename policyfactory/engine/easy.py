@@ -332,7 +332,8 @@ def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tupl
             break
         smallest = min(smallest, width)
         column += ONE
-    return int(column), smallest
+    # Signed again: numba adds an unsigned number and a signed one as floats.
+    return int(np.int64(column)), smallest
 
 
 @joined
