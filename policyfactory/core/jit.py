@@ -156,21 +156,26 @@ class Kernel:
         """Tell whether this process or one before it has compiled the kernel."""
         folder = _folder()
         made = "dispatcher" in self.__dict__ and bool(self.dispatcher.signatures)
-        return made or (folder is not None and self._mark(folder).exists())
+        return made or (folder is not None and any(folder.glob(f"{self._name}*.made")))
 
-    def _mark(self, folder: Path) -> Path:
-        return folder / f"{self.py_func.__name__}-{self.stamp}.made"
+    @property
+    def _name(self) -> str:
+        return f"{self.py_func.__name__}-{self.stamp}"
 
     def _prepared(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self.options.get("no_cpython_wrapper"):
             # What is made for kernels cannot be called from here. Tests do.
             return numba.njit(**{**_OPTIONS, "cache": False})(self.py_func)
         folder = _folder()
-        if folder is not None and not named and not self._mark(folder).exists():
-            with _alone(self._mark(folder).with_suffix(".lock")), _uncollected():
-                _compile(self.dispatcher, tuple(map(numba.typeof, args)))
-            with contextlib.suppress(OSError):
-                self._mark(folder).touch()
+        if folder is not None and not named:
+            types_ = tuple(map(numba.typeof, args))
+            # Where an argument may be None there is more than one to compile.
+            mark = folder / f"{self._name}-{hashlib.sha256(repr(types_).encode()).hexdigest()[:8]}.made"
+            if not mark.exists():
+                with _alone(folder / f"{self._name}.lock"), _uncollected():
+                    _compile(self.dispatcher, types_)
+                with contextlib.suppress(OSError):
+                    mark.touch()
         return self.dispatcher
 
 

@@ -128,12 +128,19 @@ def test_a_class_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout.strip()) == (0, "5.0"), done.stderr
 
 
-def made(function: object, end: str) -> Path:
-    """Return a file of a kernel's in the cache."""
+def forget(function: object) -> None:
+    """Let a kernel count as not compiled, whatever an earlier run of this test did."""
+    lock = lock_of(function)
+    for mark in lock.parent.glob(f"{lock.stem}-*.made"):
+        mark.unlink()
+
+
+def lock_of(function: object) -> Path:
+    """Return the file that who compiles a kernel has locked."""
     assert isinstance(function, Kernel)
     folder = jit._folder()
     assert folder is not None
-    return function._mark(folder).with_suffix(end)
+    return folder / f"{function._name}.lock"
 
 
 def test_a_kernel_that_cannot_be_compiled_keeps_nobody_waiting() -> None:
@@ -143,7 +150,7 @@ def test_a_kernel_that_cannot_be_compiled_keeps_nobody_waiting() -> None:
 
     with pytest.raises(TypingError):
         odd(1)
-    with made(odd, ".lock").open("ab") as file:
+    with lock_of(odd).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -156,8 +163,8 @@ def test_who_waits_too_long_compiles_by_itself(monkeypatch: pytest.MonkeyPatch) 
     def slow(n: int) -> int:
         return n + 1
 
-    made(slow, ".made").unlink(missing_ok=True)  # of an earlier run of this test
-    with made(slow, ".lock").open("ab") as file:
+    forget(slow)
+    with lock_of(slow).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert slow(1) == 2
     assert waits
@@ -178,7 +185,7 @@ def test_where_the_disk_is_full_kernels_are_compiled_all_the_same(monkeypatch: p
         return plain(n) + plain(n)
 
     for one in (plain, twice):
-        made(one, ".made").unlink(missing_ok=True)
+        forget(one)
     assert twice(1) == 6
 
 
@@ -201,6 +208,21 @@ def test_a_step_can_be_called_by_python_too() -> None:
     assert square(3) == 9
     assert both(3) == 25
     assert (square(4), square(n=5), square(1.5)) == (16, 25, 2.25)
+
+
+def test_a_kernel_is_compiled_once_for_each_kind_of_arguments() -> None:
+    @kernel
+    def some(n: int, beside: int | None) -> int:
+        return n if beside is None else n + beside
+
+    forget(some)
+    marks: list[int] = []
+    for arguments in ((1, None), (1, 2), (3, None)):
+        some._ready = None  # type: ignore[attr-defined]  # as in another process
+        assert some(*arguments) == arguments[0] + (arguments[1] or 0)
+        lock = lock_of(some)
+        marks.append(len(list(lock.parent.glob(f"{lock.stem}-*.made"))))
+    assert marks == [1, 2, 2]
 
 
 def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
