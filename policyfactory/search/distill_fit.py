@@ -18,8 +18,11 @@ from policyfactory.core.random import generator
 from policyfactory.fit.forms import Product, distinct_forms, product_text
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, FittedNumber
+from policyfactory.search.environment.episodes import EpisodeOptions
+from policyfactory.search.environment.paper import PaperEpisodes
 from policyfactory.search.families import REFERENCES, Family
 from policyfactory.search.formulas import term_of
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import run_prepared
@@ -484,19 +487,15 @@ def _passes(prepared: Prepared, start: Int64Array, decisions: int, random: np.ra
 
 def _committed(window: Workload, network: Policy, rules: Rules) -> Iterator[Snapshot]:
     """Give p, q, w of the jobs that are shown, and the processors free, at each decision among two or more."""
-    from policyfactory.engine.compat.rlscheduler import FREE
-    from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
-
     log = CommittedLog.of_workload(window)
-    episode = CommittedEpisodes(log, 1, len(window), backfill=rules.backfill == "easy")
-    episode.reset(np.zeros(1, dtype=np.int64))
-    while not episode.over[0]:
-        shown = episode.jobs_shown[0, : episode.shown[0]]
-        free = float(episode.episodes.state[0, FREE] * log.machine // log.nodes)
-        p, q = log.jobs.request[shown].astype(np.float64), log.processors[shown].astype(np.float64)
-        w = (episode.now[0] - log.jobs.submit[shown]).astype(np.float64)
-        if len(shown) > 1:
-            yield np.stack([p, q, w]), free
+    options = EpisodeOptions(jobs=len(window), rules=Rules(backfill=rules.backfill))
+    episode = PaperEpisodes(log, options)
+    episode.begin(0, 0)
+    while not episode.done[0]:
+        _, seen, free = episode.queue()
+        p, q, w = seen
+        if len(p) > 1:
+            yield seen, free
         scores = network.scores(p, q, np.zeros_like(p), w, log.machine, free)
         episode.step(np.array([int(np.argmin(scores))]))
 

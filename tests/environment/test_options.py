@@ -99,7 +99,7 @@ def test_every_column_is_described() -> None:
         view.machine.shape[1],
         view.running.shape[2],
     )
-    assert len(COLUMNS) == PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).observation.shape[2]
+    assert len(COLUMNS) == PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).jobs.shape[2]
 
 
 def test_what_is_seen_of_a_job_is_what_the_formulas_give() -> None:

@@ -56,7 +56,7 @@ def test_what_accrues_adds_up_to_the_goal(mode: str, goal: str) -> None:
     end = played.accrued[:, -1]
     if "utilisation" in goal and mode == "paper":
         # What accrues is the clock until the last start.
-        start = world._play.start  # type: ignore[attr-defined]
+        start = world.episodes.batch.start  # type: ignore[attr-defined]
         assert end == pytest.approx((start.max(axis=1)[:5] - world.log.jobs.submit[FIRST]) / 864, rel=1e-12)  # type: ignore[attr-defined]
     else:
         assert end == pytest.approx(played.costs, rel=1e-9)

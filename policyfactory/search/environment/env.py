@@ -8,13 +8,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.engine.episodes import FEATURES, MACHINE, RUNNING
+from policyfactory.policy.network import Mode
 from policyfactory.policy.store import PolicyLike
 from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, picture_of
 from policyfactory.search.environment.paper import PaperEpisodes, PaperLog
@@ -152,7 +153,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         return {
             "action_mask": self.action_masks(),
-            "now": self.episodes.now(0),
+            "now": float(self.episodes.times()[0]),
             "replaced": bool(self.episodes.replaced[0]),
         }
 
@@ -317,7 +318,6 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 # How episodes are made of what the user gives, spaces, and where windows begin.
 
 
-Mode = Literal["standard", "paper"]
 AnyEpisodes: TypeAlias = Episodes | PaperEpisodes
 # log10 of the longest wait that a clock has room for is below this.
 _MOST = 20.0
@@ -367,7 +367,7 @@ def any_episodes(
 def observation_space(episodes: AnyEpisodes) -> spaces.Space[Any]:
     """Return the space of what one episode shows."""
     if isinstance(episodes, PaperEpisodes):
-        return spaces.Box(0.0, 1.0, (episodes.observation[0].size,), np.float32)
+        return spaces.Box(0.0, 1.0, (episodes.jobs[0].size,), np.float32)
     shapes = {
         "jobs": (episodes.slots, FEATURES),
         "machine": (MACHINE,),
@@ -379,7 +379,7 @@ def observation_space(episodes: AnyEpisodes) -> spaces.Space[Any]:
 def observe(episodes: AnyEpisodes, at: int | slice) -> Any:
     """Return a copy of what one episode, or all, show."""
     if isinstance(episodes, PaperEpisodes):
-        shown = episodes.observation[at]
+        shown = episodes.jobs[at]
         return shown.reshape(*shown.shape[:-2], -1).copy()
     view = episodes.view
     return {"jobs": view.jobs[at].copy(), "machine": view.machine[at].copy(), "running": view.running[at].copy()}

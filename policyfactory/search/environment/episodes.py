@@ -12,6 +12,7 @@ job can be pushed out of sight.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.text import HOUR
 from policyfactory.engine.episodes import (
@@ -42,7 +43,7 @@ from policyfactory.engine.episodes import (
     step_all,
 )
 from policyfactory.engine.events import NOW, STARTED
-from policyfactory.policy.network import STANDARD_INPUTS
+from policyfactory.policy.network import STANDARD_INPUTS, Mode
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.search.environment.goals import Goal, GoalLike, check_goal, goal_of, measure_guards
@@ -52,7 +53,18 @@ from policyfactory.simulate.schedule import Carried, Schedule
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["INPUTS", "MACHINE", "RUNNING", "EpisodeOptions", "Episodes", "Look", "Reward", "facts_of", "picture_of"]
+__all__ = [
+    "INPUTS",
+    "MACHINE",
+    "RUNNING",
+    "EpisodeGroup",
+    "EpisodeOptions",
+    "Episodes",
+    "Look",
+    "Reward",
+    "facts_of",
+    "picture_of",
+]
 
 Reward = Literal["end", "interval"]
 # What accrues while jobs wait, where a goal is its mean.
@@ -129,8 +141,164 @@ class EpisodeOptions:
                 raise UsageError(f"rule {name} is {getattr(rules, name)!r}; in an episode it must be {cure}")
 
 
-class Episodes:
-    """Many episodes over windows of one log, side by side.
+class EpisodeGroup(abc.ABC):
+    """Many episodes over windows of one log, side by side, whoever's rules they are played by.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    options : EpisodeOptions
+        What an episode is.
+    count : int
+        How many stand side by side.
+
+    Attributes
+    ----------
+    first, last : int
+        The first and the last job that a window may begin with.
+    slots : int
+        Jobs that an agent sees at once, at most.
+    jobs : float32 array (count, slots, inputs)
+        What is seen of the job in each slot.
+    done : bool array (count,)
+        Which episodes are over.
+    replaced : bool array (count,)
+        Where the last choice was masked, and another was taken.
+
+    Raises
+    ------
+    EvaluationError
+        If the log cannot give the goal.
+    """
+
+    mode: Mode
+    first: int
+    last: int
+    slots: int
+    jobs: Float32Array
+    done: NDArray[np.bool_]
+    replaced: NDArray[np.bool_]
+
+    def __init__(self, workload: Workload, options: EpisodeOptions, count: int) -> None:
+        self.workload, self.options = workload, options
+        self.goal: Goal = goal_of(options.goal)
+        check_goal(self.goal, workload)
+        self._ended: list[Schedule | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._ended)
+
+    @abc.abstractmethod
+    def begin(self, episode: int, first: int) -> None:
+        """Begin an episode anew with the window whose first job is row ``first`` of the log (by submission, from 0).
+
+        Raises
+        ------
+        UsageError
+            If no whole window, lead-in included, begins there.
+        """
+
+    def begin_all(self, first: Int64Array) -> None:
+        """Begin a window at each of these rows; where they are fewer than the episodes, the others are over."""
+        self.done[:] = True
+        for episode, row in enumerate(first.tolist()):
+            self.begin(episode, row)
+
+    @abc.abstractmethod
+    def step(self, actions: NDArray[np.integer[Any]]) -> None:
+        """Take one decision in each episode that is not over.
+
+        Parameters
+        ----------
+        actions : int array (count,)
+            The slot that each chooses. In place of one that is masked the first that is not is taken.
+        """
+
+    @property
+    @abc.abstractmethod
+    def mask(self) -> NDArray[np.bool_]:
+        """Which slots can be chosen: bool array (count, slots)."""
+
+    @property
+    @abc.abstractmethod
+    def started(self) -> Int64Array:
+        """How many jobs run or have run in each episode: int64 array (count,)."""
+
+    def reward(self, episode: int) -> float:
+        """Return the reward of the last decision: 0, and after the last one minus the goal's cost."""
+        return -self.goal.cost(self.schedule(episode)) if self.done[episode] else 0.0
+
+    def rewards(self) -> NDArray[np.float64]:
+        """Return the reward of the last decision in each: float64 array (count,)."""
+        return np.array([self.reward(episode) for episode in range(len(self))])
+
+    @abc.abstractmethod
+    def times(self) -> NDArray[np.float64]:
+        """Return the seconds since the beginning of each window: float64 array (count,)."""
+
+    @abc.abstractmethod
+    def window(self, episode: int) -> int:
+        """Return the row of the log with which the window begins."""
+
+    @abc.abstractmethod
+    def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
+        """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
+
+        Who always takes the least plays the schedule that `policyfactory.simulate` gives for the policy by the same
+        rules.
+
+        Raises
+        ------
+        UsageError
+            If the policy reads predictions.
+        """
+
+    @abc.abstractmethod
+    def look(self, episode: int = 0) -> Look:
+        """Return what is drawn of an episode."""
+
+    def schedule(self, episode: int = 0) -> Schedule:
+        """Return the schedule of an episode that is over: of all jobs that the agent started.
+
+        Raises
+        ------
+        EvaluationError
+            If it is not over.
+        """
+        if not self.done[episode]:
+            raise EvaluationError(f"{self.workload.name}: the episode is not over; step until it is")
+        schedule = self._ended[episode]
+        if schedule is None:
+            schedule = self._ended[episode] = self._measured(episode)
+        return schedule
+
+    @abc.abstractmethod
+    def _measured(self, episode: int) -> Schedule:
+        """Return the schedule of an episode that is over, made anew."""
+
+    def outcome(self, episode: int = 0) -> dict[str, Any]:
+        """Return what is said of an episode that is over: the goal's value, and the guards by name."""
+        schedule = self.schedule(episode)
+        return {"goal": self.goal.value(schedule), "guards": measure_guards(schedule)}
+
+
+def scored(policy: PolicyLike) -> Policy:
+    """Return a policy whose scores an episode can give.
+
+    Raises
+    ------
+    UsageError
+        If it reads predictions.
+    """
+    policy = resolve(policy)
+    if policy.needs_predictions:
+        raise predictions_needed(policy, "an episode of the environment")
+    return policy
+
+
+class Episodes(EpisodeGroup):
+    """Episodes by the rules of this package's simulator.
 
     Parameters
     ----------
@@ -149,10 +317,11 @@ class Episodes:
         If the starts are not inside the log.
     """
 
+    mode: Mode = "standard"
+
     def __init__(self, workload: Workload, options: EpisodeOptions | None = None, count: int = 1) -> None:
-        self.options = options = options or EpisodeOptions()
-        self.goal: Goal = goal_of(options.goal)
-        check_goal(self.goal, workload)
+        options = options or EpisodeOptions()
+        super().__init__(workload, options, count)
         self.first, self.last = _starts(workload, options)
         prepared = prepare(workload, options.rules)
         self.workload = jobs = prepared.workload
@@ -163,23 +332,14 @@ class Episodes:
         self._setting = EpisodeSetting(jobs.machine, jobs.ticks, options.rules.backfill == "easy", cost)
         self._batch = new_batch(count, self.slots, jobs.machine)
         self.view: View = new_view(count, self.slots, options.running)
+        self.jobs, self.done, self.replaced = self.view.jobs, self.view.done, self.view.replaced
         self._lead_in_policy = resolve(options.lead_in_policy)
         self._rows: list[Int64Array] = [_NONE] * count
         self._begun = np.zeros(count, dtype=np.int64)
         self._carried: list[Carried | None] = [None] * count
-        self._ended: list[Schedule | None] = [None] * count
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def begin(self, episode: int, first: int) -> None:
-        """Begin an episode anew with the window whose first job is row ``first`` of the log (by submission, from 0).
-
-        Raises
-        ------
-        UsageError
-            If no whole window, lead-in included, begins there.
-        """
+        """Begin an episode anew; its lead-in is simulated."""
         first = int(first)
         if not self.options.lead_in <= first <= len(self.workload) - self.options.jobs:
             raise UsageError(
@@ -212,48 +372,31 @@ class Episodes:
         )
         return before[runs], schedule.start[runs], waits, carried
 
+    def begin_all(self, first: Int64Array) -> None:
+        """Begin a window at each of these rows; of the other episodes no slot can be chosen."""
+        self.mask[:] = False
+        super().begin_all(first)
+
     def step(self, actions: NDArray[np.integer[Any]]) -> None:
-        """Take one decision in each episode that is not over; ``view`` says what is seen then.
-
-        Parameters
-        ----------
-        actions : int array (count,)
-            The slot that each chooses. In place of one that is masked the first that is not is taken.
-        """
+        """Take one decision in each episode that is not over; ``view`` says what is seen then."""
         step_all(self._batch, self.view, self._setting, np.ascontiguousarray(actions, dtype=np.int64))
-
-    @property
-    def done(self) -> NDArray[np.bool_]:
-        """Which episodes are over: bool array (count,)."""
-        return self.view.done
 
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Which slots can be chosen: bool array (count, slots)."""
         return self.view.mask
 
-    @property
-    def replaced(self) -> NDArray[np.bool_]:
-        """Where the last choice was masked, and another was taken: bool array (count,)."""
-        return self.view.replaced
-
     def rewards(self) -> NDArray[np.float64]:
         """Return the reward of the last decision in each: float64 array (count,)."""
-        if self.options.reward == "interval":
-            state = self._batch.state
-            rewards: NDArray[np.float64] = -self.view.cost[:, SINCE] / (state[:, COUNT] - state[:, HELD])
-            return rewards
-        rewards = np.zeros(len(self))
-        for at in np.flatnonzero(self.done).tolist():
-            rewards[at] = self.reward(at)
+        if self.options.reward == "end":
+            return super().rewards()
+        state = self._batch.state
+        rewards: NDArray[np.float64] = -self.view.cost[:, SINCE] / (state[:, COUNT] - state[:, HELD])
         return rewards
 
     def reward(self, episode: int) -> float:
         """Return the reward of the last decision."""
-        if self.options.reward == "interval":
-            state = self._batch.state[episode]
-            return -float(self.view.cost[episode, SINCE]) / int(state[COUNT] - state[HELD])
-        return -self.goal.cost(self.schedule(episode)) if self.view.done[episode] else 0.0
+        return super().reward(episode) if self.options.reward == "end" else float(self.rewards()[episode])
 
     def times(self) -> NDArray[np.float64]:
         """Return the seconds since the beginning of each window: float64 array (count,)."""
@@ -263,28 +406,14 @@ class Episodes:
         """Return the row of the log with which the window begins."""
         return int(self._rows[episode][-self.options.jobs])
 
-    def now(self, episode: int) -> float:
-        """Return the seconds since the beginning of the window."""
-        return float(self.times()[episode])
-
     @property
     def started(self) -> Int64Array:
         """How many jobs run or have run in each episode: int64 array (count,)."""
         return np.asarray(self._batch.state[:, STARTED], dtype=np.int64)
 
     def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
-        """Return a policy's score of the job in each slot: float64 array (slots,), inf where it cannot be chosen.
-
-        Who always takes the least plays the schedule that `policyfactory.simulate` gives for the policy.
-
-        Raises
-        ------
-        UsageError
-            If the policy reads predictions.
-        """
-        policy, batch, mask = resolve(policy), self._batch, self.view.mask[episode]
-        if policy.needs_predictions:
-            raise predictions_needed(policy, "an episode of the environment")
+        """Return a policy's score of the job in each slot."""
+        policy, batch, mask = scored(policy), self._batch, self.mask[episode]
         state, waiting = batch.state[episode], batch.waiting[episode]
         jobs = waiting[1 : 1 + waiting[0]]
         values = np.full(self.slots, np.inf)
@@ -303,21 +432,6 @@ class Episodes:
         values[mask] = np.minimum(values[mask], np.finfo(np.float64).max)
         values[~mask] = np.inf
         return values
-
-    def schedule(self, episode: int = 0) -> Schedule:
-        """Return the schedule of an episode that is over: of all jobs that the agent started.
-
-        Raises
-        ------
-        EvaluationError
-            If it is not over.
-        """
-        if not self.view.done[episode]:
-            raise EvaluationError(f"{self.workload.name}: the episode is not over; step until it is")
-        ended = self._ended[episode]
-        if ended is None:
-            ended = self._ended[episode] = self._measured(episode)
-        return ended
 
     def _measured(self, episode: int) -> Schedule:
         batch, rows = self._batch, self._rows[episode]
@@ -340,7 +454,7 @@ class Episodes:
         waits = np.flatnonzero((start < 0) & (submit <= now))
         return Look(
             f"{self.workload.name}[{self.window(episode)}]",
-            self.now(episode),
+            float(self.times()[episode]),
             self.workload.machine,
             (now - start[runs]) / ticks,
             np.maximum(start[runs] + estimate[runs] - now, 0) / ticks,
@@ -349,11 +463,6 @@ class Episodes:
             estimate[waits] / ticks,
             processors[waits],
         )
-
-    def outcome(self, episode: int = 0) -> dict[str, Any]:
-        """Return what is said of an episode that is over: the goal's value, and the guards by name."""
-        schedule = self.schedule(episode)
-        return {"goal": self.goal.value(schedule), "guards": measure_guards(schedule)}
 
 
 def _whole(column: Int64Array) -> Int64Array:

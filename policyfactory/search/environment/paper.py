@@ -13,12 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.engine.compat.rlscheduler import FREE, VIEW
-from policyfactory.policy.policy import predictions_needed
-from policyfactory.policy.store import PolicyLike, resolve
-from policyfactory.search.environment.episodes import EpisodeOptions, Look
-from policyfactory.search.environment.goals import Goal, check_goal, goal_of, measure_guards
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.engine.compat.rlscheduler import (
+    FEATURES,
+    FIRST,
+    FREE,
+    NEXT,
+    NOW,
+    QUEUED,
+    SHOWN,
+    VIEW,
+    new_episodes,
+    reset_all,
+    step_all,
+)
+from policyfactory.policy.network import Mode
+from policyfactory.policy.store import PolicyLike
+from policyfactory.search.environment.episodes import EpisodeGroup, EpisodeOptions, Look, scored
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.jobs import Workload
@@ -43,8 +55,8 @@ COLUMNS = (
 PaperLog: TypeAlias = Workload | SwfLog | CommittedLog | Path | str
 
 
-class PaperEpisodes:
-    """Many episodes as the program of RLScheduler plays them, side by side.
+class PaperEpisodes(EpisodeGroup):
+    """Episodes as the program of RLScheduler plays them.
 
     Parameters
     ----------
@@ -56,6 +68,11 @@ class PaperEpisodes:
     count : int
         How many stand side by side.
 
+    Attributes
+    ----------
+    batch : RLSchedulerEpisode
+        Where they stand, for kernels.
+
     Raises
     ------
     UsageError
@@ -64,21 +81,22 @@ class PaperEpisodes:
         If a window is longer than the log, or the log cannot give the goal.
     """
 
+    mode: Mode = "paper"
+    slots = VIEW
+
     def __init__(self, log: PaperLog, options: EpisodeOptions | None = None, count: int = 1) -> None:
-        self.options = options = options or EpisodeOptions()
+        options = options or EpisodeOptions()
         _check(options)
         self.log = _committed(log, by_run_time=options.rules.decide_by == "runtime")
-        self.goal: Goal = goal_of(options.goal)
-        self.workload = _measured(self.log)
-        check_goal(self.goal, self.workload)
-        self._episodes = CommittedEpisodes(self.log, count, options.jobs, backfill=options.rules.backfill == "easy")
-        self.slots = VIEW
+        super().__init__(_measured(self.log), options, count)
+        if options.jobs > len(self.log):
+            raise EvaluationError(
+                f"{self.log.name}: windows of {options.jobs} jobs asked for, the log has {len(self.log):,} jobs"
+            )
+        self.batch = new_episodes(count, options.jobs)
         self.first, self.last = self._starts()
-        self.replaced = np.zeros(count, dtype=np.bool_)
-        self._ended: list[Schedule | None] = [None] * count
-
-    def __len__(self) -> int:
-        return len(self.replaced)
+        self.jobs = np.zeros((count, VIEW, FEATURES), dtype=np.float32)
+        self.done, self.replaced = np.ones(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
 
     def _starts(self) -> tuple[int, int]:
         jobs, n = self.options.jobs, len(self.log)
@@ -96,30 +114,28 @@ class PaperEpisodes:
         return first, last
 
     @property
-    def done(self) -> NDArray[np.bool_]:
-        """Which episodes are over."""
-        return self._episodes.over
+    def shown(self) -> Int64Array:
+        """How many jobs are shown in each episode: int64 array (count,)."""
+        return np.where(self.done, 0, self.batch.state[:, SHOWN])
 
     @property
     def mask(self) -> NDArray[np.bool_]:
         """Which slots can be chosen: bool array (count, 128)."""
-        shown = np.where(self.done, 0, self._episodes.shown)
-        mask: NDArray[np.bool_] = np.arange(VIEW) < shown[:, None]
+        mask: NDArray[np.bool_] = np.arange(VIEW) < self.shown[:, None]
         return mask
 
     @property
-    def observation(self) -> NDArray[np.float32]:
-        """What is seen: float32 array (count, 128, 8)."""
-        return self._episodes.observation
+    def started(self) -> Int64Array:
+        """How many jobs run or have run in each episode: int64 array (count,)."""
+        return np.asarray(self.batch.state[:, NEXT] - self.batch.state[:, QUEUED], dtype=np.int64)
+
+    @property
+    def clock(self) -> Int64Array:
+        """The instant of each episode on the clock of the log, s: int64 array (count,)."""
+        return np.asarray(self.batch.state[:, NOW], dtype=np.int64)
 
     def begin(self, episode: int, first: int) -> None:
-        """Begin an episode anew with the window whose first job is row ``first`` of the log.
-
-        Raises
-        ------
-        UsageError
-            If no whole window begins there.
-        """
+        """Begin an episode anew on an empty machine."""
         most = len(self.log) - self.options.jobs
         if not 0 <= first <= most:
             raise UsageError(
@@ -127,120 +143,82 @@ class PaperEpisodes:
                 "give one of these"
             )
         which = np.arange(len(self)) == episode
-        self._episodes.reset(np.full(len(self), first), which)
-        self.replaced[episode], self._ended[episode] = False, None
+        reset_all(self.log.jobs, self.batch, which, np.full(len(self), first), self.log.nodes, self.jobs)
+        self.done[episode], self.replaced[episode], self._ended[episode] = False, False, None
 
     def step(self, actions: NDArray[np.integer[Any]]) -> None:
         """Take one decision in each episode that is not over; in place of an empty slot the first is taken."""
-        shown, places = self._episodes.shown, np.asarray(actions, dtype=np.int64)
-        empty = (places < 0) | (places >= shown)
+        places = np.asarray(actions, dtype=np.int64)
+        empty = (places < 0) | (places >= self.shown)
         np.copyto(self.replaced, empty, where=~self.done)
-        self._episodes.step(np.where(empty, 0, places))
-
-    def reward(self, episode: int) -> float:
-        """Return the reward of the last decision: 0, and after the last one minus the goal's cost."""
-        return -self.goal.cost(self.schedule(episode)) if self.done[episode] else 0.0
-
-    def rewards(self) -> NDArray[np.float64]:
-        """Return the reward of the last decision in each: float64 array (count,)."""
-        rewards = np.zeros(len(self))
-        for at in np.flatnonzero(self.done).tolist():
-            rewards[at] = self.reward(at)
-        return rewards
+        backfill = self.options.rules.backfill == "easy"
+        step_all(self.log.jobs, self.batch, np.where(empty, 0, places), backfill, self.jobs, self.done)
 
     def times(self) -> NDArray[np.float64]:
         """Return the seconds since the beginning of each window: float64 array (count,)."""
-        return (self._episodes.now - self.log.jobs.submit[self._episodes.first]).astype(np.float64)
+        return (self.clock - self.log.jobs.submit[self.batch.state[:, FIRST]]).astype(np.float64)
 
     def window(self, episode: int) -> int:
         """Return the row of the log with which the window begins."""
-        return int(self._episodes.first[episode])
+        return int(self.batch.state[episode, FIRST])
 
-    def now(self, episode: int) -> float:
-        """Return the seconds since the beginning of the window."""
-        return float(self.times()[episode])
+    def queue(self, episode: int = 0) -> tuple[Int64Array, FloatArray, float]:
+        """Return what is known of the jobs that are shown.
+
+        Returns
+        -------
+        int64 array (k,)
+            Their rows in the log.
+        float64 array (3, k)
+            Requested seconds, processors, seconds waited.
+        float
+            Free processors.
+        """
+        rows = self.window(episode) + self.batch.shown[episode, : self.shown[episode]]
+        jobs, free = self.log.jobs, int(self.batch.state[episode, FREE]) * self.log.machine // self.log.nodes
+        columns = (jobs.request[rows], self.log.processors[rows], self.clock[episode] - jobs.submit[rows])
+        return rows, np.stack(columns).astype(np.float64), float(free)
 
     def scores(self, policy: PolicyLike, episode: int = 0) -> NDArray[np.float64]:
-        """Return a policy's score of the job in each slot: float64 array (128,), inf where there is none.
-
-        r is the time on the log's own clock, as in the program.
-
-        Raises
-        ------
-        UsageError
-            If the policy reads predictions.
-        """
-        policy, values = resolve(policy), np.full(VIEW, np.inf)
-        if policy.needs_predictions:
-            raise predictions_needed(policy, "an episode of the environment")
-        rows, now = self._shown(episode), int(self._episodes.now[episode])
+        """Return a policy's score of the job in each slot; r is the time on the log's own clock, as in the program."""
+        policy, values = scored(policy), np.full(VIEW, np.inf)
+        rows, (p, q, w), free = self.queue(episode)
         if len(rows):
-            jobs, takes = self.log.jobs, self.log.processors[rows]
-            submit = jobs.submit[rows].astype(np.float64)
-            free = int(self._episodes.episodes.state[episode, FREE]) * self.log.machine // self.log.nodes
+            submit = self.log.jobs.submit[rows].astype(np.float64)
             # Compiled kernels say nothing of 1/0 in a formula; with NUMBA_DISABLE_JIT numpy would.
             with np.errstate(all="ignore"):
-                scores = policy.scores(jobs.request[rows], takes, submit, now - submit, self.log.machine, float(free))
+                scores = policy.scores(p, q, submit, w, self.log.machine, free)
             values[: len(rows)] = np.minimum(scores, np.finfo(np.float64).max)
         return values
 
-    def _shown(self, episode: int) -> NDArray[np.int64]:
-        if self.done[episode]:
-            return np.empty(0, dtype=np.int64)
-        places = self._episodes.jobs_shown[episode, : self._episodes.shown[episode]]
-        return np.asarray(self._episodes.first[episode] + places, dtype=np.int64)
-
-    def _running(self, episode: int) -> NDArray[np.int64]:
-        start, first = self._episodes.start[episode], int(self._episodes.first[episode])
-        end = start + self.log.jobs.run_time[first : first + self.options.jobs]
-        return first + np.flatnonzero((start >= 0) & (end > self._episodes.now[episode]))
-
     def look(self, episode: int = 0) -> Look:
         """Return what is drawn of an episode: of the queue what is shown."""
-        jobs, now, first = self.log.jobs, int(self._episodes.now[episode]), int(self._episodes.first[episode])
-        runs, waits = self._running(episode), self._shown(episode)
-        start = self._episodes.start[episode][runs - first]
+        jobs, first, now = self.log.jobs, self.window(episode), int(self.clock[episode])
+        start = self.batch.start[episode]
+        runs = np.flatnonzero((start >= 0) & (start + jobs.run_time[first : first + self.options.jobs] > now))
+        start, runs = start[runs], first + runs
+        waits, (request, _, waited), _ = self.queue(episode)
         return Look(
             f"{self.log.name}[{first}]",
-            self.now(episode),
+            float(self.times()[episode]),
             self.log.machine,
             (now - start).astype(np.float64),
             np.maximum(start + jobs.request[runs] - now, 0).astype(np.float64),
             self.log.processors[runs],
-            (now - jobs.submit[waits]).astype(np.float64),
-            jobs.request[waits].astype(np.float64),
+            waited,
+            request,
             self.log.processors[waits],
         )
 
-    def schedule(self, episode: int = 0) -> Schedule:
-        """Return the schedule of an episode that is over.
-
-        Raises
-        ------
-        EvaluationError
-            If it is not over.
-        """
-        if not self.done[episode]:
-            raise EvaluationError(f"{self.log.name}: the episode is not over; step until it is")
-        ended = self._ended[episode]
-        if ended is None:
-            ended = self._ended[episode] = self._schedule(episode)
-        return ended
-
-    def _schedule(self, episode: int) -> Schedule:
+    def _measured(self, episode: int) -> Schedule:
         first = self.window(episode)
         rows = np.arange(first, first + self.options.jobs)
         order = np.argsort(self.log.jobs.submit[rows], kind="stable")
         window = _measured(self.log, rows[order])
-        start = self._episodes.start[episode][order] - int(self.log.jobs.submit[rows[order[0]]])
+        start = self.batch.start[episode][order] - int(self.log.jobs.submit[rows[order[0]]])
         unknown = np.zeros(len(rows), dtype=np.bool_)
         rules = Rules(backfill=self.options.rules.backfill, compatibility="rlscheduler")
         return Schedule(start, start + window.run_time, unknown, window, "AGENT", rules)
-
-    def outcome(self, episode: int = 0) -> dict[str, Any]:
-        """Return what is said of an episode that is over: the goal's value, and the guards by name."""
-        schedule = self.schedule(episode)
-        return {"goal": self.goal.value(schedule), "guards": measure_guards(schedule)}
 
 
 def _check(options: EpisodeOptions) -> None:

@@ -103,8 +103,8 @@ class ByModule:
     ) -> None:  # fmt: skip
         """Fill in the choices."""
         torch = torch_module()
-        mask, going = world.mask, np.flatnonzero(~world.over)
-        sizes, seen = mask[going].sum(axis=1), world.jobs[going][mask[going]]
+        jobs, mask, going = world.episodes.jobs, world.episodes.mask, np.flatnonzero(~world.episodes.done)
+        sizes, seen = mask[going].sum(axis=1), jobs[going][mask[going]]
         with torch.no_grad():
             made = self.module(torch.from_numpy(seen).to(self.device), torch.from_numpy(sizes).to(self.device))
             logarithms = torch.log_softmax(made.double(), dim=1).cpu().numpy()
@@ -116,7 +116,7 @@ class ByModule:
         choices.slot[going] = choices.place[going] = place
         choices.size[going] = sizes
         choices.log_probability[going] = logarithms[np.arange(len(going)), place]
-        kept = world.jobs[keep][mask[keep]]
+        kept = jobs[keep][mask[keep]]
         rows.room_for(len(kept))[rows.count : rows.count + len(kept)] = kept
         rows.count += len(kept)
 
@@ -267,7 +267,7 @@ class AgentTraining:
         chooser: Chooser = ByModule(self._policy, self._device)
         if options.network == KERNEL:
             chooser = ByLayers(layers_of(numbers_of(self._policy), len(self.world.inputs)))
-        most = len(first) * getattr(self.world, "size", 1)
+        most = len(first) * self.world.size
         share = 1.0 if options.decisions == 0 else min(1.0, options.decisions / most)
         played = play(self.world, first, chooser, generator(self.seed, _CHOICES, iteration), share=share)
         decided = int(played.decisions.sum())
