@@ -22,8 +22,7 @@ import pytest
 from floors import record
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.search.environment.episodes import EpisodeOptions
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload

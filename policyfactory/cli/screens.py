@@ -17,9 +17,9 @@ from policyfactory.simulate.metrics import METRICS
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from policyfactory.search.distill_result import Distilled, JudgedFormula, Rated
+    from policyfactory.search.distill import Distilled, JudgedFormula, Rated
     from policyfactory.search.judging import RankedCandidate, Standing
-    from policyfactory.search.result import Trained
+    from policyfactory.search.run import Trained
     from policyfactory.statistics.compare import Paired
 
 __all__ = ["DistillScreen", "TrainScreen", "show_distilled", "show_trained"]

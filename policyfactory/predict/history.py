@@ -41,7 +41,6 @@ from policyfactory.predict.features import TAU_S
 from policyfactory.predict.training import Forests
 
 __all__ = [
-    "BURST_S",
     "MOST_JOBS",
     "NO_NAME",
     "Asked",

@@ -33,7 +33,7 @@ from policyfactory.predict.features import FEATURE_SET, NAMES
 from policyfactory.predict.training import Forests
 
 __all__ = [
-    "LARGEST_FILE", "MOST_NODES", "MOST_TREES", "PREDICTOR_KIND", "PREDICTOR_SCHEMA", "digest_of_jobs",
+    "LARGEST_FILE", "MOST_NODES", "digest_of_jobs",
     "forests_from_json", "forests_to_json", "load_forests", "save_forests",
 ]  # fmt: skip
 

@@ -18,8 +18,7 @@ from policyfactory.core.random import generator
 from policyfactory.fit.forms import Product, distinct_forms, product_text
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, FittedNumber
-from policyfactory.search.environment.episodes import EpisodeOptions
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.search.families import REFERENCES, Family
 from policyfactory.search.formulas import term_of
 from policyfactory.simulate.compat import CommittedLog
@@ -32,7 +31,6 @@ from policyfactory.workload.jobs import Workload
 __all__ = [
     "KINDS",
     "MOST_WAITING",
-    "PULLS",
     "Agreement",
     "FittedFormula",
     "Pairs",
@@ -44,7 +42,6 @@ __all__ = [
     "first_jobs",
     "fit_order",
     "form_formulas",
-    "kind_of",
     "published_formulas",
     "search_order",
 ]

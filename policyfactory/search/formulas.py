@@ -40,7 +40,6 @@ __all__ = [
     "digits",
     "encode",
     "front_with",
-    "population",
     "spread",
     "term_of",
 ]

@@ -40,9 +40,10 @@ __all__ = [
     "baseline_of",
     "choose",
     "judge_choice",
+    "margin_json",
+    "margin_words",
     "members_of",
     "non_dominated",
-    "ratios_of",
 ]
 
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
@@ -126,6 +127,26 @@ class Standing:
     margin: Paired | None
     typical: Paired | None
     out: str
+
+
+def margin_words(margin: Paired) -> tuple[str, str]:
+    """Return what a margin in percent says: ``better than`` and ``(-3.1 %, 95 % interval -5.0 to -1.2 %)``."""
+    words = {"better": "better than", "worse": "worse than", "differs": "other than"}
+    interval = margin.estimate.interval
+    more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
+    return words.get(margin.verdict, "not to be told from"), f"({margin.estimate.value:+.1f} %{more})"
+
+
+def margin_json(margin: Paired) -> dict[str, Any]:
+    """Return a margin in percent as JSON values."""
+    interval = margin.estimate.interval
+    return {
+        "change_percent": margin.estimate.value,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "verdict": margin.verdict,
+        "wins": margin.wins,
+        "losses": margin.losses,
+    }
 
 
 def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:

@@ -12,7 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from policyfactory.core.errors import InputError, OutputError, WorkloadError
-from policyfactory.core.files import atomic_write, check_output, dump_json, exclusive
+from policyfactory.core.files import (
+    atomic_write,
+    check_output,
+    command_line,
+    dump_json,
+    exclusive,
+    package_versions,
+)
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.process import WorkCounter
@@ -46,7 +53,9 @@ __all__ = [
     "count",
     "draw_windows",
     "measured",
+    "named_means",
     "played",
+    "provenance_of",
 ]
 
 _KIND, _SCHEMA = "judge-ledger", 2
@@ -223,6 +232,28 @@ class Windows:
         return [
             workload.select(slice(first, end), name=f"{workload.name}[{first}:{end}]", rebase=True)
             for first, end in getattr(self, step).tolist()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the windows as JSON values."""
+        return {"held_out": self.held_out, **{step: getattr(self, step).tolist() for step in STEPS}}
+
+    def warnings(self, wanted: int, learned: str) -> list[str]:
+        """Return why a verdict by the judged windows should not be trusted.
+
+        Parameters
+        ----------
+        wanted : int
+            How many windows to judge on were asked for.
+        learned : str
+            What was done on the windows for training: ``learned``, ``fitted``.
+        """
+        if not self.held_out:
+            return [f"nothing was held out: it was {learned}, chosen and judged on the same windows"]
+        if self.noun != "windows" or len(self.judged) >= wanted:
+            return []
+        return [
+            f"{len(self.judged)} of {wanted} windows to judge on fit side by side in the last part of the log",
         ]
 
 
@@ -433,6 +464,23 @@ class Learner(Protocol):
 
 # The columns of what is measured of a window: the goal, then the guards.
 MEASURED = ("goal", *GUARDS)
+
+
+def named_means(goal: str, means: Sequence[float]) -> dict[str, float]:
+    """Return means in the order of `MEASURED` as a report names them."""
+    return dict(zip((goal, *(f"guard_{name}" for name in GUARDS)), means, strict=True))
+
+
+def provenance_of(workload: Workload, seed: int, **more: Any) -> dict[str, Any]:
+    """Return how a model was made, as JSON values; ``more`` is what only some have."""
+    return {
+        "command": command_line(),
+        "seed": seed,
+        "workload": workload.name,
+        "workload_sha256": workload.sha256(),
+        "versions": package_versions(),
+        **more,
+    }
 
 
 class Played(Protocol):

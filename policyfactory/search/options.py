@@ -15,7 +15,7 @@ from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.resample import LOADS
 from policyfactory.workload.windows import parse_windows
 
-__all__ = ["MODES", "Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
+__all__ = ["Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
 
 Mode: TypeAlias = Literal["standard", "paper"]
 MODES: tuple[Mode, ...] = get_args(Mode)

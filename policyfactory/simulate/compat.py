@@ -2,7 +2,7 @@
 
 Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017;
 Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using reinforcement learning", SC 2020,
-whose episodes `policyfactory.search.environment.paper` plays step by step. docs/sc17.md and docs/rlscheduler.md have
+whose episodes `policyfactory.search.environment.episodes` plays step by step. docs/sc17.md and docs/rlscheduler.md have
 the rules of the programs and say what they change.
 """
 

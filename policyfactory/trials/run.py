@@ -29,11 +29,8 @@ from policyfactory.workload.jobs import Workload
 
 __all__ = [
     "COLUMNS",
-    "DEFAULT_TRIALS",
     "DEFAULT_TUPLES",
     "ESTIMATORS",
-    "MAX_QUEUE",
-    "MAX_STATE",
     "TAU",
     "Estimator",
     "EstimatorPrecision",

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from policyfactory.policy.policy import Policy
-from policyfactory.search.environment.episodes import EpisodeOptions
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.swf.files import read_swf

@@ -11,8 +11,7 @@ from naive.rlscheduler import Twin
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.search.environment.episodes import EpisodeOptions
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate

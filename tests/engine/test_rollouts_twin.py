@@ -10,8 +10,7 @@ import pytest
 from naive import rollouts as twin
 from policyfactory.engine.compat.rlscheduler import NEXT
 from policyfactory.engine.rollouts import Accrual, Layers, accrue_all, choose_all, new_choices
-from policyfactory.search.environment.episodes import EpisodeOptions
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload

@@ -10,8 +10,15 @@ import pytest
 
 from naive.online_cases import Shape, policy, random_workload
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.search.environment.episodes import INPUTS, MACHINE, RUNNING, EpisodeOptions, Episodes
-from policyfactory.search.environment.paper import COLUMNS, PaperEpisodes
+from policyfactory.search.environment.episodes import (
+    COLUMNS,
+    INPUTS,
+    MACHINE,
+    RUNNING,
+    EpisodeOptions,
+    Episodes,
+    PaperEpisodes,
+)
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 

@@ -16,10 +16,9 @@ from policyfactory.core.errors import InputError, ModelFileError, OutputError, U
 from policyfactory.policy.store import load_model
 from policyfactory.search.families import Worth
 from policyfactory.search.formulas import FormulaSearch, Tried, front_with, spread
-from policyfactory.search.front import front_json, pick
 from policyfactory.search.judging import COSTS, non_dominated
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.run import train
+from policyfactory.search.run import front_json, pick, train
 
 
 @given(st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, 2.0, math.nan])] * 3), min_size=1, max_size=12))

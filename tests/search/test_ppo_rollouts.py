@@ -18,7 +18,7 @@ from policyfactory.search.reinforce.learner import filtered_starts
 from policyfactory.search.reinforce.networks import layers_of, network_of, numbers_from
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
-from policyfactory.search.reinforce.updates import by_other_rollouts, by_values, costs_to_go, normalised
+from policyfactory.search.reinforce.training import by_other_rollouts, by_values, costs_to_go, normalised
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate

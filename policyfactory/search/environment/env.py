@@ -17,8 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.engine.episodes import FEATURES, MACHINE, RUNNING
 from policyfactory.policy.network import Mode
 from policyfactory.policy.store import PolicyLike
-from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, picture_of
-from policyfactory.search.environment.paper import PaperEpisodes, PaperLog
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, PaperEpisodes, PaperLog, picture_of
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
@@ -40,9 +39,7 @@ __all__ = [
     "SchedulingEnv",
     "SchedulingVectorEnv",
     "Starts",
-    "any_episodes",
     "observation_space",
-    "observe",
 ]
 
 NAME = "policyfactory/Scheduling-v0"
@@ -54,7 +51,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     Parameters
     ----------
     workload : Workload or path of a log
-        The log; in mode paper also as `policyfactory.search.environment.paper.PaperEpisodes` takes it.
+        The log; in mode paper also as `policyfactory.search.environment.episodes.PaperEpisodes` takes it.
     mode : {"standard", "paper"}
         This package's simulator, or the program of RLScheduler to the letter.
     options : EpisodeOptions, optional

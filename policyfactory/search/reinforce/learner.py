@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.files import command_line, package_versions
+from policyfactory.core.files import package_versions
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.search.learner import Candidate, Proposals, Task
+from policyfactory.search.learner import Candidate, Proposals, Task, provenance_of
 from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_module
 from policyfactory.search.reinforce.options import Filtering, PpoOptions, Preset, ppo_options
 from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World, play
@@ -106,14 +106,8 @@ class Reinforcement:
 
     def _learned(self, task: Task, world: World, made: TrainedNumbers) -> Proposals:
         candidates = []
-        provenance = {
-            "command": command_line(),
-            "seed": task.options.seed,
-            "workload": task.workload.name,
-            "workload_sha256": task.workload.sha256(),
-            "versions": {**package_versions(), "torch": str(torch_module().__version__)},
-            "settings": self.describe(),
-        }
+        versions = {**package_versions(), "torch": str(torch_module().__version__)}
+        provenance = provenance_of(task.workload, task.options.seed, versions=versions, settings=self.describe())
         for iteration, numbers in zip(made.iterations, made.numbers, strict=True):
             row = made.history[iteration - 1]
             network = network_of(

@@ -15,9 +15,15 @@ from policyfactory.engine.episodes import TOTAL
 from policyfactory.engine.rollouts import Accrual, Layers, RolloutChoices, accrue_all, choose_all, new_choices
 from policyfactory.policy.network import paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.search.environment.episodes import INPUTS, EpisodeGroup, EpisodeOptions, Episodes, Reward
+from policyfactory.search.environment.episodes import (
+    INPUTS,
+    EpisodeGroup,
+    EpisodeOptions,
+    Episodes,
+    PaperEpisodes,
+    Reward,
+)
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.search.environment.paper import PaperEpisodes
 from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
