@@ -7,9 +7,10 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from policyfactory.core.errors import InputError, OutputError, WorkloadError
 from policyfactory.core.files import (
@@ -56,9 +57,10 @@ __all__ = [
     "named_means",
     "played",
     "provenance_of",
+    "read_declared",
 ]
 
-_KIND, _SCHEMA = "judge-ledger", 2
+_SCHEMA = 2
 _SAMPLE = 128  # jobs that a log is known by
 _ALIKE = 0.25  # share of them that two readings of one log have in common, at least
 _LARGEST = 1 << 24  # bytes
@@ -152,47 +154,61 @@ def _sample(workload: Workload) -> list[str]:
     return [f"{one:016x}" for one in np.unique(mixed)[:_SAMPLE].tolist()]
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"kind": _KIND, "schema_version": _SCHEMA, "logs": {}}
+class _Counts(BaseModel, strict=True):
+    tried: Annotated[int, Field(ge=0, le=_MOST)]
+    held_out: Annotated[int, Field(ge=0, le=_MOST)]
+
+
+class _LogCounts(_Counts):
+    settings: dict[str, _Counts]
+    jobs: list[str] = Field(default=[], max_length=_SAMPLE)
+
+
+class _LedgerFile(BaseModel, strict=True):
+    kind: Literal["judge-ledger"]
+    schema_version: Literal[1, 2]
+    logs: dict[str, _LogCounts]
+
+
+def read_declared(path: Path, declared: type[BaseModel], *, limit: int, what: str, cure: str) -> dict[str, Any]:
+    """Return the content of a JSON file that is as it is declared.
+
+    Parameters
+    ----------
+    path : Path
+        The file, of at most ``limit`` bytes.
+    declared : type
+        What it must have; what it has besides is returned too.
+    what, cure : str
+        What it is else, and what to do then.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is otherwise; the first wrong field is named.
+    """
+    data = read_bytes(path, limit=limit, own=True)
     try:
-        content = json.loads(read_bytes(path, limit=_LARGEST, own=True))
-    except (ValueError, RecursionError):
-        raise _damaged(path, "it is no JSON") from None
-    if not isinstance(content, dict) or content.get("kind") != _KIND:
-        raise _damaged(path, "it is not of that kind")
-    version = content.get("schema_version")
-    if isinstance(version, int) and version > _SCHEMA:
-        raise InputError(
-            f"{path}: a ledger of schema {version}, this version knows {_SCHEMA}; use the version that wrote it"
-        )
-    content["schema_version"] = _SCHEMA
-    logs = content.get("logs")
-    if version not in (1, _SCHEMA) or not isinstance(logs, dict):
-        raise _damaged(path, "schema or logs are missing")
-    for digest, log in logs.items():
-        if not _has_counts(log) or not isinstance(log.get("settings"), dict):
-            raise _damaged(path, f"the counts of log {digest[:16]!a} are no counts")
-        jobs = log.get("jobs", [])
-        if not isinstance(jobs, list) or len(jobs) > _SAMPLE or not all(isinstance(one, str) for one in jobs):
-            raise _damaged(path, f"what log {digest[:16]!a} is known by is no list of {_SAMPLE} words")
-        if not all(map(_has_counts, log["settings"].values())):
-            raise _damaged(path, f"the counts of a setting of log {digest[:16]!a} are no counts")
+        declared.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(ascii(part)[:60].strip("'") for part in first["loc"])
+        raise InputError(f"{path}: is {what}: {where}{': ' if where else ''}{first['msg']}; {cure}") from None
+    content: dict[str, Any] = json.loads(data)
     return content
 
 
-def _has_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), int) and not isinstance(value[name], bool) and 0 <= value[name] <= _MOST
-        for name in ("tried", "held_out")
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {"kind": "judge-ledger", "schema_version": _SCHEMA, "logs": {}}
+    content = read_declared(
+        path,
+        _LedgerFile,
+        limit=_LARGEST,
+        what="no ledger of policyfactory judge",
+        cure="restore it, use the version that wrote it, or name another by --ledger, which begins to count at 0",
     )
-
-
-def _damaged(path: Path, why: str) -> InputError:
-    return InputError(
-        f"{path}: is no ledger of policyfactory judge: {why}; restore it, or name another by --ledger, which begins to "
-        "count at 0"
-    )
+    return {**content, "schema_version": _SCHEMA}
 
 
 # The windows of a log -------------------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ import functools
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from policyfactory.core.errors import InputError, UsageError
+from pydantic import BaseModel, Field
+
+from policyfactory.core.errors import UsageError
 from policyfactory.core.files import (
     atomic_write,
     check_directory,
@@ -19,13 +21,11 @@ from policyfactory.core.files import (
     refuse_earlier,
     together,
 )
-from policyfactory.core.inputs import read_bytes
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers, save_picture
 from policyfactory.core.text import csv_text, shortened
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.network import decode
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_from_json, model_to_json, save_model
 from policyfactory.search.environment.goals import Band, check_goal, goal_of
@@ -52,6 +52,7 @@ from policyfactory.search.learner import (
     draw_windows,
     named_means,
     provenance_of,
+    read_declared,
 )
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.workload.jobs import Workload
@@ -442,7 +443,7 @@ def draw_learning(trained: Trained) -> Figure:
 
 FRONT = "front.json"
 _KIND, _SCHEMA = "pareto-front", 1
-_LARGEST, _MOST = 1 << 26, 10_000  # bytes, members
+_LARGEST = 1 << 26  # bytes
 
 
 def front_json(trained: Trained) -> dict[str, Any]:
@@ -506,7 +507,13 @@ def pick(folder: Path, which: str, *, overwrite: bool = False) -> Model:
         If there is a policy and ``overwrite`` is not given, or it cannot be written.
     """
     path, model = folder / FRONT, folder / "policy.json"
-    members = _read(path)
+    members = read_declared(
+        path,
+        _FrontFile,
+        limit=_LARGEST,
+        what="no front of policyfactory train --replicas",
+        cure="name the folder of such a run, use the version that wrote it, or search again",
+    )["members"]
     names = [f"{number} {one['name']}" for number, one in enumerate(members, 1)]
     found = [
         one for number, one in enumerate(members, 1) if which.strip() == str(number) or which.strip() == one["name"]
@@ -520,23 +527,15 @@ def pick(folder: Path, which: str, *, overwrite: bool = False) -> Model:
     return picked
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    content = decode(read_bytes(path, limit=_LARGEST), str(path))
-    if not isinstance(content, dict) or content.get("kind") != _KIND:
-        raise InputError(f"{path}: is no front of policyfactory train --replicas; name the folder of such a run")
-    if content.get("schema_version") != _SCHEMA:
-        raise InputError(
-            f"{path}: schema {ascii(content.get('schema_version'))[:40]}, this version knows {_SCHEMA}; use the "
-            "version that wrote it, or search again"
-        )
-    members = content.get("members")
-    if not isinstance(members, list) or not 0 < len(members) <= _MOST or not all(map(_is_member, members)):
-        raise InputError(f"{path}: its members are no list of names and models; search again")
-    return members
+class _MemberRecord(BaseModel):
+    name: str
+    model: dict[str, Any]
 
 
-def _is_member(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("model"), dict)
+class _FrontFile(BaseModel):
+    kind: Literal["pareto-front"]
+    schema_version: Literal[1]
+    members: list[_MemberRecord] = Field(min_length=1, max_length=10_000)
 
 
 # The picture of a Pareto front: what the goal gains against each of its prices ----------------------------------------

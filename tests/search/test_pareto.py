@@ -110,11 +110,11 @@ def test_another_member_can_be_picked_by_name_or_number(made, tmp_path: Path) ->
     ("content", "error", "said"),
     [
         (None, InputError, "no such file"),
-        ("{", ModelFileError, "front.json"),
+        ("{", InputError, "Invalid JSON"),
         ("[]", InputError, "is no front"),
-        ('{"kind": "pareto-front", "schema_version": 2}', InputError, "schema 2, this version knows 1"),
-        ('{"kind": "pareto-front", "schema_version": 1, "members": []}', InputError, "its members"),
-        ('{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a"}]}', InputError, "its members"),
+        ('{"kind": "pareto-front", "schema_version": 2}', InputError, "schema_version: "),
+        ('{"kind": "pareto-front", "schema_version": 1, "members": []}', InputError, "members: "),
+        ('{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a"}]}', InputError, r"members\.0\.model: "),
         (
             '{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a", "model": {"kind": 1}}]}',
             ModelFileError,
