@@ -10,7 +10,7 @@ from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import number_text, shortened
 from policyfactory.report.terminal import console, note, note_kept, progress, show_table, warn
 from policyfactory.search.environment.goals import GUARDS
-from policyfactory.search.judging import COSTS, Member
+from policyfactory.search.judging import COSTS
 from policyfactory.search.learner import Follower
 from policyfactory.simulate.metrics import METRICS
 
@@ -109,11 +109,16 @@ def show_trained(trained: Trained) -> None:
 def _candidate_row(one: RankedCandidate) -> list[str]:
     out = " (out of its bands)" if one.out else ""
     name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
-    return [name, number_text(one.value), f"{one.gain:+.4f}", shortened(one.candidate.policy.formula, _LONGEST_FORMULA)]
+    return [
+        name,
+        number_text(one.means[0]),
+        f"{one.gain:+.4f}",
+        shortened(one.candidate.policy.formula, _LONGEST_FORMULA),
+    ]
 
 
-def _front_row(number: int, one: Member) -> list[str]:
-    out = " (out of its bands)" if one.ranked.out else "" if one.ranked.learned else " (published)"
+def _front_row(number: int, one: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if one.out else "" if one.learned else " (published)"
     return [str(number), f"{one.name}{out}", *(f"{value:.3f}" for value in one.ratios)]
 
 

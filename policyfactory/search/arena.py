@@ -27,6 +27,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.search.families import Best, best_published
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
 from policyfactory.search.learner import Counted, Follower, count
+from policyfactory.search.options import ReadOptions, check_loads, check_range
 from policyfactory.search.replicated import Given, Part, Replicated, Submitted, replicated, submitted
 from policyfactory.simulate.metrics import weekly_sums
 from policyfactory.simulate.prepare import asked_of
@@ -36,8 +37,6 @@ from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_ratio
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.machine import parse_assumptions
-from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.resample import LOADS
 
 __all__ = ["LEDGER", "Arena", "JudgeOptions", "judge"]
@@ -48,7 +47,7 @@ _GOAL = "mean_bsld"
 
 # Without slots, so that the class has the defaults: JudgeOptions.replicas.
 @dataclasses.dataclass(frozen=True)
-class JudgeOptions:
+class JudgeOptions(ReadOptions):
     """What candidates are judged on.
 
     Parameters
@@ -83,22 +82,13 @@ class JudgeOptions:
     threshold: float = math.inf
     time_limit: float = 300.0
     seed: int = 1
-    preset: str = "default"
-    processors: int | None = None
-    force_processors: bool = False
-    estimate_missing: EstimateMissing = "error"
-    assume: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_seed(self.seed)
-        if self.assume is not None:
-            parse_assumptions(self.assume)
-        if not 1 <= self.replicas <= 1000:
-            raise UsageError(f"--replicas {self.replicas}: give 1 to 1,000")
-        if not 10 <= self.part <= 90:
-            raise UsageError(f"--part {self.part}: give 10 to 90 percent of the jobs")
-        if not 0.1 <= self.loads[0] <= self.loads[1] <= 10:
-            raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
+        check_range("replicas", self.replicas, 1, 1000)
+        check_range("part", self.part, 10, 90, " percent of the jobs")
+        check_loads(self.loads)
         if not 0 < self.time_limit <= 86_400:
             raise UsageError(f"--time-limit {self.time_limit:g}: give seconds above 0, at most a day")
         if self.backfill == "slurm":
@@ -114,23 +104,15 @@ class JudgeOptions:
         return Rules(backfill=self.backfill, threshold=self.threshold)
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """How the log is read."""
-        return {name: getattr(self, name) for name in _READING}
-
-    @property
     def settings(self) -> dict[str, Any]:
         """What the scores depend on besides the log, as JSON values."""
-        left_out = {*_READING, "time_limit"}
+        left_out = {*self.reading, "time_limit"}
         values = {name: value for name, value in dataclasses.asdict(self).items() if name not in left_out}
         return {
             **values,
             "loads": list(self.loads),
             "threshold": None if self.threshold == math.inf else self.threshold,
         }
-
-
-_READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 
 
 class _ArenaUnit(NamedTuple):

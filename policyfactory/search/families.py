@@ -23,7 +23,7 @@ from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
-from policyfactory.search.options import Objective, TrainOptions
+from policyfactory.search.options import Objective, TrainOptions, check_range
 from policyfactory.search.replicated import Replicated
 from policyfactory.simulate.metrics import METRICS
 
@@ -443,9 +443,7 @@ class DistillOptions:
     margin: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 1 <= self.decisions <= _MOST_DECISIONS:
-            raise UsageError(f"--decisions {self.decisions}: give 1 to {_MOST_DECISIONS:,}")
-        if not 1 <= self.pairs <= _MOST_PAIRS:
-            raise UsageError(f"--pairs {self.pairs}: give 1 to {_MOST_PAIRS:,}")
+        check_range("decisions", self.decisions, 1, _MOST_DECISIONS)
+        check_range("pairs", self.pairs, 1, _MOST_PAIRS)
         if not 0 <= self.margin < 1:
             raise UsageError(f"--margin {self.margin}: give a share of pairs from 0 to below 1, as in 0.01")

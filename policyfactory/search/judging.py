@@ -34,7 +34,6 @@ __all__ = [
     "HeldOutVerdict",
     "Judged",
     "Judgement",
-    "Member",
     "RankedCandidate",
     "Standing",
     "baseline_of",
@@ -42,7 +41,6 @@ __all__ = [
     "judge_choice",
     "margin_json",
     "margin_words",
-    "members_of",
     "non_dominated",
 ]
 
@@ -58,8 +56,6 @@ class RankedCandidate:
     ----------
     candidate : Candidate
         What it is.
-    value : float
-        Mean of the goal.
     gain : float
         Logarithm of the ratio to the baseline's goal, mean over the windows; less is better.
     out : str
@@ -68,14 +64,25 @@ class RankedCandidate:
         Whether it may be chosen.
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
+    ratios : tuple of float
+        On replicas the ratio to the baseline of the goal (the geometric mean over the replicas) and of each of `COSTS`
+        (of the means); below 1 is better; NaN where the baseline's is 0. Empty on windows.
+    on_front : bool
+        Whether nothing beats it in everything; False on windows.
     """
 
     candidate: Candidate
-    value: float
     gain: float
     out: str
     learned: bool
     means: tuple[float, ...]
+    ratios: tuple[float, ...] = ()
+    on_front: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return self.candidate.policy.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,7 +175,7 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
         out = one.out or here if at < len(candidates) else ""
         means = tuple(values[at].mean(axis=0).tolist())
-        row = RankedCandidate(one, means[0], _gain(values[at], baseline, goal), out, at < len(candidates), means)
+        row = RankedCandidate(one, _gain(values[at], baseline, goal), out, at < len(candidates), means)
         ranked.append((row, values[at]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
@@ -183,7 +190,10 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
     second, other = next((pair for pair in others if not np.array_equal(own, pair[1])), (None, own))
     margin = None if second is None else _margins(own, other, goal, options.seed)[1]
     runner_up = None if second is None else second.candidate
-    return Chosen(winner.candidate, runner_up, tuple(row for row, _ in ranked), margin)
+    rows = tuple(row for row, _ in ranked)
+    return Chosen(
+        winner.candidate, runner_up, with_front(rows, task.baseline.name) if options.replicas else rows, margin
+    )
 
 
 def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
@@ -513,31 +523,6 @@ def _finite(value: float) -> float | None:
 COSTS = ("p99_wait", "max_wait", "area_weighted_wait")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Member:
-    """A policy on the replicas for choosing, relative to the baseline.
-
-    Parameters
-    ----------
-    ranked : Ranked
-        The policy, and what was measured.
-    ratios : tuple of float
-        Of the goal (the geometric mean over the replicas) and of each of `COSTS` (of the means); below 1 is better;
-        NaN where the baseline's is 0.
-    on_front : bool
-        Whether nothing beats it in everything.
-    """
-
-    ranked: RankedCandidate
-    ratios: tuple[float, ...]
-    on_front: bool
-
-    @property
-    def name(self) -> str:
-        """The name of the policy."""
-        return self.ranked.candidate.policy.name
-
-
 def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
     """Return which rows no other row beats: is nowhere above and somewhere below; of equal rows the first.
 
@@ -556,22 +541,21 @@ def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
     return kept
 
 
-def members_of(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[Member, ...]:
+def with_front(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[RankedCandidate, ...]:
     """Return all that was ranked with its ratios, in the same order, and what of it is on the front.
 
     Parameters
     ----------
-    ranked : sequence of Ranked
+    ranked : sequence of RankedCandidate
         Candidates and policies beside, the best first.
     baseline : str
         Name of the published policy that ratios are to.
     """
-    base = next(one for one in ranked if not one.learned and one.candidate.policy.name == baseline)
+    base = next(one for one in ranked if not one.learned and one.name == baseline)
     places = [MEASURED.index(name) for name in COSTS]
-    rows = [[one.gain, *(one.means[at] for at in places)] for one in ranked]
-    front = non_dominated(np.array(rows))
+    front = non_dominated(np.array([[one.gain, *(one.means[at] for at in places)] for one in ranked]))
     members = []
     for one, on_front in zip(ranked, front.tolist(), strict=True):
         costs = (one.means[at] / base.means[at] if base.means[at] else math.nan for at in places)
-        members.append(Member(one, (math.exp(one.gain), *costs), on_front))
+        members.append(dataclasses.replace(one, ratios=(math.exp(one.gain), *costs), on_front=on_front))
     return tuple(members)

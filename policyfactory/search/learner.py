@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -31,9 +32,9 @@ from policyfactory.policy.store import FittedNumber
 from policyfactory.search.environment.goals import GUARDS, Goal
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.replicated import Honest, Part, replicated
+from policyfactory.search.replicated import Part, replicated
 from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.prepare import prepare
+from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import run_prepared
@@ -400,9 +401,9 @@ class Task:
             loads=options.loads,
             halves=judged,
         )
-        if judged:
-            return Honest(made)
-        made.teach(policies, self.workers, self.follower.message)
+        made.learns = judged
+        if not judged:
+            made.teach(policies, self.workers, self.follower.message)
         return made
 
 
@@ -525,46 +526,30 @@ def played(windows: list[Workload], rules: Rules) -> Played:
     EvaluationError
         If the rules refuse the jobs.
     """
-    return _Committed(windows, rules) if rules.compatibility == "rlscheduler" else _Simulated(windows, rules)
+    if rules.compatibility == "rlscheduler":
+        from policyfactory.simulate.compat import CommittedLog, committed_schedule
+
+        return _Windows(
+            [functools.partial(committed_schedule, CommittedLog.of_workload(one), one, rules) for one in windows]
+        )
+    return _Windows([functools.partial(_simulated, prepare(one, rules)) for one in windows])
 
 
-class _Simulated:
-    """By the rules of this simulator."""
+class _Windows:
+    """Windows, each as a function from a policy to its schedule."""
 
-    def __init__(self, windows: list[Workload], rules: Rules) -> None:
-        self._prepared = [prepare(window, rules) for window in windows]
-
-    def __len__(self) -> int:
-        return len(self._prepared)
-
-    def schedules(self, policy: Policy) -> Iterator[Schedule]:
-        """Give the schedule of each window."""
-        for one in self._prepared:
-            with np.errstate(all="ignore"):
-                start, backfilled = run_prepared(one, policy)
-            yield Schedule(start, start + one.run_time, backfilled, one.workload, policy.name, one.rules)
-
-
-class _Committed:
-    """By the rules of RLScheduler's program, which commits itself to each choice."""
-
-    def __init__(self, windows: list[Workload], rules: Rules) -> None:
-        from policyfactory.simulate.compat import CommittedLog
-
-        self._windows, self._rules = windows, rules
-        self._logs = [CommittedLog.of_workload(window) for window in windows]
+    def __init__(self, windows: list[Callable[[Policy], Schedule]]) -> None:
+        self._windows = windows
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each window."""
-        from policyfactory.simulate.compat import starts_by_formula
+        return (window(policy) for window in self._windows)
 
-        first = np.zeros(1, dtype=np.int64)
-        for window, log in zip(self._windows, self._logs, strict=True):
-            r = window.submit / window.ticks
-            backfill = self._rules.backfill == "easy"
-            start, backfilled = starts_by_formula(log, policy, first, len(window), backfill=backfill, r=r)
-            start = start.ravel() * window.ticks
-            yield Schedule(start, start + window.run_time, backfilled.ravel(), window, policy.name, self._rules)
+
+def _simulated(prepared: Prepared, policy: Policy) -> Schedule:
+    with np.errstate(all="ignore"):
+        start, backfilled = run_prepared(prepared, policy)
+    return Schedule(start, start + prepared.run_time, backfilled, prepared.workload, policy.name, prepared.rules)

@@ -15,7 +15,16 @@ from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.resample import LOADS
 from policyfactory.workload.windows import parse_windows
 
-__all__ = ["Mode", "Objective", "SearchOptions", "TrainOptions", "parse_bands"]
+__all__ = [
+    "Mode",
+    "Objective",
+    "ReadOptions",
+    "SearchOptions",
+    "TrainOptions",
+    "check_loads",
+    "check_range",
+    "parse_bands",
+]
 
 Mode: TypeAlias = Literal["standard", "paper"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -26,9 +35,54 @@ _MOST_REPLICAS = 1_000
 _MOST_EVALUATIONS = 10**6
 
 
-# Without slots, so that the class has the defaults: TrainOptions.window_jobs.
+def check_range(name: str, value: float, least: float, most: float, what: str = "") -> None:
+    """Refuse an option's number outside its limits; ``name`` as a field has it.
+
+    Raises
+    ------
+    UsageError
+        If it is.
+    """
+    if not least <= value <= most:
+        option = name.replace("_", "-")
+        raise UsageError(f"--{option} {value}: give {least:,} to {most:,}{what}")
+
+
+def check_loads(loads: tuple[float, float]) -> None:
+    """Refuse loads of replicas that are out of range or not ascending.
+
+    Raises
+    ------
+    UsageError
+        If they are.
+    """
+    if not 0.1 <= loads[0] <= loads[1] <= 10:
+        raise UsageError(f"--loads {loads[0]:g},{loads[1]:g}: give two ascending loads from 0.1 to 10")
+
+
+# Without slots, so that the classes have the defaults: TrainOptions.window_jobs.
 @dataclasses.dataclass(frozen=True)
-class TrainOptions:
+class ReadOptions:
+    """How a log is read: fields of `policyfactory.workload.clean.read`."""
+
+    preset: str = "default"
+    processors: int | None = None
+    force_processors: bool = False
+    estimate_missing: EstimateMissing = "error"
+    assume: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.assume is not None:
+            parse_assumptions(self.assume)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the log is read, as keywords."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(ReadOptions)}
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions(ReadOptions):
     """What every learner is told: the goal, the rules, the windows, the bands, and how the log is read.
 
     Parameters
@@ -62,7 +116,7 @@ class TrainOptions:
         The most that the 99 % quantile of the wait, and the longest wait, may be, in place of their bands: times the
         baseline's (``1.1x``), or a time (``20h``).
     preset, processors, force_processors, estimate_missing, assume
-        How the log is read (`policyfactory.workload.clean.clean`); in mode paper as its program does,
+        How the log is read (`policyfactory.workload.clean.read`); in mode paper as its program does,
         unless another preset is named.
 
     Raises
@@ -86,25 +140,17 @@ class TrainOptions:
     bands: tuple[tuple[str, float], ...] | None = None
     max_p99: str | None = None
     max_longest: str | None = None
-    preset: str = "default"
-    processors: int | None = None
-    force_processors: bool = False
-    estimate_missing: EstimateMissing = "error"
-    assume: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "goal", goal_of(self.goal).name)
         check_seed(self.seed)
-        if self.assume is not None:
-            parse_assumptions(self.assume)
         if self.mode not in MODES:
             raise UsageError(f"--mode {self.mode!r}: choose one of {', '.join(MODES)}")
         if self.window_jobs < 2:
             raise UsageError(f"--window-jobs {self.window_jobs}: a window has at least 2 jobs")
         for name in ("training_windows", "choosing_windows", "judged_windows"):
-            if not 1 <= getattr(self, name) <= _MOST_WINDOWS:
-                option = name.replace("_", "-")
-                raise UsageError(f"--{option} {getattr(self, name)}: give 1 to {_MOST_WINDOWS:,} windows")
+            check_range(name, getattr(self, name), 1, _MOST_WINDOWS, " windows")
         if len(self.parts) != 3 or min(self.parts) < 1 or sum(self.parts) > 100:
             raise UsageError(
                 f"--parts {','.join(map(str, self.parts))}: give three whole percentages, for learning, choosing and "
@@ -122,10 +168,9 @@ class TrainOptions:
         return Rules(backfill=self.backfill, compatibility="rlscheduler" if self.mode == "paper" else "none")
 
     def _check_replicas(self) -> None:
-        if not 0 <= self.replicas <= _MOST_REPLICAS:
-            raise UsageError(f"--replicas {self.replicas}: give 1 to {_MOST_REPLICAS:,}, or 0 for windows")
-        if not 0.1 <= self.loads[0] <= self.loads[1] <= 10:
-            raise UsageError(f"--loads {self.loads[0]:g},{self.loads[1]:g}: give two ascending loads from 0.1 to 10")
+        if self.replicas:
+            check_range("replicas", self.replicas, 1, _MOST_REPLICAS, ", or 0 for windows")
+        check_loads(self.loads)
         if self.replicas and (self.windows is not None or self.mode == "paper"):
             raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
 
@@ -149,8 +194,7 @@ class TrainOptions:
     @property
     def reading(self) -> dict[str, Any]:
         """How the log is read: keywords of `policyfactory.workload.clean.clean`."""
-        names = ("preset", "processors", "force_processors", "estimate_missing", "assume")
-        given = {name: getattr(self, name) for name in names}
+        given = super().reading
         if self.mode == "paper":
             # As the program reads logs.
             own = {"preset": ("default", "rlscheduler"), "estimate_missing": ("error", "runtime")}
@@ -197,16 +241,13 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if not self.families:
             raise UsageError("--family is empty; name a family or write a formula with named coefficients")
-        if not 1 <= self.restarts <= 100:
-            raise UsageError(f"--restarts {self.restarts}: give 1 to 100")
-        if not 10 <= self.evaluations <= _MOST_EVALUATIONS:
-            raise UsageError(f"--evaluations {self.evaluations}: give 10 to {_MOST_EVALUATIONS:,}")
+        check_range("restarts", self.restarts, 1, 100)
+        check_range("evaluations", self.evaluations, 10, _MOST_EVALUATIONS)
         if not 0 < self.step <= 100:
             raise UsageError(f"--step {self.step}: give a number above 0, at most 100")
         if self.objective not in get_args(Objective):
             raise UsageError(f"--objective {self.objective!r}: choose one of {', '.join(get_args(Objective))}")
-        if not 0 <= self.pull <= 1000:
-            raise UsageError(f"--pull {self.pull}: give a number from 0 to 1000")
+        check_range("pull", self.pull, 0, 1000)
 
 
 def parse_bands(text: str) -> tuple[tuple[str, float], ...]:

@@ -42,7 +42,6 @@ __all__ = [
     "MOST_CANDIDATES",
     "TEACHER",
     "Given",
-    "Honest",
     "Part",
     "Replicated",
     "Submitted",
@@ -96,6 +95,11 @@ class Replicated:
     whole : int, optional
         How many of them, the first ones, have all jobs; what follows are halves, which say how far to believe those.
         All, if not given.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether predictors learn in each run that `schedules` gives, as at a site; False at first.
     """
 
     def __init__(
@@ -106,7 +110,7 @@ class Replicated:
         predictor: PredictorOptions | None = None,
         whole: int | None = None,
     ) -> None:
-        self.lead_in, self.rules = lead_in, rules
+        self.lead_in, self.rules, self.learns = lead_in, rules, False
         self.whole = len(replicas) if whole is None else whole
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
@@ -120,7 +124,7 @@ class Replicated:
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each replica after its past."""
         for at in range(len(self)):
-            yield self.schedule(at, policy)
+            yield self.schedule(at, policy, learns=self.learns)
 
     def schedule(self, at: int, policy: Policy, *, learns: bool = False) -> Schedule:
         """Return the schedule of one replica after its past.
@@ -208,21 +212,6 @@ def _taught(
 ) -> tuple[tuple[int, bool], tuple[Training, ...]]:
     go_on()
     return unit, arena.taught(unit[0], tail=unit[1])
-
-
-class Honest:
-    """Replicas on which predictors learn in each run itself, as at a site; a `policyfactory.search.learner.Played`."""
-
-    def __init__(self, replicas: Replicated) -> None:
-        self._replicas = replicas
-
-    def __len__(self) -> int:
-        return len(self._replicas)
-
-    def schedules(self, policy: Policy) -> Iterator[Schedule]:
-        """Give the schedule of each replica after its past."""
-        for at in range(len(self)):
-            yield self._replicas.schedule(at, policy, learns=True)
 
 
 def replicated(

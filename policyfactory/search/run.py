@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import functools
 import io
 import math
 from pathlib import Path
@@ -33,7 +32,6 @@ from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import (
     COSTS,
     Chosen,
-    Member,
     RankedCandidate,
     Standing,
     baseline_of,
@@ -41,7 +39,6 @@ from policyfactory.search.judging import (
     judge_choice,
     margin_json,
     margin_words,
-    members_of,
 )
 from policyfactory.search.learner import (
     MEASURED,
@@ -77,8 +74,7 @@ KIND = "trained-policy"
 SCHEMA = 1
 
 
-# Without slots, so that what is worked out once is kept.
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Trained:
     """What a run has found.
 
@@ -157,13 +153,13 @@ class Trained:
         light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
         return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
 
-    @functools.cached_property
-    def members(self) -> tuple[Member, ...]:
-        """All that was ranked on the replicas for choosing, relative to the baseline; empty on windows."""
-        return members_of(self.chosen.ranked, self.task.baseline.name) if self.task.options.replicas else ()
+    @property
+    def members(self) -> tuple[RankedCandidate, ...]:
+        """All that was ranked on the replicas for choosing; empty on windows."""
+        return self.chosen.ranked if self.task.options.replicas else ()
 
     @property
-    def front(self) -> tuple[Member, ...]:
+    def front(self) -> tuple[RankedCandidate, ...]:
         """Those of them that nothing beats in goal and price at once, the best in the goal first."""
         return tuple(one for one in self.members if one.on_front)
 
@@ -194,12 +190,9 @@ class Trained:
         said = [*self.learned.warnings, *windows.warnings(self.task.options.judged_windows, "learned")]
         if self.standings[0].out:
             said.append(f"on the judged {windows.noun} {self.standings[0].out}")
-        better = [one.candidate.policy.name for one in self.chosen.ranked if not one.learned]
         first = self.chosen.ranked[0]
-        if better and not first.learned:
-            said.append(
-                f"on the {windows.noun} for choosing {first.candidate.policy.name} was better than all candidates"
-            )
+        if not first.learned:
+            said.append(f"on the {windows.noun} for choosing {first.name} was better than all candidates")
         return said
 
     def as_dict(self) -> dict[str, Any]:
@@ -220,11 +213,11 @@ class Trained:
             "windows": {"noun": windows.noun, **windows.as_dict()},
             "candidates": [
                 {
-                    "policy": one.candidate.policy.name,
+                    "policy": one.name,
                     "formula": one.candidate.policy.formula,
                     "origin": one.candidate.origin,
                     "training": one.candidate.training,
-                    "choosing": one.value,
+                    "choosing": one.means[0],
                     "gain": one.gain,
                     "out": one.out,
                     "learned": one.learned,
@@ -235,8 +228,8 @@ class Trained:
             "front": [
                 {
                     "policy": one.name,
-                    "published": not one.ranked.learned,
-                    "out": one.ranked.out,
+                    "published": not one.learned,
+                    "out": one.out,
                     "ratios": dict(zip((self.task.options.goal, *COSTS), one.ratios, strict=True)),
                 }
                 for one in self.front
@@ -457,9 +450,9 @@ def front_json(trained: Trained) -> dict[str, Any]:
             {
                 "number": number,
                 "name": one.name,
-                "published": not one.ranked.learned,
-                "chosen": one.ranked.candidate is trained.chosen.winner,
-                "out": one.ranked.out,
+                "published": not one.learned,
+                "chosen": one.candidate is trained.chosen.winner,
+                "out": one.out,
                 "ratios": ratios,
                 "model": model_to_json(_model(trained, one, ratios)),
             }
@@ -475,12 +468,12 @@ def front_json(trained: Trained) -> dict[str, Any]:
     }
 
 
-def _model(trained: Trained, one: Member, ratios: dict[str, float | None]) -> Model:
-    candidate = one.ranked.candidate
+def _model(trained: Trained, one: RankedCandidate, ratios: dict[str, float | None]) -> Model:
+    candidate = one.candidate
     replicas = len(trained.task.windows.choosing)
     warnings = [f"picked from the front of {replicas} replicas, and judged on nothing that is held out"]
-    if one.ranked.out:
-        warnings.append(one.ranked.out)
+    if one.out:
+        warnings.append(one.out)
     diagnostics = {"goal": trained.task.options.goal, "chosen_by": candidate.origin, "ratios": ratios}
     return Model(candidate.policy, candidate.coefficients, {**diagnostics, "warnings": warnings}, trained.provenance)
 
@@ -577,21 +570,21 @@ def draw_front(trained: Trained) -> Figure:
 def _panel(axes: Axes, trained: Trained, number: int) -> None:
     """Draw one price: the place of its ratio in a member's."""
     drawn = [one for one in trained.members if _is_near(one, number)]
-    learned = [one for one in drawn if one.ranked.learned]
+    learned = [one for one in drawn if one.learned]
     groups = (
         ("tried", _TRIED, 10, [one for one in learned if not one.on_front]),
-        ("front, within the limits", _FRONT, 26, [one for one in learned if one.on_front and not one.ranked.out]),
-        ("front, beyond them", _OUT, 26, [one for one in learned if one.on_front and one.ranked.out]),
+        ("front, within the limits", _FRONT, 26, [one for one in learned if one.on_front and not one.out]),
+        ("front, beyond them", _OUT, 26, [one for one in learned if one.on_front and one.out]),
     )
     for label, colour, size, members in groups:
         points = [(one.ratios[0], one.ratios[number]) for one in members]
         axes.scatter(*_columns(points), s=size, color=colour, label=label, zorder=3 if size > 10 else 2)
-    chosen = [one for one in drawn if one.ranked.candidate is trained.chosen.winner]
+    chosen = [one for one in drawn if one.candidate is trained.chosen.winner]
     points = [(one.ratios[0], one.ratios[number]) for one in chosen]
     axes.scatter(
         *_columns(points), s=130, facecolors="none", edgecolors=COLOURS[2], linewidths=1.8, label="choice", zorder=4
     )
-    published = [one for one in drawn if not one.ranked.learned]
+    published = [one for one in drawn if not one.learned]
     points = [(one.ratios[0], one.ratios[number]) for one in published]
     axes.scatter(*_columns(points), s=30, color=_PUBLISHED, marker="x", label="published", zorder=4)
     for one in published:
@@ -599,7 +592,7 @@ def _panel(axes: Axes, trained: Trained, number: int) -> None:
         if one.name != trained.task.baseline.name:
             _write(axes, shortened(one.name, 16), one, number)
     for place, one in enumerate(trained.front, 1):
-        if one in drawn and one.ranked.learned:
+        if one in drawn and one.learned:
             _write(axes, str(place), one, number)
     axes.axhline(1, color="grey", linewidth=0.8)
     axes.axvline(1, color="grey", linewidth=0.8)
@@ -624,12 +617,12 @@ def _ticks(axis: object) -> None:
     axis.set_minor_locator(NullLocator())  # type: ignore[attr-defined]
 
 
-def _write(axes: Axes, text: str, one: Member, number: int) -> None:
+def _write(axes: Axes, text: str, one: RankedCandidate, number: int) -> None:
     place = one.ratios[0], one.ratios[number]
     axes.annotate(text, place, xytext=(4, 3), textcoords="offset points", fontsize=7)
 
 
-def _is_near(one: Member, number: int) -> bool:
+def _is_near(one: RankedCandidate, number: int) -> bool:
     values = one.ratios[0], one.ratios[number]
     return all(math.isfinite(value) and 1 / _FAR < value < _FAR for value in values)
 
@@ -641,9 +634,7 @@ def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float
 def _bound(trained: Trained, number: int) -> float | None:
     """Return the most that a price may be, as a ratio to the baseline's; None without a limit or band."""
     cost = COSTS[number - 1]
-    base: RankedCandidate = next(
-        one.ranked for one in trained.members if one.name == trained.task.baseline.name and not one.ranked.learned
-    )
+    base = next(one for one in trained.members if one.name == trained.task.baseline.name and not one.learned)
     value = base.means[MEASURED.index(cost)]
     for band in trained.task.options.guard_bands:
         if band.guard == cost and value:

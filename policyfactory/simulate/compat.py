@@ -39,6 +39,7 @@ __all__ = [
     "OWN_KEYS",
     "TICKS",
     "CommittedLog",
+    "committed_schedule",
     "simulate_rlscheduler",
     "simulate_sc17",
     "starts_by_formula",
@@ -385,6 +386,31 @@ def starts_by_formula(
     return episodes.start, episodes.backfilled
 
 
+def committed_schedule(log: CommittedLog, workload: Workload, rules: Rules, policy: Policy) -> Schedule:
+    """Return the schedule of a window with a formula as the program's agent.
+
+    Parameters
+    ----------
+    log, workload : CommittedLog and Workload
+        The same jobs, as the program reads them and as the metrics do.
+    rules : Rules
+        Whose ``backfill`` counts.
+    policy : Policy
+        As of `starts_by_formula`.
+
+    Raises
+    ------
+    UsageError
+        If the policy reads predictions.
+    """
+    r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r
+    first = np.zeros(min(len(workload), 1), dtype=np.int64)
+    backfill = rules.backfill == "easy"
+    start, backfilled = starts_by_formula(log, policy, first, len(workload), backfill=backfill, r=r)
+    start = start.ravel() * workload.ticks
+    return Schedule(start, start + workload.run_time, backfilled.ravel(), workload, policy.name, rules)
+
+
 def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Schedule:
     """Return the schedule of ``workload`` as the program of RLScheduler makes it with a formula as its agent.
 
@@ -413,9 +439,4 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
             "use it without compatibility rlscheduler, or with another epoch"
         )
     log = CommittedLog.of_workload(workload, by_run_time=rules.decide_by == "runtime")
-    r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r
-    first = np.zeros(min(len(workload), 1), dtype=np.int64)
-    with_backfilling = rules.backfill == "easy"
-    start, backfilled = starts_by_formula(log, policy, first, len(workload), backfill=with_backfilling, r=r)
-    start = start.ravel() * workload.ticks
-    return Schedule(start, start + workload.run_time, backfilled.ravel(), workload, policy.name, rules)
+    return committed_schedule(log, workload, rules, policy)

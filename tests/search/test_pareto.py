@@ -73,8 +73,8 @@ def test_what_is_on_the_front_nothing_else_beats_on_the_replicas_for_choosing(ma
     ratios = [one.ratios[0] for one in found.front]
     assert ratios == sorted(ratios)
     # The best of all in the goal is on it.
-    assert found.front[0].ranked is found.chosen.ranked[0]
-    origins = {one.ranked.candidate.origin.split(",")[0] for one in found.members}
+    assert found.front[0] is found.chosen.ranked[0]
+    origins = {one.candidate.origin.split(",")[0] for one in found.members}
     assert origins == {"predicted", "predicted-log", "published"}
 
 
@@ -95,7 +95,7 @@ def test_another_member_can_be_picked_by_name_or_number(made, tmp_path: Path) ->
     (tmp_path / "front.json").write_bytes((folder / "front.json").read_bytes())
     last = found.front[-1]
     picked = pick(tmp_path, str(len(found.front)))
-    assert picked.policy.formula == last.ranked.candidate.policy.formula
+    assert picked.policy.formula == last.candidate.policy.formula
     model = load_model(tmp_path / "policy.json")
     assert model.policy == picked.policy
     assert "judged on nothing that is held out" in model.warnings[0]
@@ -114,7 +114,11 @@ def test_another_member_can_be_picked_by_name_or_number(made, tmp_path: Path) ->
         ("[]", InputError, "is no front"),
         ('{"kind": "pareto-front", "schema_version": 2}', InputError, "schema_version: "),
         ('{"kind": "pareto-front", "schema_version": 1, "members": []}', InputError, "members: "),
-        ('{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a"}]}', InputError, r"members\.0\.model: "),
+        (
+            '{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a"}]}',
+            InputError,
+            r"members\.0\.model: ",
+        ),
         (
             '{"kind": "pareto-front", "schema_version": 1, "members": [{"name": "a", "model": {"kind": 1}}]}',
             ModelFileError,
