@@ -504,7 +504,9 @@ def _distilled(
         fitted = family_formulas(family, some)
         if not fitted:
             follower.message(f"family {family.name} has no value for some jobs, or the same one for all: left out")
-        candidates += _best_pull(fitted, given["choosing"])
+        else:
+            # Which pull is best is said by windows that nothing was fitted on; of equal ones the first.
+            candidates.append(max(fitted, key=lambda one: _agreement(one.policy, given["choosing"]).pairs))
     rated = _rated(candidates, given)
     chosen = _choose(rated, options.margin)
     judged = _judge(workload, windows, options, policy, chosen)
@@ -532,13 +534,6 @@ def _pairs(
             "depend on the job"
         )
     return pairs
-
-
-def _best_pull(fitted: Sequence[FittedFormula], choosing: Pairs) -> list[FittedFormula]:
-    """Return the one that agrees best on windows that it was not fitted on, the first of equal ones."""
-    if not fitted:
-        return []
-    return [max(fitted, key=lambda one: _agreement(one.policy, choosing).pairs)]
 
 
 def _agreement(policy: Policy, pairs: Pairs) -> Agreement:

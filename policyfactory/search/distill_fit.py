@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.fit.forms import Product, distinct_forms, product_text
+from policyfactory.fit.forms import distinct_forms, product_text
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, FittedNumber
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
@@ -80,12 +80,7 @@ class FittedFormula:
     @property
     def kind(self) -> str:
         """Which of `KINDS` it is."""
-        return kind_of(self.policy)
-
-
-def kind_of(policy: Policy) -> str:
-    """Return what a policy asks of a scheduler."""
-    return "f" if "f" in policy.variables else "w" if "w" in policy.variables else "static"
+        return "f" if "f" in self.policy.variables else "w" if "w" in self.policy.variables else "static"
 
 
 def published_formulas() -> list[FittedFormula]:
@@ -118,15 +113,12 @@ def form_formulas(pairs: Pairs) -> list[FittedFormula]:
 def _designs() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the terms of all forms in p and q, and of all in p, q and a wait."""
     every = distinct_forms()
-    without = {tuple(part for part in map(_without_r, products) if part) for products in every}
+    pq = ([tuple(factor for factor in product if factor[0] != "r") for product in products] for products in every)
+    without = {tuple(filter(None, products)) for products in pq}
     texts = [
         [tuple(product_text(one, _WAIT) for one in products) for products in some] for some in (sorted(without), every)
     ]
     return texts[0], texts[1]
-
-
-def _without_r(product: Product) -> Product:
-    return tuple(factor for factor in product if factor[0] != "r")
 
 
 def _fit_forms(pairs: Pairs, designs: Sequence[tuple[str, ...]]) -> Iterator[FittedFormula]:

@@ -483,17 +483,14 @@ class AgentTraining:
                     say(stopped)
                     break
                 self.history.append(row)
-                if len(self.history) % self.options.checkpoint_every == 0 or self._is_last:
-                    self.taken.append((len(self.history), numbers_of(self._policy)))
+                rounds = len(self.history)
+                if rounds % self.options.checkpoint_every == 0 or rounds == self.options.iterations:
+                    self.taken.append((rounds, numbers_of(self._policy)))
                 if path is not None:
                     save_checkpoint(path, self.checkpoint())
                 counter.done(int(row["round_decisions"]))
         iterations = tuple(iteration for iteration, _ in self.taken)
         return TrainedNumbers(iterations, np.stack([one for _, one in self.taken]), tuple(self.history), stopped)
-
-    @property
-    def _is_last(self) -> bool:
-        return len(self.history) == self.options.iterations
 
     def _stop(self, error: NotFiniteError) -> str:
         """Return why training ends before its time.
