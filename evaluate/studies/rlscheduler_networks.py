@@ -167,7 +167,7 @@ def _trained(task: Task, log: CommittedLog, options: PpoOptions) -> TrainedNumbe
 
 
 def _costs(world: PaperWorld, starts: Any, numbers: Any, network: str, draw: int | None = None) -> NDArray[np.float64]:
-    """Return the goal of each window: the most probable job is taken, or, as the paper's program tests, one is drawn."""
+    """Return the goal of each window: where the most probable job is taken, or one is drawn as in the paper."""
     random = None if draw is None else generator(draw, _TESTS)
     return play(world, starts, chooser_of(numbers, network, world), random).costs
 
