@@ -40,8 +40,8 @@ from policyfactory.search.arena import Arena as Arena
 from policyfactory.search.arena import JudgeOptions as JudgeOptions
 from policyfactory.search.arena import judge as judge
 from policyfactory.search.distill import Distilled as Distilled
+from policyfactory.search.distill import DistillOptions as DistillOptions
 from policyfactory.search.distill import distill as distill
-from policyfactory.search.families import DistillOptions as DistillOptions
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
 from policyfactory.search.judging import Judgement as Judgement
 from policyfactory.search.options import SearchOptions as SearchOptions

@@ -63,9 +63,8 @@ def distill(
     and what the formula costs or gains in the simulator.
     """
     from policyfactory.cli.screens import DistillScreen, show_distilled
+    from policyfactory.search.distill import DistillOptions, network_of, trained_with
     from policyfactory.search.distill import distill as distill_network
-    from policyfactory.search.distill import network_of, trained_with
-    from policyfactory.search.families import DistillOptions
     from policyfactory.search.options import TrainOptions
 
     own = TrainOptions(

@@ -24,11 +24,19 @@ from policyfactory.core.random import check_seed
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.search.families import Best, best_published
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
 from policyfactory.search.learner import Counted, Follower, count
 from policyfactory.search.options import ReadOptions, check_loads, check_range
-from policyfactory.search.replicated import Given, Part, Replicated, Submitted, replicated, submitted
+from policyfactory.search.replicated import (
+    Best,
+    Given,
+    Part,
+    Replicated,
+    Submitted,
+    best_published,
+    replicated,
+    submitted,
+)
 from policyfactory.simulate.metrics import weekly_sums
 from policyfactory.simulate.prepare import asked_of
 from policyfactory.simulate.rules import Backfill, Rules

@@ -41,7 +41,7 @@ from policyfactory.search.distill_fit import (
     published_formulas,
 )
 from policyfactory.search.environment.goals import check_goal, goal_of
-from policyfactory.search.families import REFERENCES, DistillOptions, Family, family_of
+from policyfactory.search.families import FAMILIES, REFERENCES, Family, family_of
 from policyfactory.search.judging import margin_json, margin_words
 from policyfactory.search.learner import (
     STEPS,
@@ -61,8 +61,12 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+from policyfactory.search.options import check_range
+
 __all__ = [
     "MODEL",
+    "SURFACE",
+    "DistillOptions",
     "Distilled",
     "JudgedFormula",
     "Rated",
@@ -370,6 +374,60 @@ def draw_agreement(found: Distilled) -> Figure:
     axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncol=len(KINDS), frameon=False)
     axes.set_ylim(-0.6, len(kept) - 0.4)
     return figure
+
+
+# What can be said of how a network is made a formula ------------------------------------------------------------------
+
+
+# To fit many coefficients to an order costs next to nothing, so there is one family more than for a search: all of
+# second degree that schedulers with a wait take. x is log10(p), y log10(q), v log10(w + 10) - 1.
+_XX, _YY, _VV = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)"
+SURFACE = (
+    f"surface={_XX} + a*{_YY} + b*{_VV} + c*{_XX}*{_YY} + d*{_XX}*{_VV} + i*{_YY}*{_VV} + h*{_XX}**2"
+    f" + k*{_YY}**2 + o*{_VV}**2"
+)
+
+_MOST_DECISIONS, _MOST_PAIRS = 10_000, 100_000
+
+
+# Without slots, so that the class has the defaults: DistillOptions.decisions.
+@dataclasses.dataclass(frozen=True)
+class DistillOptions:
+    """Where the network plays, what is asked of it there, and which formulas are fitted to its order.
+
+    Parameters
+    ----------
+    windows : TrainOptions
+        Windows, goal, rules and how the log is read; those for training are fitted on. The mode is the network's.
+    families : tuple of str
+        As for a search (`policyfactory.search.families`), besides the forms of `fit` and the published policies;
+        by default all of them, and `SURFACE`.
+    decisions : int
+        Decisions of a window: at most so many are drawn.
+    pairs : int
+        Pairs of a decision: at most so many are drawn.
+    margin : float
+        What a wait in a formula must add to the share of pairs ordered alike to be worth it: some schedulers take a
+        key that never changes only; the interval over the windows must be above 0 too, where there are enough for one.
+        The same of the free processors.
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its limits.
+    """
+
+    windows: TrainOptions = dataclasses.field(default_factory=lambda: TrainOptions(bands=()))
+    families: tuple[str, ...] = (*FAMILIES, SURFACE)
+    decisions: int = 40
+    pairs: int = 100
+    margin: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_range("decisions", self.decisions, 1, _MOST_DECISIONS)
+        check_range("pairs", self.pairs, 1, _MOST_PAIRS)
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin {self.margin}: give a share of pairs from 0 to below 1, as in 0.01")
 
 
 # Make a formula of a network ------------------------------------------------------------------------------------------

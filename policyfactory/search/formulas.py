@@ -26,22 +26,26 @@ from policyfactory.policy.expression import Binary, Coefficient
 from policyfactory.policy.form import Form
 from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
-from policyfactory.search.environment.goals import goal_of
-from policyfactory.search.families import Family, Worth, distance_of, family_of, worth
-from policyfactory.search.judging import COSTS, non_dominated
+from policyfactory.search.environment.goals import Bound, Breach, goal_of
+from policyfactory.search.families import Family, family_of
+from policyfactory.search.judging import COSTS, breaches_of, gain, non_dominated
 from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
-from policyfactory.search.options import SearchOptions, TrainOptions
+from policyfactory.search.options import Objective, SearchOptions, TrainOptions
+from policyfactory.simulate.metrics import METRICS
 
 __all__ = [
     "Evolution",
     "FormulaSearch",
     "Tried",
+    "Worth",
     "decode",
     "digits",
+    "distance_of",
     "encode",
     "front_with",
     "spread",
     "term_of",
+    "worth",
 ]
 
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
@@ -437,6 +441,82 @@ class Evolution:
     def tell(self, asked: Sequence[FloatArray], objective: Sequence[float]) -> None:
         """Take what they are worth; less is better."""
         self._strategy.tell(list(asked), list(objective))
+
+
+# What a formula is worth on the windows for training, in one number: less is better -----------------------------------
+
+# The goal over all windows, relative to a baseline, plus what the distance from the start costs; and, for a formula
+# that leaves the band of a guard, so much more that the search is led back. Such a formula is never a candidate.
+
+
+# What one unit of a guard beyond its band, relative to the bound, costs; a ratio of e in the goal is 1.
+_BEYOND = 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Worth:
+    """What a formula is worth.
+
+    Parameters
+    ----------
+    objective : float
+        What is minimised.
+    gain : float
+        The part of it that is the goal.
+    means : tuple of float
+        Mean over the windows of the goal and of each guard.
+    out : str
+        The guards that left their bands, in words; empty if none did.
+    """
+
+    objective: float
+    gain: float
+    means: tuple[float, ...]
+    out: str
+
+
+def worth(
+    values: FloatArray,
+    baseline: FloatArray,
+    goal: str,
+    bands: Sequence[Bound],
+    *,
+    objective: Objective = "log-ratio",
+    distance: float = 0.0,
+) -> Worth:
+    """Return what was measured in one number.
+
+    Parameters
+    ----------
+    values, baseline : float64 array (windows, 1 + guards)
+        Goal and guards under the formula and under the baseline (`policyfactory.search.learner.measured`).
+    goal : str
+        Name of the goal.
+    bands : sequence of Band or Limit
+        How much worse the guards may be.
+    objective : {"log-ratio", "mean"}
+        As in `policyfactory.search.options.SearchOptions`.
+    distance : float
+        What the distance from the start costs.
+    """
+    value = gain(values[:, 0], baseline[:, 0], goal_of(goal), objective)
+    breaches = breaches_of(values, baseline, bands)
+    beyond = sum(_excess(one) for one in breaches)
+    means = tuple(values.mean(axis=0).tolist())
+    total = value + distance + _BEYOND * beyond
+    return Worth(total if math.isfinite(total) else 1e6, value, means, "; ".join(map(str, breaches)))
+
+
+def _excess(breach: Breach) -> float:
+    lower = METRICS[breach.guard].lower_is_better
+    worse, better = (breach.value, breach.bound) if lower else (breach.bound, breach.value)
+    return (worse - better) / max(abs(better), 1e-9)
+
+
+def distance_of(family: Family, values: FloatArray) -> float:
+    """Return the mean square of how far values are from the family's start, in its scale."""
+    away = (values - np.array(family.start)) / np.array(family.scale)
+    return float((away**2).mean())
 
 
 # What a search has tried ----------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.search.environment.goals import Goal, goal_of
-from policyfactory.search.families import PUBLISHED, REFERENCES, Best, breaches_of, gain, least_of
+from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
+from policyfactory.search.families import PUBLISHED, REFERENCES
 from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
-from policyfactory.search.replicated import AIMS
+from policyfactory.search.options import Objective
+from policyfactory.search.replicated import AIMS, Best
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
 from policyfactory.statistics.intervals import Estimate, Interval, adjusted, freedom_of, level_of
 
@@ -37,13 +38,17 @@ __all__ = [
     "RankedCandidate",
     "Standing",
     "baseline_of",
+    "breaches_of",
     "choose",
+    "gain",
     "judge_choice",
     "margin_json",
     "margin_words",
     "non_dominated",
 ]
 
+# Of a goal that may be 0, the amount that is next to nothing, in its unit: a second, or a percent.
+_NOTHING = {"s": 1.0, "%": 1.0}
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
 _BESIDE = (CATALOGUE["FCFS"], *REFERENCES.values())
 
@@ -134,6 +139,29 @@ class Standing:
     margin: Paired | None
     typical: Paired | None
     out: str
+
+
+def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
+    """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
+    least = least_of(goal)
+    own, other = values + least, baseline + least
+    if not goal.lower_is_better:
+        own, other = other, own
+    with np.errstate(all="ignore"):
+        if objective == "mean":
+            return float(own.mean() / other.mean() - 1)
+        return float(np.log(own / other).mean())
+
+
+def least_of(goal: Goal) -> float:
+    """Return what is next to nothing of a goal that may be 0, so that it has a logarithm."""
+    return _NOTHING.get(goal.unit, 0.0)
+
+
+def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
+    """Return the guards whose means over the windows are outside their bands."""
+    own, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
+    return judge(own, other, bands)
 
 
 def margin_words(margin: Paired) -> tuple[str, str]:

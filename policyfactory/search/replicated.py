@@ -26,6 +26,7 @@ from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.training import Predictor, Training
+from policyfactory.search.families import PUBLISHED
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
@@ -41,10 +42,12 @@ __all__ = [
     "MOST_BYTES",
     "MOST_CANDIDATES",
     "TEACHER",
+    "Best",
     "Given",
     "Part",
     "Replicated",
     "Submitted",
+    "best_published",
     "lines_of",
     "replicated",
     "submitted",
@@ -262,6 +265,63 @@ def replicated(
     pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
     made += [replicas.half(2 * at + side, load) for at, load in enumerate(pairs) for side in (1, 2)]
     return Replicated(made, lead_in, rules, predictor, count)
+
+
+# The published policy that is best on replicas ------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Best:
+    """The best published policy on replicas.
+
+    Parameters
+    ----------
+    policy : Policy
+        It.
+    values : float64 array (replicas, len(AIMS))
+        Its aims.
+    means : dict of str to float
+        Of every published policy the mean bounded slowdown, as the geometric mean over the replicas.
+    """
+
+    policy: Policy
+    values: FloatArray
+    means: dict[str, float]
+
+
+def best_published(
+    arena: Replicated,
+    workers: Workers | int = 1,
+    *,
+    among: Sequence[Policy] = PUBLISHED,
+    notify: Notify = lambda _: None,
+) -> Best:
+    """Return the published policy with the least mean logarithm of the mean bounded slowdown over replicas.
+
+    Parameters
+    ----------
+    arena : Replicated
+        The replicas.
+    workers : Workers or int
+        Who works; a number means so many threads.
+    among : sequence of Policy
+        The policies; the first of equal ones is taken.
+    notify : callable
+        Is told when a worker was lost.
+    """
+    made = dict(results(_values, arena, enumerate(among), workers, notify=notify))
+    logs = [float(np.log(made[at][:, 0]).mean()) for at in range(len(among))]
+    best = int(np.argmin(logs))
+    means = {one.name: float(np.exp(value)) for one, value in zip(among, logs, strict=True)}
+    return Best(among[best], made[best], means)
+
+
+def _values(arena: Replicated, unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
+    rows = []
+    for at in range(len(arena)):
+        go_on()
+        rows.append(arena.aims(at, unit[1]))
+    return unit[0], np.array(rows)
 
 
 # Candidates that others hand in ---------------------------------------------------------------------------------------

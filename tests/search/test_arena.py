@@ -20,9 +20,9 @@ from policyfactory.core.files import exclusive
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.arena import Arena, judge
-from policyfactory.search.families import PUBLISHED, best_published
+from policyfactory.search.families import PUBLISHED
 from policyfactory.search.learner import count
-from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, lines_of, submitted
+from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, best_published, lines_of, submitted
 from policyfactory.statistics.intervals import Interval, adjusted, level_of
 from policyfactory.workload.jobs import Workload
 

@@ -24,10 +24,9 @@ from policyfactory.export.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
-from policyfactory.search.distill import distill, trained_with
+from policyfactory.search.distill import DistillOptions, distill, trained_with
 from policyfactory.search.distill_fit import published_formulas
 from policyfactory.search.environment.goals import goal_of
-from policyfactory.search.families import DistillOptions
 from policyfactory.search.options import TrainOptions
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.simulate import simulate

@@ -9,7 +9,8 @@ import pytest
 
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.store import resolve
-from policyfactory.search.families import FAMILIES, REFERENCES, SURFACE, family_of, parse_start
+from policyfactory.search.distill import SURFACE
+from policyfactory.search.families import FAMILIES, REFERENCES, family_of, parse_start
 
 
 def test_predictions_are_variables_of_a_family_and_no_coefficients() -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from habits import users_with_habits
 from policyfactory.core.errors import InputError, ModelFileError, OutputError, UsageError
 from policyfactory.policy.store import load_model
-from policyfactory.search.families import Worth
-from policyfactory.search.formulas import FormulaSearch, Tried, front_with, spread
+from policyfactory.search.formulas import FormulaSearch, Tried, Worth, front_with, spread
 from policyfactory.search.judging import COSTS, non_dominated
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.run import front_json, pick, train
