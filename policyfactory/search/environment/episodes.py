@@ -220,6 +220,10 @@ class EpisodeGroup(abc.ABC):
     def started(self) -> Int64Array:
         """How many jobs run or have run in each episode: int64 array (count,)."""
 
+    @abc.abstractmethod
+    def seen(self, episodes: int | slice) -> Any:
+        """Return a copy of what an agent sees in one episode, or in several: an array, or arrays by name."""
+
     def reward(self, episode: int) -> float:
         """Return the reward of the last decision: 0, and after the last one minus the goal's cost."""
         return -self.goal.cost(self.schedule(episode)) if self.done[episode] else 0.0
@@ -382,6 +386,11 @@ class Episodes(EpisodeGroup):
     def mask(self) -> NDArray[np.bool_]:
         """Which slots can be chosen: bool array (count, slots)."""
         return self.view.mask
+
+    def seen(self, episodes: int | slice) -> dict[str, NDArray[np.float32]]:
+        """Return the jobs in the slots, the machine, and the running jobs."""
+        view = {"jobs": self.view.jobs, "machine": self.view.machine, "running": self.view.running}
+        return {name: shown[episodes].copy() for name, shown in view.items()}
 
     def rewards(self) -> NDArray[np.float64]:
         """Return the reward of the last decision in each: float64 array (count,)."""
@@ -723,6 +732,11 @@ class PaperEpisodes(EpisodeGroup):
         np.copyto(self.replaced, empty, where=~self.done)
         backfill = self.options.rules.backfill == "easy"
         rlscheduler.step_all(self.log.jobs, self.batch, np.where(empty, 0, places), backfill, self.jobs, self.done)
+
+    def seen(self, episodes: int | slice) -> Float32Array:
+        """Return the numbers of all slots, one behind the other."""
+        shown = self.jobs[episodes]
+        return shown.reshape(*shown.shape[:-2], -1).copy()
 
     def times(self) -> NDArray[np.float64]:
         """Return the seconds since the beginning of each window: float64 array (count,)."""
