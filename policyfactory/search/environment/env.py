@@ -5,7 +5,6 @@ docs/environment.md says what is observed, decided and rewarded.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import changed
 from policyfactory.engine.episodes import FEATURES, MACHINE, RUNNING
 from policyfactory.policy.network import Mode
 from policyfactory.policy.store import PolicyLike
@@ -353,11 +353,7 @@ def any_episodes(
     """
     if mode not in {"standard", "paper"}:
         raise UsageError(f"mode is {mode!r}; choose standard or paper")
-    known = [field.name for field in dataclasses.fields(EpisodeOptions)]
-    unknown = sorted(set(fields) - set(known))
-    if unknown:
-        raise UsageError(f"an episode has no {unknown[0]!r}; it has {', '.join(known)}")
-    options = dataclasses.replace(options or EpisodeOptions(), **fields)
+    options = changed(options or EpisodeOptions(), fields)
     if mode == "paper":
         return PaperEpisodes(workload, options, count)
     if isinstance(workload, Path | str):
