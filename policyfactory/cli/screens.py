@@ -17,7 +17,7 @@ from policyfactory.simulate.metrics import METRICS
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from policyfactory.search.distill import Distilled, JudgedFormula, Rated
+    from policyfactory.search.distill import Distilled, Rated
     from policyfactory.search.judging import RankedCandidate, Standing
     from policyfactory.search.run import Trained
     from policyfactory.statistics.compare import Paired
@@ -188,9 +188,9 @@ def _rated_row(found: Distilled, one: Rated) -> list[str]:
     return [f"{policy.name}{role}", *shares, _NEEDS[one.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
 
 
-def _judged_row(one: JudgedFormula) -> list[str]:
+def _judged_row(one: Standing) -> list[str]:
     role = "" if one.role == "beside" else f" ({one.role})"
-    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.choice), *_change(one.network)]
+    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.margin), *_change(one.network)]
 
 
 def _change(one: Paired | None) -> tuple[str, str]:

@@ -42,7 +42,7 @@ from policyfactory.search.distill_fit import (
 )
 from policyfactory.search.environment.goals import check_goal, goal_of
 from policyfactory.search.families import FAMILIES, REFERENCES, Family, family_of
-from policyfactory.search.judging import margin_json, margin_words
+from policyfactory.search.judging import Standing, margin_json, margin_words
 from policyfactory.search.learner import (
     STEPS,
     Follower,
@@ -68,7 +68,6 @@ __all__ = [
     "SURFACE",
     "DistillOptions",
     "Distilled",
-    "JudgedFormula",
     "Rated",
     "distill",
     "network_of",
@@ -116,31 +115,6 @@ class ChosenFormula:
     free: Rated | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class JudgedFormula:
-    """A policy on the judged windows.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    role : str
-        ``choice``, ``network``, ``static`` (the best key that never changes), ``with f`` or ``beside``.
-    means : tuple of float
-        Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
-    choice : Paired or None
-        The choice against it, window by window, as a ratio of sums in %; None for the choice.
-    network : Paired or None
-        It against the network; None for the network.
-    """
-
-    policy: Policy
-    role: str
-    means: tuple[float, ...]
-    choice: Paired | None
-    network: Paired | None
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Distilled:
     """The result of a run.
@@ -161,7 +135,7 @@ class Distilled:
         All candidates, the best on the windows for choosing first.
     chosen : Chosen
         What is made of them.
-    judged : tuple of Judged
+    judged : tuple of Standing
         The judged windows: the choice first.
     """
 
@@ -172,7 +146,7 @@ class Distilled:
     pairs: dict[str, Pairs]
     rated: tuple[Rated, ...]
     chosen: ChosenFormula
-    judged: tuple[JudgedFormula, ...]
+    judged: tuple[Standing, ...]
 
     @property
     def policy(self) -> Policy:
@@ -183,7 +157,7 @@ class Distilled:
     def model(self) -> Model:
         """The choice as a model, which every export that can take its variables takes."""
         against = next(one for one in self.judged if one.role == "network")
-        compared = _compared(against.choice, "it")
+        compared = _compared(against.margin, "it")
         return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
 
     @property
@@ -230,7 +204,7 @@ class Distilled:
     def verdict(self) -> str:
         """What was found, in sentences."""
         goal = self.options.windows.goal
-        said = [_compared(one.choice, one.policy.name) for one in self.judged[1:]]
+        said = [_compared(one.margin, one.policy.name) for one in self.judged[1:]]
         return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(said)}."
 
     @property
@@ -288,13 +262,13 @@ class Distilled:
             "provenance": self.provenance,
         }
 
-    def _judged(self, one: JudgedFormula) -> dict[str, Any]:
+    def _judged(self, one: Standing) -> dict[str, Any]:
         return {
             "policy": one.policy.name,
             "formula": one.policy.formula,
             "role": one.role,
             **named_means(self.options.windows.goal, one.means),
-            "choice_against_it": None if one.choice is None else margin_json(one.choice),
+            "choice_against_it": None if one.margin is None else margin_json(one.margin),
             "against_the_network": None if one.network is None else margin_json(one.network),
         }
 
@@ -633,7 +607,7 @@ def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
 
 def _judge(
     workload: Workload, windows: Windows, options: DistillOptions, network: Policy, chosen: ChosenFormula
-) -> tuple[JudgedFormula, ...]:
+) -> tuple[Standing, ...]:
     """Return what network, formulas and published orders are worth on the judged windows."""
     goal = goal_of(options.windows.goal)
     named = [(chosen.choice.formula.policy, "choice"), (network, "network")]
@@ -659,7 +633,7 @@ def _judge(
 
     of_network = [role for _, role in named].index("network")
     return tuple(
-        JudgedFormula(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), against(at, of_network))
+        Standing(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), network=against(at, of_network))
         for at, ((policy, role), own) in enumerate(zip(named, values, strict=True))
     )
 

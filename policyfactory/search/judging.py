@@ -121,7 +121,8 @@ class Standing:
     policy : Policy
         The policy.
     role : str
-        ``choice``, ``runner-up`` or ``beside``.
+        ``choice``, ``runner-up`` or ``beside``; of a distillation also ``network``, ``static`` (the best key that never
+        changes) and ``with f``.
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
     margin : Paired or None
@@ -131,14 +132,17 @@ class Standing:
         decides; None for the choice.
     out : str
         The guards that are outside the bands here, in words.
+    network : Paired or None
+        Of a distillation: it against the network, as a ratio of sums in %; None for the network.
     """
 
     policy: Policy
     role: str
     means: tuple[float, ...]
     margin: Paired | None
-    typical: Paired | None
-    out: str
+    typical: Paired | None = None
+    out: str = ""
+    network: Paired | None = None
 
 
 def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
