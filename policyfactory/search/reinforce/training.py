@@ -722,7 +722,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path}: is no checkpoint of a training run, or damaged ({len(content):,} bytes); --overwrite drops it "
             "and begins anew, or name another --output"
         )
-    arrays = dict(np.load(io.BytesIO(data), allow_pickle=False))
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(parts.read(name)), allow_pickle=False)
+            for name in parts.namelist()
+        }
     head = json.loads(arrays.pop(_HEAD).tobytes())
     if head["schema_version"] != _SCHEMA:
         raise ModelFileError(
