@@ -22,7 +22,9 @@ import pytest
 from floors import record
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
+from policyfactory.simulate.compat import CommittedLog, starts_by_formula
+from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler
@@ -53,13 +55,14 @@ def rate_of(benchmark: Any, run: Callable[[], int]) -> float:
 @pytest.mark.benchmark(group="RLScheduler's environment", timer=time.process_time)
 @pytest.mark.parametrize("backfill", [False, True])
 def test_steps(benchmark: Any, log: CommittedLog, backfill: bool) -> None:  # noqa: FBT001 (a parameter)
-    episodes = CommittedEpisodes(log, EPISODES, JOBS, backfill=backfill)
+    rules = Rules(backfill="easy" if backfill else "none")
+    episodes = PaperEpisodes(log, EpisodeOptions(JOBS, rules=rules), EPISODES)
     first = starts_rlscheduler(len(log), JOBS, EPISODES, "0")
 
     def run() -> int:
         random, steps = np.random.default_rng(0), 0
-        episodes.reset(first)
-        while not (over := episodes.over).all():
+        episodes.begin_all(first)
+        while not (over := episodes.done).all():
             steps += int(np.count_nonzero(~over))
             episodes.step((random.random(EPISODES) * np.maximum(episodes.shown, 1)).astype(np.int64))
         return steps

@@ -37,8 +37,8 @@ from policyfactory.review.predictions.run import Predicted as Predicted
 from policyfactory.review.predictions.run import predict as predict
 from policyfactory.search.arena import Arena as Arena
 from policyfactory.search.arena import judge as judge
+from policyfactory.search.distill import Distilled as Distilled
 from policyfactory.search.distill import distill as distill
-from policyfactory.search.distill_result import Distilled as Distilled
 from policyfactory.search.formulas import FormulaSearch as FormulaSearch
 from policyfactory.search.judging import Judgement as Judgement
 from policyfactory.search.options import DistillOptions as DistillOptions
@@ -47,7 +47,7 @@ from policyfactory.search.options import SearchOptions as SearchOptions
 from policyfactory.search.options import TrainOptions as TrainOptions
 from policyfactory.search.reinforce.learner import Reinforcement as Reinforcement
 from policyfactory.search.reinforce.options import PpoOptions as PpoOptions
-from policyfactory.search.result import Trained as Trained
+from policyfactory.search.run import Trained as Trained
 from policyfactory.search.run import train as train
 from policyfactory.simulate.cases import Case as Case
 from policyfactory.simulate.cases import case_of as case_of

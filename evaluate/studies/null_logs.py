@@ -38,8 +38,7 @@ from policyfactory.learn.ranking import rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.report.terminal import note
 from policyfactory.search.arena import Arena
-from policyfactory.search.families import best_published
-from policyfactory.search.replicated import AIMS, Part, replicated
+from policyfactory.search.replicated import AIMS, Part, best_published, replicated
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

@@ -10,14 +10,14 @@ from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import number_text, shortened
 from policyfactory.report.terminal import console, note, note_kept, show_table, warn
 from policyfactory.search.environment.goals import GUARDS
-from policyfactory.search.judging import COSTS, Member
+from policyfactory.search.judging import COSTS
 from policyfactory.search.learner import Follower
 from policyfactory.simulate.metrics import METRICS
 
 if TYPE_CHECKING:
-    from policyfactory.search.distill_result import Distilled, JudgedFormula, Rated
+    from policyfactory.search.distill import Distilled, Rated
     from policyfactory.search.judging import RankedCandidate, Standing
-    from policyfactory.search.result import Trained
+    from policyfactory.search.run import Trained
     from policyfactory.statistics.compare import Paired
 
 __all__ = ["DistillScreen", "TrainScreen", "show_distilled", "show_trained"]
@@ -94,11 +94,16 @@ def show_trained(trained: Trained) -> None:
 def _candidate_row(one: RankedCandidate) -> list[str]:
     out = " (out of its bands)" if one.out else ""
     name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
-    return [name, number_text(one.value), f"{one.gain:+.4f}", shortened(one.candidate.policy.formula, _LONGEST_FORMULA)]
+    return [
+        name,
+        number_text(one.means[0]),
+        f"{one.gain:+.4f}",
+        shortened(one.candidate.policy.formula, _LONGEST_FORMULA),
+    ]
 
 
-def _front_row(number: int, one: Member) -> list[str]:
-    out = " (out of its bands)" if one.ranked.out else "" if one.ranked.learned else " (published)"
+def _front_row(number: int, one: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if one.out else "" if one.learned else " (published)"
     return [str(number), f"{one.name}{out}", *(f"{value:.3f}" for value in one.ratios)]
 
 
@@ -168,9 +173,9 @@ def _rated_row(found: Distilled, one: Rated) -> list[str]:
     return [f"{policy.name}{role}", *shares, _NEEDS[one.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
 
 
-def _judged_row(one: JudgedFormula) -> list[str]:
+def _judged_row(one: Standing) -> list[str]:
     role = "" if one.role == "beside" else f" ({one.role})"
-    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.choice), *_change(one.network)]
+    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.margin), *_change(one.network)]
 
 
 def _change(one: Paired | None) -> tuple[str, str]:

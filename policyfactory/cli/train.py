@@ -105,7 +105,7 @@ def train(
 
 
 def _pick(folder: Path, which: str, *, overwrite: bool) -> None:
-    from policyfactory.search.front import pick
+    from policyfactory.search.run import pick
 
     model = pick(folder, which, overwrite=overwrite)
     note(f"{folder}/policy.json is now {model.policy.name}: {model.policy.formula}")

@@ -27,7 +27,9 @@ from policyfactory.core.errors import WorkersError
 from policyfactory.core.process import SAFE_PATH, environment, ignore_folder
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, unit_text
 
-__all__ = ["ProcessExecutor", "sendable"]
+__all__ = [
+    "ProcessExecutor",
+]
 
 # How often a unit is tried: what kills its worker three times will do so again.
 _TRIES = 3

@@ -14,7 +14,6 @@ from policyfactory.core import process
 from policyfactory.core.errors import UsageError, WorkersError
 
 __all__ = [
-    "BACKENDS",
     "Backend",
     "Function",
     "Notify",

@@ -41,7 +41,6 @@ from policyfactory.predict.features import TAU_S
 from policyfactory.predict.training import Forests
 
 __all__ = [
-    "BURST_S",
     "MOST_JOBS",
     "NO_NAME",
     "Asked",
@@ -54,6 +53,7 @@ __all__ = [
     "UserPast",
     "features_from",
     "predictions_from",
+    "without_numbers",
 ]
 
 MOST_JOBS = 60  # ended jobs of a user: as many as are looked at
@@ -64,6 +64,24 @@ T = TypeVar("T")
 # Kind, request (s), processors, executable; what a kind does not look at is 0 or "-".
 GroupKey = tuple[int, int, int, str]
 NO_NAME = "-"
+_DIGITS = re.compile(r"[0-9]+")
+_LONGEST_NAME = 100
+
+
+def group_keys(request: int, processors: int, executable: str) -> tuple[GroupKey, ...]:
+    """Return the groups of like jobs of one user that a job belongs to, by `GROUPS` of the engine."""
+    return (
+        (0, request, processors, executable),
+        (1, 0, processors, NO_NAME),
+        (2, request, 0, NO_NAME),
+        (3, 0, 0, executable),
+        (4, 0, 0, NO_NAME),
+    )
+
+
+def without_numbers(name: str) -> str:
+    """Return the name of a job with one ``#`` for each number, at most 100 characters."""
+    return _DIGITS.sub("#", name)[:_LONGEST_NAME]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,14 +211,7 @@ class UserPast:
         self.ended += 1
         self.jobs.append(job)
         del self.jobs[:-MOST_JOBS]
-        request, processors = job.request, job.processors
-        for key in (
-            (0, request, processors, executable),
-            (1, 0, processors, NO_NAME),
-            (2, request, 0, NO_NAME),
-            (3, 0, 0, executable),
-            (4, 0, 0, NO_NAME),
-        ):
+        for key in group_keys(job.request, job.processors, executable):
             self.groups.setdefault(key, Means()).note(job)
 
     def note_submission(self, when: int, tasks: int = 1) -> None:
@@ -304,8 +315,6 @@ def _latest(table: dict[Any, T], most: int, when: Callable[[T], int]) -> dict[An
 
 
 _LEAST = 1e-6  # as in `policyfactory.engine.predicted`
-_DIGITS = re.compile(r"[0-9]+")
-_LONGEST_NAME = 100
 
 
 class Asked(NamedTuple):
@@ -351,15 +360,8 @@ def features_from(history: History, hashed: Callable[[str], str], job: Asked) ->
     user = history.user(hashed(f"u{job.user}")) or UserPast()
     # What the history has is not later than the submission, whatever the clocks say.
     now = max(int(job.when.timestamp()), history.at, user.seen)
-    executable = hashed(f"n{_DIGITS.sub('#', job.name)[:_LONGEST_NAME]}") if history.names and job.name else NO_NAME
-    keys: tuple[GroupKey, ...] = (
-        (0, job.p, job.q, executable),
-        (1, 0, job.q, NO_NAME),
-        (2, job.p, 0, NO_NAME),
-        (3, 0, 0, executable),
-        (4, 0, 0, NO_NAME),
-    )
-    groups = [user.groups.get(key) for key in keys]
+    executable = hashed(f"n{without_numbers(job.name)}") if history.names and job.name else NO_NAME
+    groups = [user.groups.get(key) for key in group_keys(job.p, job.q, executable)]
     groups += [history.groups.get(hashed(f"g{job.group}")), history.shapes.get(hashed(f"s{job.p}/{job.q}"))]
     past, start = _as_past(user, groups, job, now)
     features = np.empty(FEATURES)

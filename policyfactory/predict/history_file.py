@@ -43,6 +43,7 @@ from policyfactory.predict.history import (
     Means,
     Started,
     UserPast,
+    without_numbers,
 )
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, State
 from policyfactory.workload.accounting.sacct import read
@@ -325,9 +326,8 @@ UNLIMITED_S = 365 * DAY
 _STATUS = {
     State.completed: 1, State.failed: 0, State.timeout: 0, State.node_fail: 0, State.cancelled: 5,
 }  # fmt: skip
-_LONGEST_ID, _LONGEST_NAME = 40, 100
+_LONGEST_ID = 40
 _WANTED = ("user", "group", "name")
-_UPDATE_DIGITS = re.compile(r"[0-9]+")
 _ODD = re.compile(r"[^\w+\[\].,:%-]", re.ASCII)
 _COLUMNS = "JobID,UID,GID,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,AllocNodes"
 
@@ -424,7 +424,7 @@ def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
             max(size if size > 0 else columns["allocated"][row], 1),
             state,
             columns["tasks"][row],
-            _UPDATE_DIGITS.sub("#", names[row])[:_LONGEST_NAME],
+            without_numbers(names[row]),
         )
 
 

@@ -8,32 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
 
 from policyfactory.core.errors import ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes
-from policyfactory.core.options import Int64Array
 from policyfactory.core.version import __version__
 from policyfactory.engine.past import FEATURES, LEAF, Forest
-from policyfactory.policy.network import (
-    Check,
-    Schema,
-    decode,
-    is_number,
-    is_text,
-    is_whole,
-    kind_word,
-    plain,
-    shown,
-)
+from policyfactory.policy.network import decode, kind_word, plain, shown
 from policyfactory.predict.features import FEATURE_SET, NAMES
 from policyfactory.predict.training import Forests
 
 __all__ = [
-    "LARGEST_FILE", "MOST_NODES", "MOST_TREES", "PREDICTOR_KIND", "PREDICTOR_SCHEMA", "digest_of_jobs",
+    "LARGEST_FILE", "MOST_NODES", "digest_of_jobs",
     "forests_from_json", "forests_to_json", "load_forests", "save_forests",
 ]  # fmt: skip
 
@@ -67,13 +57,9 @@ def forests_to_json(forests: Forests, provenance: Mapping[str, Any]) -> dict[str
             "tail": "ninth decile of run time / request; no trees where it was not wanted",
         },
         "jobs": forests.jobs,
-        "forests": {name: _forest_to_json(getattr(forests, name)) for name in _FORESTS},
+        "forests": {name: plain(getattr(forests, name)._asdict()) for name in _FORESTS},
         "provenance": plain(dict(provenance)),
     }
-
-
-def _forest_to_json(forest: Forest) -> dict[str, Any]:
-    return {name: plain(values) for name, values in forest._asdict().items()}
 
 
 def save_forests(forests: Forests, path: Path | str, *, provenance: Mapping[str, Any]) -> None:
@@ -144,91 +130,86 @@ def forests_from_json(value: Any, place: str) -> Forests:
     """
     if not isinstance(value, dict):
         raise ModelFileError(f"{place}: a predictor's file is a JSON object, this one is a {kind_word(value)}")
-    _SCHEMA.check(value, place)
-    if value["feature_set"] != FEATURE_SET or value["features"] != list(NAMES):
+    version = value.get("schema_version")
+    if isinstance(version, int) and version > PREDICTOR_SCHEMA:
         raise ModelFileError(
-            f"{place}: was trained on feature set {shown(value['feature_set'])} of {len(value['features'])} features, "
+            f"{place}: has predictor schema {version} but policyfactory {__version__} reads schemas up to "
+            f"{PREDICTOR_SCHEMA}; install a newer policyfactory, or train it again"
+        )
+    try:
+        content = _PredictorFile.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
+        raise ModelFileError(
+            f"{place}: field {ascii(where[1:])[1:-1]}: {first['msg'].removeprefix('Value error, ')}, got "
+            f"{shown(first['input'])}; is it a file of policyfactory predict, and whole?"
+        ) from None
+    if (content.feature_set, content.features) != (FEATURE_SET, list(NAMES)):
+        raise ModelFileError(
+            f"{place}: was trained on feature set {content.feature_set} of {len(content.features)} features, "
             f"policyfactory {__version__} has set {FEATURE_SET} of {len(NAMES)}; train it again with policyfactory "
             "predict"
         )
-    forests = value["forests"]
-    made = {name: _forest(forests[name], f"{place}: field forests.{name}", name) for name in _FORESTS}
-    return Forests(**made, jobs=value["jobs"])
+    forests = content.forests
+    return Forests(forests.shortness.forest(), forests.share.forest(), forests.tail.forest(), content.jobs)
 
 
-def _forest(value: Any, place: str, name: str) -> Forest:
-    """Return a forest whose numbers can be followed without end or error."""
-    if not isinstance(value, dict) or set(value) != set(Forest._fields):
-        raise ModelFileError(f"{place}: expected an object of {', '.join(Forest._fields)}, got {shown(value)}")
-    for column in (*_WHOLE, "threshold"):
-        _check_list(value[column], f"{place}.{column}", whole=column in _WHOLE)
-    if not is_number(value["base"]):
-        raise ModelFileError(f"{place}.base: expected a finite number, got {shown(value['base'])}")
-    trees, lengths = len(value["roots"]), [len(value[column]) for column in _TABLE]
-    if trees > MOST_TREES or (trees == 0 and name != "tail"):
-        raise ModelFileError(f"{place}.roots: expected 1 to {MOST_TREES:,} trees, got {trees:,}")
-    if len(set(lengths)) > 1:
-        raise ModelFileError(
-            f"{place}: {', '.join(_TABLE)} have {', '.join(map(str, lengths))} numbers; each node has one of each"
-        )
-    whole = {column: np.array(value[column], dtype=np.int64) for column in _WHOLE}
-    forest = Forest(**whole, threshold=np.array(value["threshold"], dtype=np.float64), base=float(value["base"]))
-    _check_trees(forest, place)
-    return forest
+_Node = Annotated[int, Field(ge=0, le=MOST_NODES)]
 
 
-def _check_list(values: Any, place: str, *, whole: bool) -> None:
-    if not isinstance(values, list) or len(values) > MOST_NODES:
-        raise ModelFileError(f"{place}: expected a list of at most {MOST_NODES:,} numbers, got {shown(values)}")
-    for at, value in enumerate(values):
-        # Whole numbers have to fit an array; places are checked against the tree afterwards.
-        if not (is_whole(value) and abs(value) <= MOST_NODES if whole else is_number(value)):
-            kind = f"a whole number up to {MOST_NODES:,}" if whole else "a finite number"
-            raise ModelFileError(f"{place}[{at}]: expected {kind}, got {shown(value)}")
+class _ForestRecord(BaseModel, strict=True, extra="forbid"):
+    """A forest whose numbers can be followed without end or error."""
+
+    feature: list[Annotated[int, Field(ge=LEAF, lt=FEATURES)]] = Field(max_length=MOST_NODES)
+    threshold: list[FiniteFloat]
+    left: list[_Node]
+    right: list[_Node]
+    roots: list[_Node] = Field(max_length=MOST_TREES)
+    base: FiniteFloat
+
+    def forest(self) -> Forest:
+        whole = {name: np.array(getattr(self, name), dtype=np.int64) for name in _WHOLE}
+        return Forest(**whole, threshold=np.array(self.threshold, dtype=np.float64), base=float(self.base))
+
+    @model_validator(mode="after")
+    def _can_be_followed(self) -> Self:
+        nodes = len(self.feature)
+        if {len(self.threshold), len(self.left), len(self.right)} != {nodes}:
+            raise ValueError(f"{', '.join(_TABLE)} need one number each for a node")
+        forest = self.forest()
+        starts = np.append(forest.roots, nodes)
+        if (starts[:1] != 0).any() or (np.diff(starts) < 1).any():
+            raise ValueError(f"trees follow one another from node 0 within {nodes:,} nodes")
+        is_leaf, end = forest.feature == LEAF, np.repeat(starts[1:], np.diff(starts))
+        for name, child in (("left", forest.left), ("right", forest.right)):
+            right = np.where(is_leaf, child == 0, (child > np.arange(nodes)) & (child < end))
+            if not right.all():
+                at = int(np.argmin(right))
+                raise ValueError(f"{name}[{at}] is {child[at]}; a later node of its tree, or 0 at a leaf, is expected")
+        return self
 
 
-def _check_trees(forest: Forest, place: str) -> None:
-    nodes, roots = len(forest.feature), forest.roots
-    starts = np.append(roots, nodes)
-    if (starts[:1] != 0).any() or (np.diff(starts) < 1).any():
-        raise ModelFileError(
-            f"{place}.roots: trees follow one another from node 0 within {nodes:,} nodes; the file is damaged"
-        )
-    is_leaf = forest.feature == LEAF
-    end = np.repeat(starts[1:], np.diff(starts))
-    _check_nodes(
-        (forest.feature >= LEAF) & (forest.feature < FEATURES), forest.feature, f"{place}.feature", "a feature"
-    )
-    for name, child in (("left", forest.left), ("right", forest.right)):
-        right = np.where(is_leaf, child == 0, (child > np.arange(nodes)) & (child < end))
-        _check_nodes(right, child, f"{place}.{name}", "a later node of its tree, or 0 at a leaf")
+class _ForestRecords(BaseModel, strict=True, extra="forbid"):
+    shortness: _ForestRecord
+    share: _ForestRecord
+    tail: _ForestRecord
+
+    @model_validator(mode="after")
+    def _is_trained(self) -> Self:
+        if not (self.shortness.roots and self.share.roots):
+            raise ValueError(f"shortness and share have 1 to {MOST_TREES:,} trees each")
+        return self
 
 
-def _check_nodes(right: Any, values: Int64Array, place: str, expected: str) -> None:
-    if not right.all():
-        at = int(np.argmin(right))
-        raise ModelFileError(f"{place}[{at}]: expected {expected}, got {values[at]}; the file is damaged")
-
-
-_FIELDS: dict[str, Check] = {
-    "kind": (lambda value: value == PREDICTOR_KIND, f"{PREDICTOR_KIND!r} (is it a file of policyfactory predict?)"),
-    "schema_version": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "feature_set": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "features": (
-        lambda value: isinstance(value, list) and len(value) <= 1000 and all(is_text(name, 100) for name in value),
-        "a list of at most 1,000 names",
-    ),
-    "jobs": (lambda value: is_whole(value) and 1 <= value <= 1 << 40, "the number of jobs it was trained on"),
-    "forests": (
-        lambda value: isinstance(value, dict) and set(value) == set(_FORESTS),
-        f"an object of {', '.join(_FORESTS)}",
-    ),
-    "provenance": (lambda value: isinstance(value, dict), "an object"),
-}
-_SCHEMA = Schema(
-    "predictor",
-    PREDICTOR_SCHEMA,
-    _FIELDS,
-    ("kind", "schema_version", "feature_set", "features", "jobs", "forests"),
-    frozenset({"predicts", "written_by"}),
-)
+class _PredictorFile(BaseModel, strict=True, extra="forbid"):
+    kind: Literal["policyfactory-predictor"]
+    schema_version: Annotated[int, Field(ge=1)]
+    feature_set: Annotated[int, Field(ge=1)]
+    features: list[Annotated[str, Field(max_length=100)]] = Field(max_length=1000)
+    jobs: Annotated[int, Field(ge=1, le=1 << 40)]
+    forests: _ForestRecords
+    provenance: dict[str, Any] = {}
+    # For readers of the file only.
+    predicts: Any = None
+    written_by: Any = None

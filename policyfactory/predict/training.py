@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_LIKE",
-    "QUANTILE",
     "Forests",
     "PastJob",
     "Predictor",

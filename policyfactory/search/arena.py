@@ -22,11 +22,19 @@ from policyfactory.core.options import FloatArray, changed
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.search.families import Best, best_published
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
 from policyfactory.search.learner import Counted, Follower, count
 from policyfactory.search.options import JudgeOptions
-from policyfactory.search.replicated import Given, Part, Replicated, Submitted, replicated, submitted
+from policyfactory.search.replicated import (
+    Best,
+    Given,
+    Part,
+    Replicated,
+    Submitted,
+    best_published,
+    replicated,
+    submitted,
+)
 from policyfactory.simulate.metrics import weekly_sums
 from policyfactory.simulate.prepare import asked_of
 from policyfactory.simulate.schedule import Schedule

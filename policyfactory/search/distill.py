@@ -9,17 +9,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
-from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
+from policyfactory.core.files import (
+    atomic_write,
+    check_directory,
+    dump_json,
+    exclusive,
+    refuse_earlier,
+    together,
+)
 from policyfactory.core.options import changed
-from policyfactory.core.picture import keeps_settings, save_picture
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
+from policyfactory.core.text import shortened
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.policy.store import load_model, save_model
+from policyfactory.policy.store import Model, load_model, save_model
 from policyfactory.search.distill_fit import (
     KINDS,
     Agreement,
@@ -32,16 +40,324 @@ from policyfactory.search.distill_fit import (
     form_formulas,
     published_formulas,
 )
-from policyfactory.search.distill_result import ChosenFormula, Distilled, JudgedFormula, Rated, draw_agreement
 from policyfactory.search.environment.goals import check_goal, goal_of
-from policyfactory.search.families import FAMILIES, REFERENCES, SURFACE, Family, family_of
-from policyfactory.search.learner import STEPS, Follower, Windows, draw_windows, measured, played
+from policyfactory.search.families import FAMILIES, REFERENCES, Family, family_of
+from policyfactory.search.judging import Standing, margin_json, margin_words
+from policyfactory.search.learner import (
+    STEPS,
+    Follower,
+    Windows,
+    draw_windows,
+    measured,
+    named_means,
+    played,
+    provenance_of,
+)
 from policyfactory.search.options import DistillOptions, TrainOptions
 from policyfactory.statistics.compare import Paired, compare_values
 from policyfactory.statistics.intervals import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["MODEL", "distill", "network_of", "trained_with", "write_distilled"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+__all__ = [
+    "MODEL",
+    "SURFACE",
+    "DistillOptions",
+    "Distilled",
+    "Rated",
+    "distill",
+    "network_of",
+    "trained_with",
+]
+
+KIND = "distilled-policy"
+SCHEMA = 1
+WELL = 0.95  # share of pairs from which on a formula is called a copy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rated:
+    """A candidate, and how far it orders as the network does.
+
+    Parameters
+    ----------
+    formula : Fitted
+        The candidate.
+    choosing, judged : Agreement
+        On the windows that it was chosen by, and on later ones.
+    """
+
+    formula: FittedFormula
+    choosing: Agreement
+    judged: Agreement
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChosenFormula:
+    """What is made of the candidates.
+
+    Parameters
+    ----------
+    choice : Rated
+        What is taken for the network: a formula in p, q, m and, if that is worth it, w.
+    static : Rated
+        The best whose values never change while a job waits; it may be the choice.
+    free : Rated or None
+        The best with the free processors (f), if it agrees better than the choice by the margin.
+    """
+
+    choice: Rated
+    static: Rated
+    free: Rated | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Distilled:
+    """The result of a run.
+
+    Parameters
+    ----------
+    network : Network
+        What was made a formula of.
+    workload : Workload
+        The log.
+    windows : Windows
+        Where its windows begin.
+    options : DistillOptions
+        How.
+    pairs : dict of str to Pairs
+        Step -> what the network said there.
+    rated : tuple of Rated
+        All candidates, the best on the windows for choosing first.
+    chosen : Chosen
+        What is made of them.
+    judged : tuple of Standing
+        The judged windows: the choice first.
+    """
+
+    network: Network
+    workload: Workload
+    windows: Windows
+    options: DistillOptions
+    pairs: dict[str, Pairs]
+    rated: tuple[Rated, ...]
+    chosen: ChosenFormula
+    judged: tuple[Standing, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """The choice."""
+        return self.chosen.choice.formula.policy
+
+    @property
+    def model(self) -> Model:
+        """The choice as a model, which every export that can take its variables takes."""
+        against = next(one for one in self.judged if one.role == "network")
+        compared = _compared(against.margin, "it")
+        return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
+
+    @property
+    def static_model(self) -> Model:
+        """The best formula whose values never change while a job waits, as a model."""
+        said = f"{_percent(self.chosen.static.judged.pairs)} of the pairs ordered as by network {self.network.name}."
+        return self._model(self.chosen.static, said)
+
+    def _model(self, rated: Rated, verdict: str) -> Model:
+        one = rated.formula
+        diagnostics = {
+            "network": {"name": self.network.name, "digest": self.network.digest, "mode": self.network.mode},
+            "origin": one.origin,
+            "pull": one.pull,
+            "agreement": {"choosing": _shares(rated.choosing), "judged": _shares(rated.judged)},
+            "warnings": self.warnings,
+            "verdict": verdict,
+        }
+        return Model(one.policy, one.coefficients, diagnostics, self.provenance)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How it was made."""
+        return provenance_of(
+            self.workload,
+            self.options.windows.seed,
+            network=self.network.name,
+            network_digest=self.network.digest,
+            options=dataclasses.asdict(self.options),
+        )
+
+    @property
+    def _agreeing(self) -> str:
+        judged = self.chosen.choice.judged
+        interval = judged.interval
+        ends = "" if interval is None else f" (95 % interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
+        return (
+            f"{self.policy.name} orders {_percent(judged.pairs)}{ends} of the pairs as network {self.network.name} "
+            f"does (Kendall's tau {judged.tau:.3f}), and has the same job first at {_percent(judged.first)} of the "
+            "decisions"
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in sentences."""
+        goal = self.options.windows.goal
+        said = [_compared(one.margin, one.policy.name) for one in self.judged[1:]]
+        return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(said)}."
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the formula should not be taken for the network."""
+        said = []
+        choice, free = self.chosen.choice.judged, self.chosen.free
+        if choice.pairs < WELL:
+            said.append(
+                f"{self.policy.name} orders only {_percent(choice.pairs)} of the pairs as the network does: it is "
+                "another policy, not a copy"
+            )
+        if free is not None:
+            said.append(
+                f"with the free processors (f), which no scheduler gives to a sort key, {_percent(free.judged.pairs)} "
+                f"are ordered alike: {shortened(free.formula.policy.formula, 200)}"
+            )
+        return [*said, *self.windows.warnings(self.options.windows.judged_windows, "fitted")]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        return {
+            "kind": KIND,
+            "schema_version": SCHEMA,
+            "policy": self.policy.name,
+            "formula": self.policy.formula,
+            "static": _named(self.chosen.static),
+            "with_free_processors": None if self.chosen.free is None else _named(self.chosen.free),
+            "verdict": self.verdict,
+            "warnings": self.warnings,
+            "goal": self.options.windows.goal,
+            "windows": self.windows.as_dict(),
+            "pairs": {
+                step: {
+                    "decisions": len(pairs.queues),
+                    "pairs": len(pairs),
+                    "ties": pairs.ties,
+                    "longer_queues": pairs.queues.longer,
+                }
+                for step, pairs in self.pairs.items()
+            },
+            "candidates": [
+                {
+                    "policy": one.formula.policy.name,
+                    "formula": one.formula.policy.formula,
+                    "origin": one.formula.origin,
+                    "needs": one.formula.kind,
+                    "pull": one.formula.pull,
+                    "choosing": _shares(one.choosing),
+                    "judged": _shares(one.judged),
+                }
+                for one in self.rated
+            ],
+            "judged": [self._judged(one) for one in self.judged],
+            "provenance": self.provenance,
+        }
+
+    def _judged(self, one: Standing) -> dict[str, Any]:
+        return {
+            "policy": one.policy.name,
+            "formula": one.policy.formula,
+            "role": one.role,
+            **named_means(self.options.windows.goal, one.means),
+            "choice_against_it": None if one.margin is None else margin_json(one.margin),
+            "against_the_network": None if one.network is None else margin_json(one.network),
+        }
+
+
+def _named(rated: Rated) -> dict[str, str]:
+    return {"policy": rated.formula.policy.name, "formula": rated.formula.policy.formula}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _shares(one: Agreement) -> dict[str, Any]:
+    interval = one.interval
+    return {
+        "pairs": one.pairs,
+        "interval": None if interval is None else list(interval),
+        "tau": one.tau,
+        "first": one.first,
+    }
+
+
+def _compared(choice: Paired | None, name: str) -> str:
+    """Return in words how the choice stands beside a policy."""
+    if choice is None:
+        return f" {name}"
+    if not choice.wins + choice.losses:
+        return f"that of {name}"
+    word, change = margin_words(choice)
+    return f"{word} {name} {change}"
+
+
+# How far each candidate orders queues as the network does -------------------------------------------------------------
+
+
+_MOST_DRAWN = 16
+_WORDS = {"static": "a key that never changes", "w": "with the wait", "f": "with the free processors"}
+
+
+def draw_agreement(found: Distilled) -> Figure:
+    """Draw the share of pairs ordered as by the network, of the best candidates.
+
+    Parameters
+    ----------
+    found : Distilled
+        The run.
+
+    Returns
+    -------
+    Figure
+    """
+    kept = list(found.rated[:_MOST_DRAWN])
+    kept += [one for one in (found.chosen.choice, found.chosen.static) if one not in kept]
+    kept.reverse()
+    figure = new_figure(7.0, 1.4 + 0.28 * len(kept))
+    axes = figure.add_subplot()
+    for number, kind in enumerate(KINDS):
+        places = [at for at, one in enumerate(kept) if one.formula.kind == kind]
+        if places:
+            shares = [100 * kept[at].judged.pairs for at in places]
+            axes.barh(places, shares, color=COLOURS[number], label=_WORDS[kind], height=0.7)
+    for at, one in enumerate(kept):
+        interval = one.judged.interval
+        if interval is not None:
+            axes.plot([100 * interval[0], 100 * interval[1]], [at, at], color="black", linewidth=1.4)
+    names = [
+        shortened(one.formula.policy.name, 30) + (" (choice)" if one is found.chosen.choice else "") for one in kept
+    ]
+    axes.set_yticks(range(len(kept)), names, fontsize=8)
+    axes.set_xlim(0, 100)
+    axes.axvline(50, color="grey", linewidth=0.8, linestyle=":")
+    axes.set_xlabel(
+        f"pairs ordered as by network {shortened(found.network.name, 30)} on the judged windows, %\n(line: 95 % "
+        "interval over the windows; dotted: by chance)",
+        fontsize=8,
+    )
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncol=len(KINDS), frameon=False)
+    axes.set_ylim(-0.6, len(kept) - 0.4)
+    return figure
+
+
+# To fit many coefficients to an order costs next to nothing, so there is one family more than for a search: all of
+# second degree that schedulers with a wait take. x is log10(p), y log10(q), v log10(w + 10) - 1.
+_XX, _YY, _VV = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)"
+SURFACE = (
+    f"surface={_XX} + a*{_YY} + b*{_VV} + c*{_XX}*{_YY} + d*{_XX}*{_VV} + i*{_YY}*{_VV} + h*{_XX}**2"
+    f" + k*{_YY}**2 + o*{_VV}**2"
+)
+
+# Make a formula of a network ------------------------------------------------------------------------------------------
 
 _FITTED_PAIRS = 10_000  # pairs that coefficients are fitted to
 
@@ -175,7 +491,9 @@ def _distilled(
         fitted = family_formulas(family, some)
         if not fitted:
             follower.message(f"family {family.name} has no value for some jobs, or the same one for all: left out")
-        candidates += _best_pull(fitted, given["choosing"])
+        else:
+            # Which pull is best is said by windows that nothing was fitted on; of equal ones the first.
+            candidates.append(max(fitted, key=lambda one: _agreement(one.policy, given["choosing"]).pairs))
     rated = _rated(candidates, given)
     chosen = _choose(rated, options.margin)
     judged = _judge(workload, windows, options, policy, chosen)
@@ -203,13 +521,6 @@ def _pairs(
             "depend on the job"
         )
     return pairs
-
-
-def _best_pull(fitted: Sequence[FittedFormula], choosing: Pairs) -> list[FittedFormula]:
-    """Return the one that agrees best on windows that it was not fitted on, the first of equal ones."""
-    if not fitted:
-        return []
-    return [max(fitted, key=lambda one: _agreement(one.policy, choosing).pairs)]
 
 
 def _agreement(policy: Policy, pairs: Pairs) -> Agreement:
@@ -251,7 +562,7 @@ def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
 
 def _judge(
     workload: Workload, windows: Windows, options: DistillOptions, network: Policy, chosen: ChosenFormula
-) -> tuple[JudgedFormula, ...]:
+) -> tuple[Standing, ...]:
     """Return what network, formulas and published orders are worth on the judged windows."""
     goal = goal_of(options.windows.goal)
     named = [(chosen.choice.formula.policy, "choice"), (network, "network")]
@@ -277,7 +588,7 @@ def _judge(
 
     of_network = [role for _, role in named].index("network")
     return tuple(
-        JudgedFormula(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), against(at, of_network))
+        Standing(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), network=against(at, of_network))
         for at, ((policy, role), own) in enumerate(zip(named, values, strict=True))
     )
 

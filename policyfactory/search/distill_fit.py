@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.fit.forms import Product, distinct_forms, product_text
+from policyfactory.fit.forms import distinct_forms, product_text
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, FittedNumber
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.search.families import REFERENCES, Family
 from policyfactory.search.formulas import term_of
+from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import run_prepared
@@ -29,7 +31,6 @@ from policyfactory.workload.jobs import Workload
 __all__ = [
     "KINDS",
     "MOST_WAITING",
-    "PULLS",
     "Agreement",
     "FittedFormula",
     "Pairs",
@@ -41,7 +42,6 @@ __all__ = [
     "first_jobs",
     "fit_order",
     "form_formulas",
-    "kind_of",
     "published_formulas",
     "search_order",
 ]
@@ -80,12 +80,7 @@ class FittedFormula:
     @property
     def kind(self) -> str:
         """Which of `KINDS` it is."""
-        return kind_of(self.policy)
-
-
-def kind_of(policy: Policy) -> str:
-    """Return what a policy asks of a scheduler."""
-    return "f" if "f" in policy.variables else "w" if "w" in policy.variables else "static"
+        return "f" if "f" in self.policy.variables else "w" if "w" in self.policy.variables else "static"
 
 
 def published_formulas() -> list[FittedFormula]:
@@ -118,15 +113,12 @@ def form_formulas(pairs: Pairs) -> list[FittedFormula]:
 def _designs() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the terms of all forms in p and q, and of all in p, q and a wait."""
     every = distinct_forms()
-    without = {tuple(part for part in map(_without_r, products) if part) for products in every}
+    pq = ([tuple(factor for factor in product if factor[0] != "r") for product in products] for products in every)
+    without = {tuple(filter(None, products)) for products in pq}
     texts = [
         [tuple(product_text(one, _WAIT) for one in products) for products in some] for some in (sorted(without), every)
     ]
     return texts[0], texts[1]
-
-
-def _without_r(product: Product) -> Product:
-    return tuple(factor for factor in product if factor[0] != "r")
 
 
 def _fit_forms(pairs: Pairs, designs: Sequence[tuple[str, ...]]) -> Iterator[FittedFormula]:
@@ -484,19 +476,15 @@ def _passes(prepared: Prepared, start: Int64Array, decisions: int, random: np.ra
 
 def _committed(window: Workload, network: Policy, rules: Rules) -> Iterator[Snapshot]:
     """Give p, q, w of the jobs that are shown, and the processors free, at each decision among two or more."""
-    from policyfactory.engine.compat.rlscheduler import FREE
-    from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
-
     log = CommittedLog.of_workload(window)
-    episode = CommittedEpisodes(log, 1, len(window), backfill=rules.backfill == "easy")
-    episode.reset(np.zeros(1, dtype=np.int64))
-    while not episode.over[0]:
-        shown = episode.jobs_shown[0, : episode.shown[0]]
-        free = float(episode.episodes.state[0, FREE] * log.machine // log.nodes)
-        p, q = log.jobs.request[shown].astype(np.float64), log.processors[shown].astype(np.float64)
-        w = (episode.now[0] - log.jobs.submit[shown]).astype(np.float64)
-        if len(shown) > 1:
-            yield np.stack([p, q, w]), free
+    options = EpisodeOptions(jobs=len(window), rules=Rules(backfill=rules.backfill))
+    episode = PaperEpisodes(log, options)
+    episode.begin(0, 0)
+    while not episode.done[0]:
+        _, seen, free = episode.queue()
+        p, q, w = seen
+        if len(p) > 1:
+            yield seen, free
         scores = network.scores(p, q, np.zeros_like(p), w, log.machine, free)
         episode.step(np.array([int(np.argmin(scores))]))
 

@@ -10,22 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Mapping
 
 from policyfactory.core.errors import FormulaError, UsageError
-from policyfactory.core.options import FloatArray
-from policyfactory.parallel.pool import results
-from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
-from policyfactory.search.options import Objective
-from policyfactory.search.replicated import Replicated
-from policyfactory.simulate.metrics import METRICS
 
 __all__ = [
     "FAMILIES",
@@ -33,17 +23,8 @@ __all__ = [
     "PREDICTED",
     "PUBLISHED",
     "REFERENCES",
-    "SURFACE",
-    "Best",
     "Family",
-    "Worth",
-    "best_published",
-    "breaches_of",
-    "distance_of",
     "family_of",
-    "gain",
-    "least_of",
-    "worth",
 ]
 
 _X, _Y, _V, _C = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)", "min(1, max(0, f - q + 1))"
@@ -203,9 +184,7 @@ def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
     return Family(form, first, scale, words)
 
 
-# The published policy that a log's own past speaks for ----------------------------------------------------------------
-
-# What anybody could run without learning anything.
+# What anybody could run without learning anything ---------------------------------------------------------------------
 
 
 # Of the catalogue all that run small or early jobs first.
@@ -215,170 +194,3 @@ NAMES = (
     *(f"{polynomial}-{trace}" for trace in _TRACES for polynomial in _POLYNOMIALS),
 )
 PUBLISHED: tuple[Policy, ...] = (*(CATALOGUE[name] for name in NAMES), REFERENCES["P*SQRT(Q)"])
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Best:
-    """The best published policy on replicas.
-
-    Parameters
-    ----------
-    policy : Policy
-        It.
-    values : float64 array (replicas, len(AIMS))
-        Its aims.
-    means : dict of str to float
-        Of every published policy the mean bounded slowdown, as the geometric mean over the replicas.
-    """
-
-    policy: Policy
-    values: FloatArray
-    means: dict[str, float]
-
-
-def best_published(
-    arena: Replicated,
-    workers: Workers | int = 1,
-    *,
-    among: Sequence[Policy] = PUBLISHED,
-    notify: Notify = lambda _: None,
-) -> Best:
-    """Return the published policy with the least mean logarithm of the mean bounded slowdown over replicas.
-
-    Parameters
-    ----------
-    arena : Replicated
-        The replicas.
-    workers : Workers or int
-        Who works; a number means so many threads.
-    among : sequence of Policy
-        The policies; the first of equal ones is taken.
-    notify : callable
-        Is told when a worker was lost.
-    """
-    made = dict(results(_values, arena, enumerate(among), workers, notify=notify))
-    logs = [float(np.log(made[at][:, 0]).mean()) for at in range(len(among))]
-    best = int(np.argmin(logs))
-    means = {one.name: float(np.exp(value)) for one, value in zip(among, logs, strict=True)}
-    return Best(among[best], made[best], means)
-
-
-def _values(arena: Replicated, unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
-    rows = []
-    for at in range(len(arena)):
-        go_on()
-        rows.append(arena.aims(at, unit[1]))
-    return unit[0], np.array(rows)
-
-
-# What a formula is worth on the windows for training, in one number: less is better -----------------------------------
-
-# The goal over all windows, relative to a baseline, plus what the distance from the start costs; and, for a formula
-# that leaves the band of a guard, so much more that the search is led back. Such a formula is never a candidate.
-
-
-# What one unit of a guard beyond its band, relative to the bound, costs; a ratio of e in the goal is 1.
-_BEYOND = 10.0
-# Of a goal that may be 0, the amount that is next to nothing, in its unit: a second, or a percent.
-_NOTHING = {"s": 1.0, "%": 1.0}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Worth:
-    """What a formula is worth.
-
-    Parameters
-    ----------
-    objective : float
-        What is minimised.
-    gain : float
-        The part of it that is the goal.
-    means : tuple of float
-        Mean over the windows of the goal and of each guard.
-    out : str
-        The guards that left their bands, in words; empty if none did.
-    """
-
-    objective: float
-    gain: float
-    means: tuple[float, ...]
-    out: str
-
-
-def worth(
-    values: FloatArray,
-    baseline: FloatArray,
-    goal: str,
-    bands: Sequence[Bound],
-    *,
-    objective: Objective = "log-ratio",
-    distance: float = 0.0,
-) -> Worth:
-    """Return what was measured in one number.
-
-    Parameters
-    ----------
-    values, baseline : float64 array (windows, 1 + guards)
-        Goal and guards under the formula and under the baseline (`policyfactory.search.learner.measured`).
-    goal : str
-        Name of the goal.
-    bands : sequence of Band or Limit
-        How much worse the guards may be.
-    objective : {"log-ratio", "mean"}
-        As in `policyfactory.search.options.SearchOptions`.
-    distance : float
-        What the distance from the start costs.
-    """
-    value = gain(values[:, 0], baseline[:, 0], goal_of(goal), objective)
-    breaches = breaches_of(values, baseline, bands)
-    beyond = sum(_excess(one) for one in breaches)
-    means = tuple(values.mean(axis=0).tolist())
-    total = value + distance + _BEYOND * beyond
-    return Worth(total if math.isfinite(total) else 1e6, value, means, "; ".join(map(str, breaches)))
-
-
-def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
-    """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
-    least = least_of(goal)
-    own, other = values + least, baseline + least
-    if not goal.lower_is_better:
-        own, other = other, own
-    with np.errstate(all="ignore"):
-        if objective == "mean":
-            return float(own.mean() / other.mean() - 1)
-        return float(np.log(own / other).mean())
-
-
-def least_of(goal: Goal) -> float:
-    """Return what is next to nothing of a goal that may be 0, so that it has a logarithm."""
-    return _NOTHING.get(goal.unit, 0.0)
-
-
-def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
-    """Return the guards whose means over the windows are outside their bands."""
-    own, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
-    return judge(own, other, bands)
-
-
-def _excess(breach: Breach) -> float:
-    lower = METRICS[breach.guard].lower_is_better
-    worse, better = (breach.value, breach.bound) if lower else (breach.bound, breach.value)
-    return (worse - better) / max(abs(better), 1e-9)
-
-
-def distance_of(family: Family, values: FloatArray) -> float:
-    """Return the mean square of how far values are from the family's start, in its scale."""
-    away = (values - np.array(family.start)) / np.array(family.scale)
-    return float((away**2).mean())
-
-
-# What can be said of how a network is made a formula ------------------------------------------------------------------
-
-
-# To fit many coefficients to an order costs next to nothing, so there is one family more than for a search: all of
-# second degree that schedulers with a wait take. x is log10(p), y log10(q), v log10(w + 10) - 1.
-_XX, _YY, _VV = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)"
-SURFACE = (
-    f"surface={_XX} + a*{_YY} + b*{_VV} + c*{_XX}*{_YY} + d*{_XX}*{_VV} + i*{_YY}*{_VV} + h*{_XX}**2"
-    f" + k*{_YY}**2 + o*{_VV}**2"
-)

@@ -26,23 +26,26 @@ from policyfactory.policy.expression import Binary, Coefficient
 from policyfactory.policy.form import Form
 from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
-from policyfactory.search.environment.goals import goal_of
-from policyfactory.search.families import Family, Worth, distance_of, family_of, worth
-from policyfactory.search.judging import COSTS, non_dominated
+from policyfactory.search.environment.goals import Bound, Breach, goal_of
+from policyfactory.search.families import Family, family_of
+from policyfactory.search.judging import COSTS, breaches_of, gain, non_dominated
 from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
-from policyfactory.search.options import SearchOptions, TrainOptions
+from policyfactory.search.options import Objective, SearchOptions, TrainOptions
+from policyfactory.simulate.metrics import METRICS
 
 __all__ = [
     "Evolution",
     "FormulaSearch",
     "Tried",
+    "Worth",
     "decode",
     "digits",
+    "distance_of",
     "encode",
     "front_with",
-    "population",
     "spread",
     "term_of",
+    "worth",
 ]
 
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
@@ -137,8 +140,18 @@ class FormulaSearch:
         ):
             for number, family in enumerate(self.families):
                 for restart in range(self._restarts):
-                    judge = _FormulaJudge(family, baseline, task.options, self.options)
-                    run = _Run(judge, number, restart, journal, self._first(number, restart), compute, counter.done)
+                    run = _Run(
+                        family=family,
+                        baseline=baseline,
+                        task=task.options,
+                        options=self.options,
+                        number=number,
+                        restart=restart,
+                        journal=journal,
+                        first=self._first(number, restart),
+                        compute=compute,
+                        done=counter.done,
+                    )
                     run.search(self._batches(family), task.options.seed)
                     history += run.history
                     candidates += run.candidates()
@@ -185,51 +198,39 @@ class FormulaSearch:
                 raise
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _FormulaJudge:
-    """What makes one number of what was measured."""
-
-    family: Family
-    baseline: FloatArray
-    options: TrainOptions
-    search: SearchOptions
-
-    def __call__(self, values: tuple[float, ...], measured_: FloatArray) -> Worth:
-        distance = self.search.pull * distance_of(self.family, np.array(values))
-        return worth(
-            measured_,
-            self.baseline,
-            self.options.goal,
-            self.options.guard_bands,
-            objective=self.search.objective,
-            distance=distance,
-        )
-
-
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False)
 class _Run:
     """One search of one family."""
 
-    def __init__(
-        self,
-        judge: _FormulaJudge,
-        number: int,
-        restart: int,
-        journal: Journal | None,
-        first: int,
-        compute: _Compute,
-        done: Callable[[int], None],
-    ) -> None:
-        self._judge, self._number, self._restart = judge, number, restart
-        self._journal, self._first, self._compute, self._done = journal, first, compute, done
-        self.history: list[dict[str, Any]] = []
-        self._best: Tried | None = None
-        self._front: list[Tried] = []
-        self._last: list[Tried] = []
+    family: Family
+    baseline: FloatArray
+    task: TrainOptions
+    options: SearchOptions
+    number: int
+    restart: int
+    journal: Journal | None
+    first: int
+    compute: _Compute
+    done: Callable[[int], None]
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    best: Tried | None = None
+    front: list[Tried] = dataclasses.field(default_factory=list)
+    last: list[Tried] = dataclasses.field(default_factory=list)
+
+    def _worth(self, values: tuple[float, ...], result: FloatArray) -> Worth:
+        """Make one number of what was measured."""
+        return worth(
+            result,
+            self.baseline,
+            self.task.goal,
+            self.task.guard_bands,
+            objective=self.options.objective,
+            distance=self.options.pull * distance_of(self.family, np.array(values)),
+        )
 
     def search(self, most: int, seed: int) -> None:
         """Search until it ends by itself, or after ``most`` batches."""
-        options = self._judge.search
-        evolution = Evolution(self._judge.family, seed, (self._number, self._restart), options.step)
+        evolution = Evolution(self.family, seed, (self.number, self.restart), self.options.step)
         for batch in range(most):
             asked = evolution.ask()
             # Rounded before it is simulated: what is judged is what is written.
@@ -241,13 +242,13 @@ class _Run:
             if evolution.over:
                 break
         proposed = self._proposed(evolution.centre)
-        self._last = self._try(most, proposed)
-        known = {one.values for one in self._last}
-        self._last += [one for one in spread(self._front) if one.values not in known]
+        self.last = self._try(most, proposed)
+        known = {one.values for one in self.last}
+        self.last += [one for one in spread(self.front) if one.values not in known]
         # A search that ends early leaves the rest of the count behind.
-        rest = (most - len(self.history)) * population(len(self._judge.family.start))
+        rest = (most - len(self.history)) * population(len(self.family.start))
         for _ in range(rest + 2 * len(_PARTS) - len(proposed)):
-            self._done(0)
+            self.done(0)
 
     def _proposed(self, centre: FloatArray) -> list[tuple[float, ...]]:
         """Return where the search stands at its end, and, for both it and the best, what is part of the way there.
@@ -255,18 +256,18 @@ class _Run:
         What a search finds fits the windows that it was found on too well. How much of the way from the start is worth
         going, the windows for choosing say.
         """
-        best = centre if self._best is None else np.array(self._best.values)
-        start = np.array(self._judge.family.start)
+        best = centre if self.best is None else np.array(self.best.values)
+        start = np.array(self.family.start)
         ways = [digits(start + part * (end - start)) for end in (best, centre) for part in _PARTS]
         return list(dict.fromkeys(ways))
 
     def candidates(self) -> list[Candidate]:
         """Return the best that was tried, where the search stood at its end, and what is part of the way there."""
-        return [self._candidate(tried, number) for number, tried in enumerate(self._last, 1)]
+        return [self._candidate(tried, number) for number, tried in enumerate(self.last, 1)]
 
     def _candidate(self, tried: Tried, number: int) -> Candidate:
-        family = self._judge.family
-        name = f"{family.name}-{self._restart + 1}.{number}"
+        family = self.family
+        name = f"{family.name}-{self.restart + 1}.{number}"
         form = family.form
         policy = form.fixed(
             dict(zip(form.names, tried.values, strict=True)),
@@ -277,50 +278,46 @@ class _Run:
         numbers = tuple(
             FittedNumber(one, term_of(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
         )
-        origin = f"{family.name}, search {self._restart + 1}, proposal {number}"
+        origin = f"{family.name}, search {self.restart + 1}, proposal {number}"
         return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
 
     def _try(self, batch: int, values: list[tuple[float, ...]]) -> list[Tried]:
         """Return what candidates are worth: from the journal, or by simulation."""
-        number = self._first + batch
-        kept = None if self._journal is None else self._journal.read(number)
+        number = self.first + batch
+        kept = None if self.journal is None else self.journal.read(number)
         if kept is not None:
             worths = decode(kept)
             if len(worths) == len(values):
                 self._count(len(values))
                 return [Tried(*one) for one in zip(values, worths, strict=True)]
-        units = [_Unit(place, self._number, one) for place, one in enumerate(values)]
+        units = [_Unit(place, self.number, one) for place, one in enumerate(values)]
         made: dict[int, Worth] = {}
-        for place, result in self._compute(units):
-            made[place] = self._judge(values[place], result)
+        for place, result in self.compute(units):
+            made[place] = self._worth(values[place], result)
             self._count(1)
         worths = [made[place] for place in range(len(values))]
-        if self._journal is not None:
-            self._journal.append(number, encode(worths))
+        if self.journal is not None:
+            self.journal.append(number, encode(worths))
         return [Tried(*one) for one in zip(values, worths, strict=True)]
 
     def _count(self, candidates: int) -> None:
         for _ in range(candidates):
-            self._done(1)
+            self.done(1)
 
     def _keep(self, tried: Tried) -> None:
         """Keep the best; on replicas also what nothing else beats in the goal and in all that it costs."""
-        if self._judge.options.replicas:
-            self._front = front_with(self._front, tried)
-        best = self._best
-        if best is None or (bool(tried.worth.out), tried.worth.objective) < (
-            bool(best.worth.out),
-            best.worth.objective,
-        ):
-            self._best = tried
+        if self.task.replicas:
+            self.front = front_with(self.front, tried)
+        if self.best is None or tried.place < self.best.place:
+            self.best = tried
 
     def _note(self, batch: int, tried: Sequence[Tried], step: float) -> None:
-        best = self._best
+        best = self.best
         objective = [one.worth.objective for one in tried]
         self.history.append(
             {
-                "family": self._judge.family.name,
-                "search": self._restart + 1,
+                "family": self.family.name,
+                "search": self.restart + 1,
                 "batch": batch + 1,
                 "candidates": (batch + 1) * len(tried),
                 "best": None if best is None or best.worth.out else best.worth.gain,
@@ -444,6 +441,82 @@ class Evolution:
     def tell(self, asked: Sequence[FloatArray], objective: Sequence[float]) -> None:
         """Take what they are worth; less is better."""
         self._strategy.tell(list(asked), list(objective))
+
+
+# What a formula is worth on the windows for training, in one number: less is better -----------------------------------
+
+# The goal over all windows, relative to a baseline, plus what the distance from the start costs; and, for a formula
+# that leaves the band of a guard, so much more that the search is led back. Such a formula is never a candidate.
+
+
+# What one unit of a guard beyond its band, relative to the bound, costs; a ratio of e in the goal is 1.
+_BEYOND = 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Worth:
+    """What a formula is worth.
+
+    Parameters
+    ----------
+    objective : float
+        What is minimised.
+    gain : float
+        The part of it that is the goal.
+    means : tuple of float
+        Mean over the windows of the goal and of each guard.
+    out : str
+        The guards that left their bands, in words; empty if none did.
+    """
+
+    objective: float
+    gain: float
+    means: tuple[float, ...]
+    out: str
+
+
+def worth(
+    values: FloatArray,
+    baseline: FloatArray,
+    goal: str,
+    bands: Sequence[Bound],
+    *,
+    objective: Objective = "log-ratio",
+    distance: float = 0.0,
+) -> Worth:
+    """Return what was measured in one number.
+
+    Parameters
+    ----------
+    values, baseline : float64 array (windows, 1 + guards)
+        Goal and guards under the formula and under the baseline (`policyfactory.search.learner.measured`).
+    goal : str
+        Name of the goal.
+    bands : sequence of Band or Limit
+        How much worse the guards may be.
+    objective : {"log-ratio", "mean"}
+        As in `policyfactory.search.options.SearchOptions`.
+    distance : float
+        What the distance from the start costs.
+    """
+    value = gain(values[:, 0], baseline[:, 0], goal_of(goal), objective)
+    breaches = breaches_of(values, baseline, bands)
+    beyond = sum(_excess(one) for one in breaches)
+    means = tuple(values.mean(axis=0).tolist())
+    total = value + distance + _BEYOND * beyond
+    return Worth(total if math.isfinite(total) else 1e6, value, means, "; ".join(map(str, breaches)))
+
+
+def _excess(breach: Breach) -> float:
+    lower = METRICS[breach.guard].lower_is_better
+    worse, better = (breach.value, breach.bound) if lower else (breach.bound, breach.value)
+    return (worse - better) / max(abs(better), 1e-9)
+
+
+def distance_of(family: Family, values: FloatArray) -> float:
+    """Return the mean square of how far values are from the family's start, in its scale."""
+    away = (values - np.array(family.start)) / np.array(family.scale)
+    return float((away**2).mean())
 
 
 # What a search has tried ----------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.search.environment.goals import Goal, goal_of
-from policyfactory.search.families import PUBLISHED, REFERENCES, Best, breaches_of, gain, least_of
+from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
+from policyfactory.search.families import PUBLISHED, REFERENCES
 from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
-from policyfactory.search.replicated import AIMS
+from policyfactory.search.options import Objective
+from policyfactory.search.replicated import AIMS, Best
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
 from policyfactory.statistics.intervals import Estimate, Interval, adjusted, freedom_of, level_of
 
@@ -34,17 +35,20 @@ __all__ = [
     "HeldOutVerdict",
     "Judged",
     "Judgement",
-    "Member",
     "RankedCandidate",
     "Standing",
     "baseline_of",
+    "breaches_of",
     "choose",
+    "gain",
     "judge_choice",
-    "members_of",
+    "margin_json",
+    "margin_words",
     "non_dominated",
-    "ratios_of",
 ]
 
+# Of a goal that may be 0, the amount that is next to nothing, in its unit: a second, or a percent.
+_NOTHING = {"s": 1.0, "%": 1.0}
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.
 _BESIDE = (CATALOGUE["FCFS"], *REFERENCES.values())
 
@@ -57,8 +61,6 @@ class RankedCandidate:
     ----------
     candidate : Candidate
         What it is.
-    value : float
-        Mean of the goal.
     gain : float
         Logarithm of the ratio to the baseline's goal, mean over the windows; less is better.
     out : str
@@ -67,14 +69,25 @@ class RankedCandidate:
         Whether it may be chosen.
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
+    ratios : tuple of float
+        On replicas the ratio to the baseline of the goal (the geometric mean over the replicas) and of each of `COSTS`
+        (of the means); below 1 is better; NaN where the baseline's is 0. Empty on windows.
+    on_front : bool
+        Whether nothing beats it in everything; False on windows.
     """
 
     candidate: Candidate
-    value: float
     gain: float
     out: str
     learned: bool
     means: tuple[float, ...]
+    ratios: tuple[float, ...] = ()
+    on_front: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return self.candidate.policy.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +121,8 @@ class Standing:
     policy : Policy
         The policy.
     role : str
-        ``choice``, ``runner-up`` or ``beside``.
+        ``choice``, ``runner-up`` or ``beside``; of a distillation also ``network``, ``static`` (the best key that never
+        changes) and ``with f``.
     means : tuple of float
         Mean over the windows of the goal and of each guard (`policyfactory.search.learner.MEASURED`).
     margin : Paired or None
@@ -118,14 +132,60 @@ class Standing:
         decides; None for the choice.
     out : str
         The guards that are outside the bands here, in words.
+    network : Paired or None
+        Of a distillation: it against the network, as a ratio of sums in %; None for the network.
     """
 
     policy: Policy
     role: str
     means: tuple[float, ...]
     margin: Paired | None
-    typical: Paired | None
-    out: str
+    typical: Paired | None = None
+    out: str = ""
+    network: Paired | None = None
+
+
+def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
+    """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
+    least = least_of(goal)
+    own, other = values + least, baseline + least
+    if not goal.lower_is_better:
+        own, other = other, own
+    with np.errstate(all="ignore"):
+        if objective == "mean":
+            return float(own.mean() / other.mean() - 1)
+        return float(np.log(own / other).mean())
+
+
+def least_of(goal: Goal) -> float:
+    """Return what is next to nothing of a goal that may be 0, so that it has a logarithm."""
+    return _NOTHING.get(goal.unit, 0.0)
+
+
+def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
+    """Return the guards whose means over the windows are outside their bands."""
+    own, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
+    return judge(own, other, bands)
+
+
+def margin_words(margin: Paired) -> tuple[str, str]:
+    """Return what a margin in percent says: ``better than`` and ``(-3.1 %, 95 % interval -5.0 to -1.2 %)``."""
+    words = {"better": "better than", "worse": "worse than", "differs": "other than"}
+    interval = margin.estimate.interval
+    more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
+    return words.get(margin.verdict, "not to be told from"), f"({margin.estimate.value:+.1f} %{more})"
+
+
+def margin_json(margin: Paired) -> dict[str, Any]:
+    """Return a margin in percent as JSON values."""
+    interval = margin.estimate.interval
+    return {
+        "change_percent": margin.estimate.value,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "verdict": margin.verdict,
+        "wins": margin.wins,
+        "losses": margin.losses,
+    }
 
 
 def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
@@ -147,7 +207,7 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
         out = one.out or here if at < len(candidates) else ""
         means = tuple(values[at].mean(axis=0).tolist())
-        row = RankedCandidate(one, means[0], _gain(values[at], baseline, goal), out, at < len(candidates), means)
+        row = RankedCandidate(one, _gain(values[at], baseline, goal), out, at < len(candidates), means)
         ranked.append((row, values[at]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
@@ -162,7 +222,10 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
     second, other = next((pair for pair in others if not np.array_equal(own, pair[1])), (None, own))
     margin = None if second is None else _margins(own, other, goal, options.seed)[1]
     runner_up = None if second is None else second.candidate
-    return Chosen(winner.candidate, runner_up, tuple(row for row, _ in ranked), margin)
+    rows = tuple(row for row, _ in ranked)
+    return Chosen(
+        winner.candidate, runner_up, with_front(rows, task.baseline.name) if options.replicas else rows, margin
+    )
 
 
 def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
@@ -492,31 +555,6 @@ def _finite(value: float) -> float | None:
 COSTS = ("p99_wait", "max_wait", "area_weighted_wait")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Member:
-    """A policy on the replicas for choosing, relative to the baseline.
-
-    Parameters
-    ----------
-    ranked : Ranked
-        The policy, and what was measured.
-    ratios : tuple of float
-        Of the goal (the geometric mean over the replicas) and of each of `COSTS` (of the means); below 1 is better;
-        NaN where the baseline's is 0.
-    on_front : bool
-        Whether nothing beats it in everything.
-    """
-
-    ranked: RankedCandidate
-    ratios: tuple[float, ...]
-    on_front: bool
-
-    @property
-    def name(self) -> str:
-        """The name of the policy."""
-        return self.ranked.candidate.policy.name
-
-
 def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
     """Return which rows no other row beats: is nowhere above and somewhere below; of equal rows the first.
 
@@ -535,22 +573,21 @@ def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
     return kept
 
 
-def members_of(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[Member, ...]:
+def with_front(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[RankedCandidate, ...]:
     """Return all that was ranked with its ratios, in the same order, and what of it is on the front.
 
     Parameters
     ----------
-    ranked : sequence of Ranked
+    ranked : sequence of RankedCandidate
         Candidates and policies beside, the best first.
     baseline : str
         Name of the published policy that ratios are to.
     """
-    base = next(one for one in ranked if not one.learned and one.candidate.policy.name == baseline)
+    base = next(one for one in ranked if not one.learned and one.name == baseline)
     places = [MEASURED.index(name) for name in COSTS]
-    rows = [[one.gain, *(one.means[at] for at in places)] for one in ranked]
-    front = non_dominated(np.array(rows))
+    front = non_dominated(np.array([[one.gain, *(one.means[at] for at in places)] for one in ranked]))
     members = []
     for one, on_front in zip(ranked, front.tolist(), strict=True):
         costs = (one.means[at] / base.means[at] if base.means[at] else math.nan for at in places)
-        members.append(Member(one, (math.exp(one.gain), *costs), on_front))
+        members.append(dataclasses.replace(one, ratios=(math.exp(one.gain), *costs), on_front=on_front))
     return tuple(members)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
+from pydantic import BaseModel, Field, ValidationError
 
 from policyfactory.core.errors import InputError, OutputError, WorkloadError
-from policyfactory.core.files import atomic_write, check_output, dump_json, exclusive
+from policyfactory.core.files import (
+    atomic_write,
+    check_output,
+    command_line,
+    dump_json,
+    exclusive,
+    package_versions,
+)
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.process import WorkCounter
@@ -23,9 +32,9 @@ from policyfactory.policy.store import FittedNumber
 from policyfactory.search.environment.goals import GUARDS, Goal
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
-from policyfactory.search.replicated import Honest, Part, replicated
+from policyfactory.search.replicated import Part, replicated
 from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.prepare import prepare
+from policyfactory.simulate.prepare import Prepared, prepare
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.simulate.simulate import run_prepared
@@ -46,10 +55,13 @@ __all__ = [
     "count",
     "draw_windows",
     "measured",
+    "named_means",
     "played",
+    "provenance_of",
+    "read_declared",
 ]
 
-_KIND, _SCHEMA = "judge-ledger", 2
+_SCHEMA = 2
 _SAMPLE = 128  # jobs that a log is known by
 _ALIKE = 0.25  # share of them that two readings of one log have in common, at least
 _LARGEST = 1 << 24  # bytes
@@ -143,47 +155,61 @@ def _sample(workload: Workload) -> list[str]:
     return [f"{one:016x}" for one in np.unique(mixed)[:_SAMPLE].tolist()]
 
 
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"kind": _KIND, "schema_version": _SCHEMA, "logs": {}}
+class _Counts(BaseModel, strict=True):
+    tried: Annotated[int, Field(ge=0, le=_MOST)]
+    held_out: Annotated[int, Field(ge=0, le=_MOST)]
+
+
+class _LogCounts(_Counts):
+    settings: dict[str, _Counts]
+    jobs: list[str] = Field(default=[], max_length=_SAMPLE)
+
+
+class _LedgerFile(BaseModel, strict=True):
+    kind: Literal["judge-ledger"]
+    schema_version: Literal[1, 2]
+    logs: dict[str, _LogCounts]
+
+
+def read_declared(path: Path, declared: type[BaseModel], *, limit: int, what: str, cure: str) -> dict[str, Any]:
+    """Return the content of a JSON file that is as it is declared.
+
+    Parameters
+    ----------
+    path : Path
+        The file, of at most ``limit`` bytes.
+    declared : type
+        What it must have; what it has besides is returned too.
+    what, cure : str
+        What it is else, and what to do then.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is otherwise; the first wrong field is named.
+    """
+    data = read_bytes(path, limit=limit, own=True)
     try:
-        content = json.loads(read_bytes(path, limit=_LARGEST, own=True))
-    except (ValueError, RecursionError):
-        raise _damaged(path, "it is no JSON") from None
-    if not isinstance(content, dict) or content.get("kind") != _KIND:
-        raise _damaged(path, "it is not of that kind")
-    version = content.get("schema_version")
-    if isinstance(version, int) and version > _SCHEMA:
-        raise InputError(
-            f"{path}: a ledger of schema {version}, this version knows {_SCHEMA}; use the version that wrote it"
-        )
-    content["schema_version"] = _SCHEMA
-    logs = content.get("logs")
-    if version not in (1, _SCHEMA) or not isinstance(logs, dict):
-        raise _damaged(path, "schema or logs are missing")
-    for digest, log in logs.items():
-        if not _has_counts(log) or not isinstance(log.get("settings"), dict):
-            raise _damaged(path, f"the counts of log {digest[:16]!a} are no counts")
-        jobs = log.get("jobs", [])
-        if not isinstance(jobs, list) or len(jobs) > _SAMPLE or not all(isinstance(one, str) for one in jobs):
-            raise _damaged(path, f"what log {digest[:16]!a} is known by is no list of {_SAMPLE} words")
-        if not all(map(_has_counts, log["settings"].values())):
-            raise _damaged(path, f"the counts of a setting of log {digest[:16]!a} are no counts")
+        declared.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(ascii(part)[:60].strip("'") for part in first["loc"])
+        raise InputError(f"{path}: is {what}: {where}{': ' if where else ''}{first['msg']}; {cure}") from None
+    content: dict[str, Any] = json.loads(data)
     return content
 
 
-def _has_counts(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), int) and not isinstance(value[name], bool) and 0 <= value[name] <= _MOST
-        for name in ("tried", "held_out")
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {"kind": "judge-ledger", "schema_version": _SCHEMA, "logs": {}}
+    content = read_declared(
+        path,
+        _LedgerFile,
+        limit=_LARGEST,
+        what="no ledger of policyfactory judge",
+        cure="restore it, use the version that wrote it, or name another by --ledger, which begins to count at 0",
     )
-
-
-def _damaged(path: Path, why: str) -> InputError:
-    return InputError(
-        f"{path}: is no ledger of policyfactory judge: {why}; restore it, or name another by --ledger, which begins to "
-        "count at 0"
-    )
+    return {**content, "schema_version": _SCHEMA}
 
 
 # The windows of a log -------------------------------------------------------------------------------------------------
@@ -223,6 +249,28 @@ class Windows:
         return [
             workload.select(slice(first, end), name=f"{workload.name}[{first}:{end}]", rebase=True)
             for first, end in getattr(self, step).tolist()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the windows as JSON values."""
+        return {"held_out": self.held_out, **{step: getattr(self, step).tolist() for step in STEPS}}
+
+    def warnings(self, wanted: int, learned: str) -> list[str]:
+        """Return why a verdict by the judged windows should not be trusted.
+
+        Parameters
+        ----------
+        wanted : int
+            How many windows to judge on were asked for.
+        learned : str
+            What was done on the windows for training: ``learned``, ``fitted``.
+        """
+        if not self.held_out:
+            return [f"nothing was held out: it was {learned}, chosen and judged on the same windows"]
+        if self.noun != "windows" or len(self.judged) >= wanted:
+            return []
+        return [
+            f"{len(self.judged)} of {wanted} windows to judge on fit side by side in the last part of the log",
         ]
 
 
@@ -353,9 +401,9 @@ class Task:
             loads=options.loads,
             halves=judged,
         )
-        if judged:
-            return Honest(made)
-        made.teach(policies, self.workers, self.follower.message)
+        made.learns = judged
+        if not judged:
+            made.teach(policies, self.workers, self.follower.message)
         return made
 
 
@@ -435,6 +483,23 @@ class Learner(Protocol):
 MEASURED = ("goal", *GUARDS)
 
 
+def named_means(goal: str, means: Sequence[float]) -> dict[str, float]:
+    """Return means in the order of `MEASURED` as a report names them."""
+    return dict(zip((goal, *(f"guard_{name}" for name in GUARDS)), means, strict=True))
+
+
+def provenance_of(workload: Workload, seed: int, **more: Any) -> dict[str, Any]:
+    """Return how a model was made, as JSON values; ``more`` is what only some have."""
+    return {
+        "command": command_line(),
+        "seed": seed,
+        "workload": workload.name,
+        "workload_sha256": workload.sha256(),
+        "versions": package_versions(),
+        **more,
+    }
+
+
 class Played(Protocol):
     """Windows of a log, ready to be played under any policy."""
 
@@ -461,46 +526,30 @@ def played(windows: list[Workload], rules: Rules) -> Played:
     EvaluationError
         If the rules refuse the jobs.
     """
-    return _Committed(windows, rules) if rules.compatibility == "rlscheduler" else _Simulated(windows, rules)
+    if rules.compatibility == "rlscheduler":
+        from policyfactory.simulate.compat import CommittedLog, committed_schedule
+
+        return _Windows(
+            [functools.partial(committed_schedule, CommittedLog.of_workload(one), one, rules) for one in windows]
+        )
+    return _Windows([functools.partial(_simulated, prepare(one, rules)) for one in windows])
 
 
-class _Simulated:
-    """By the rules of this simulator."""
+class _Windows:
+    """Windows, each as a function from a policy to its schedule."""
 
-    def __init__(self, windows: list[Workload], rules: Rules) -> None:
-        self._prepared = [prepare(window, rules) for window in windows]
-
-    def __len__(self) -> int:
-        return len(self._prepared)
-
-    def schedules(self, policy: Policy) -> Iterator[Schedule]:
-        """Give the schedule of each window."""
-        for one in self._prepared:
-            with np.errstate(all="ignore"):
-                start, backfilled = run_prepared(one, policy)
-            yield Schedule(start, start + one.run_time, backfilled, one.workload, policy.name, one.rules)
-
-
-class _Committed:
-    """By the rules of RLScheduler's program, which commits itself to each choice."""
-
-    def __init__(self, windows: list[Workload], rules: Rules) -> None:
-        from policyfactory.simulate.compat import CommittedLog
-
-        self._windows, self._rules = windows, rules
-        self._logs = [CommittedLog.of_workload(window) for window in windows]
+    def __init__(self, windows: list[Callable[[Policy], Schedule]]) -> None:
+        self._windows = windows
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each window."""
-        from policyfactory.simulate.compat import starts_by_formula
+        return (window(policy) for window in self._windows)
 
-        first = np.zeros(1, dtype=np.int64)
-        for window, log in zip(self._windows, self._logs, strict=True):
-            r = window.submit / window.ticks
-            backfill = self._rules.backfill == "easy"
-            start, backfilled = starts_by_formula(log, policy, first, len(window), backfill=backfill, r=r)
-            start = start.ravel() * window.ticks
-            yield Schedule(start, start + window.run_time, backfilled.ravel(), window, policy.name, self._rules)
+
+def _simulated(prepared: Prepared, policy: Policy) -> Schedule:
+    with np.errstate(all="ignore"):
+        start, backfilled = run_prepared(prepared, policy)
+    return Schedule(start, start + prepared.run_time, backfilled, prepared.workload, policy.name, prepared.rules)

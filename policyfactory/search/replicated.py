@@ -26,6 +26,7 @@ from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.predict.options import PredictorOptions
 from policyfactory.predict.training import Predictor, Training
+from policyfactory.search.families import PUBLISHED
 from policyfactory.simulate.metrics import measure
 from policyfactory.simulate.predicted import Foreseen, run_predicted
 from policyfactory.simulate.prepare import Prepared, prepare
@@ -41,11 +42,12 @@ __all__ = [
     "MOST_BYTES",
     "MOST_CANDIDATES",
     "TEACHER",
+    "Best",
     "Given",
-    "Honest",
     "Part",
     "Replicated",
     "Submitted",
+    "best_published",
     "lines_of",
     "replicated",
     "submitted",
@@ -96,6 +98,11 @@ class Replicated:
     whole : int, optional
         How many of them, the first ones, have all jobs; what follows are halves, which say how far to believe those.
         All, if not given.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether predictors learn in each run that `schedules` gives, as at a site; False at first.
     """
 
     def __init__(
@@ -106,7 +113,7 @@ class Replicated:
         predictor: PredictorOptions | None = None,
         whole: int | None = None,
     ) -> None:
-        self.lead_in, self.rules = lead_in, rules
+        self.lead_in, self.rules, self.learns = lead_in, rules, False
         self.whole = len(replicas) if whole is None else whole
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
@@ -120,7 +127,7 @@ class Replicated:
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each replica after its past."""
         for at in range(len(self)):
-            yield self.schedule(at, policy)
+            yield self.schedule(at, policy, learns=self.learns)
 
     def schedule(self, at: int, policy: Policy, *, learns: bool = False) -> Schedule:
         """Return the schedule of one replica after its past.
@@ -210,21 +217,6 @@ def _taught(
     return unit, arena.taught(unit[0], tail=unit[1])
 
 
-class Honest:
-    """Replicas on which predictors learn in each run itself, as at a site; a `policyfactory.search.learner.Played`."""
-
-    def __init__(self, replicas: Replicated) -> None:
-        self._replicas = replicas
-
-    def __len__(self) -> int:
-        return len(self._replicas)
-
-    def schedules(self, policy: Policy) -> Iterator[Schedule]:
-        """Give the schedule of each replica after its past."""
-        for at in range(len(self)):
-            yield self._replicas.schedule(at, policy, learns=True)
-
-
 def replicated(
     workload: Workload,
     part: Part,
@@ -273,6 +265,63 @@ def replicated(
     pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
     made += [replicas.half(2 * at + side, load) for at, load in enumerate(pairs) for side in (1, 2)]
     return Replicated(made, lead_in, rules, predictor, count)
+
+
+# The published policy that is best on replicas ------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Best:
+    """The best published policy on replicas.
+
+    Parameters
+    ----------
+    policy : Policy
+        It.
+    values : float64 array (replicas, len(AIMS))
+        Its aims.
+    means : dict of str to float
+        Of every published policy the mean bounded slowdown, as the geometric mean over the replicas.
+    """
+
+    policy: Policy
+    values: FloatArray
+    means: dict[str, float]
+
+
+def best_published(
+    arena: Replicated,
+    workers: Workers | int = 1,
+    *,
+    among: Sequence[Policy] = PUBLISHED,
+    notify: Notify = lambda _: None,
+) -> Best:
+    """Return the published policy with the least mean logarithm of the mean bounded slowdown over replicas.
+
+    Parameters
+    ----------
+    arena : Replicated
+        The replicas.
+    workers : Workers or int
+        Who works; a number means so many threads.
+    among : sequence of Policy
+        The policies; the first of equal ones is taken.
+    notify : callable
+        Is told when a worker was lost.
+    """
+    made = dict(results(_values, arena, enumerate(among), workers, notify=notify))
+    logs = [float(np.log(made[at][:, 0]).mean()) for at in range(len(among))]
+    best = int(np.argmin(logs))
+    means = {one.name: float(np.exp(value)) for one, value in zip(among, logs, strict=True)}
+    return Best(among[best], made[best], means)
+
+
+def _values(arena: Replicated, unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
+    rows = []
+    for at in range(len(arena)):
+        go_on()
+        rows.append(arena.aims(at, unit[1]))
+    return unit[0], np.array(rows)
 
 
 # Candidates that others hand in ---------------------------------------------------------------------------------------

@@ -5,41 +5,266 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
+from policyfactory.core.files import (
+    atomic_write,
+    check_directory,
+    dump_json,
+    exclusive,
+    refuse_earlier,
+    together,
+)
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
-from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers, save_picture
 from policyfactory.core.text import csv_text, shortened
 from policyfactory.parallel.workers import Workers
-from policyfactory.policy.store import save_model
-from policyfactory.search.environment.goals import check_goal, goal_of
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model, model_from_json, model_to_json, save_model
+from policyfactory.search.environment.goals import Band, check_goal, goal_of
 from policyfactory.search.formulas import FormulaSearch
-from policyfactory.search.judging import baseline_of, choose, judge_choice
-from policyfactory.search.learner import Follower, Learner, Task, draw_windows
+from policyfactory.search.judging import (
+    COSTS,
+    Chosen,
+    RankedCandidate,
+    Standing,
+    baseline_of,
+    choose,
+    judge_choice,
+    margin_json,
+    margin_words,
+)
+from policyfactory.search.learner import (
+    MEASURED,
+    Follower,
+    Learner,
+    Proposals,
+    Task,
+    draw_windows,
+    named_means,
+    provenance_of,
+    read_declared,
+)
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.result import Trained
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from policyfactory.search.result import Trained
-
 __all__ = [
-    "FRONT_PICTURE",
-    "HISTORY",
+    "FRONT",
     "MODEL",
     "PICTURE",
     "REPORT",
-    "draw_learning",
-    "history_csv",
+    "Trained",
+    "draw_front",
+    "front_json",
+    "pick",
     "train",
-    "write_result",
 ]
+
+KIND = "trained-policy"
+SCHEMA = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What a run has found.
+
+    Parameters
+    ----------
+    task : Task
+        What it learned from.
+    learner : str
+        How.
+    settings : dict
+        The learner's own options.
+    learned : Learned
+        All candidates and the history.
+    chosen : Chosen
+        The choice.
+    standings : tuple of Standing
+        The judged windows: the choice first.
+    """
+
+    task: Task
+    learner: str
+    settings: dict[str, Any]
+    learned: Proposals
+    chosen: Chosen
+    standings: tuple[Standing, ...]
+
+    @property
+    def policy(self) -> Policy:
+        """The choice."""
+        return self.chosen.winner.policy
+
+    @property
+    def model(self) -> Model:
+        """The choice with its coefficients, what it is worth, and how it was made."""
+        diagnostics = {
+            "goal": self.task.options.goal,
+            "chosen_by": self.chosen.winner.origin,
+            "judged": [self._standing(one) for one in self.standings],
+            "warnings": self.warnings,
+            "verdict": self.verdict,
+        }
+        policy = self.policy
+        if policy.network is not None:
+            kept = {**policy.network.diagnostics, **diagnostics}
+            network = dataclasses.replace(policy.network, diagnostics=kept, provenance=self.provenance)
+            policy = Policy.from_network(network)
+        return Model(policy, self.chosen.winner.coefficients, diagnostics, self.provenance)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How it was made."""
+        options = self.task.options
+        return provenance_of(
+            self.task.workload,
+            options.seed,
+            learner=self.learner,
+            options=dataclasses.asdict(options),
+            settings=self.settings,
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What the judged windows say of the choice, in sentences."""
+        goal = self.task.options.goal
+        windows = len(self.task.windows.judged)
+        noun = self.task.windows.noun
+        others = [one for one in self.standings[1:] if one.policy.name != "FCFS"]
+        margins = [one.margin for one in others if one.margin is not None]
+        words = [margin_words(margin) for margin in margins]
+        said = [f"{word} {one.policy.name} {change}" for one, (word, change) in zip(others, words, strict=True)]
+        later = f"later {noun}" if noun == "windows" else "replicas of later jobs, where predictors learn in each run,"
+        if not self.task.windows.held_out:
+            later = "windows, the same that it was learned on,"
+        beside = [one.margin for one in others if one.role == "beside"]
+        shown = self.task.windows.held_out and all(one is not None and one.verdict == "better" for one in beside)
+        light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
+        return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
+
+    @property
+    def members(self) -> tuple[RankedCandidate, ...]:
+        """All that was ranked on the replicas for choosing; empty on windows."""
+        return self.chosen.ranked if self.task.options.replicas else ()
+
+    @property
+    def front(self) -> tuple[RankedCandidate, ...]:
+        """Those of them that nothing beats in goal and price at once, the best in the goal first."""
+        return tuple(one for one in self.members if one.on_front)
+
+    @property
+    def margin(self) -> str:
+        """What the windows for choosing say of the choice and the runner-up, in a sentence; empty without one."""
+        chosen = self.chosen
+        if chosen.margin is None or chosen.runner_up is None:
+            return ""
+        interval, noun = chosen.margin.estimate.interval, self.task.windows.noun
+        change = 100 * math.expm1(chosen.margin.estimate.value)
+        more = "no interval of so few"
+        if interval is not None:
+            low, high = (100 * math.expm1(end) for end in (interval.low, interval.high))
+            more = f"95 % interval {low:+.1f} to {high:+.1f} %"
+        word = {"better": "the choice is clear", "worse": "the other is better"}.get(
+            chosen.margin.verdict, "cannot tell"
+        )
+        return (
+            f"Of the candidates {chosen.winner.policy.name} was taken by {len(self.task.windows.choosing)} {noun} for "
+            f"choosing, {change:+.1f} % beside {chosen.runner_up.policy.name}, the second ({more}): {word}."
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the result should not be trusted as it stands."""
+        windows = self.task.windows
+        said = [*self.learned.warnings, *windows.warnings(self.task.options.judged_windows, "learned")]
+        if self.standings[0].out:
+            said.append(f"on the judged {windows.noun} {self.standings[0].out}")
+        first = self.chosen.ranked[0]
+        if not first.learned:
+            said.append(f"on the {windows.noun} for choosing {first.name} was better than all candidates")
+        return said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values."""
+        windows = self.task.windows
+        report = {
+            "kind": KIND,
+            "schema_version": SCHEMA,
+            "policy": self.policy.name,
+            "formula": self.policy.formula,
+            "verdict": self.verdict,
+            "warnings": self.warnings,
+            "margin": self.margin,
+            "goal": self.task.options.goal,
+            "baseline": self.task.baseline.name,
+            "bands": {one.guard: one.factor for one in self.task.options.guard_bands if isinstance(one, Band)},
+            "limits": [dataclasses.asdict(one) for one in self.task.options.limits],
+            "windows": {"noun": windows.noun, **windows.as_dict()},
+            "candidates": [
+                {
+                    "policy": one.name,
+                    "formula": one.candidate.policy.formula,
+                    "origin": one.candidate.origin,
+                    "training": one.candidate.training,
+                    "choosing": one.means[0],
+                    "gain": one.gain,
+                    "out": one.out,
+                    "learned": one.learned,
+                }
+                for one in self.chosen.ranked
+            ],
+            "judged": [self._standing(one) for one in self.standings],
+            "front": [
+                {
+                    "policy": one.name,
+                    "published": not one.learned,
+                    "out": one.out,
+                    "ratios": dict(zip((self.task.options.goal, *COSTS), one.ratios, strict=True)),
+                }
+                for one in self.front
+            ],
+            "provenance": self.provenance,
+        }
+        return {name: _plain(value) for name, value in report.items()}
+
+    def _standing(self, one: Standing) -> dict[str, Any]:
+        row: dict[str, Any] = {"policy": one.policy.name, "formula": one.policy.formula, "role": one.role}
+        row |= named_means(self.task.options.goal, one.means)
+        if one.margin is not None:
+            row |= margin_json(one.margin)
+        if one.typical is not None:
+            interval = one.typical.estimate.interval
+            row |= {
+                "typical_change_percent": 100 * math.expm1(one.typical.estimate.value),
+                "typical_interval": None
+                if interval is None
+                else [100 * math.expm1(end) for end in (interval.low, interval.high)],
+                "typical_verdict": one.typical.verdict,
+            }
+        return {**row, "out": one.out}
+
+
+def _plain(value: Any) -> Any:
+    """Return JSON values with null in place of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Learn from a log -----------------------------------------------------------------------------------------------------
 
 
 def train(
@@ -143,8 +368,6 @@ def write_result(trained: Trained, folder: Path) -> list[Path]:
         save_picture(keeps_settings(draw_learning)(trained), paths[2])
         atomic_write(paths[3], dump_json(trained.as_dict()))
         if trained.members:
-            from policyfactory.search.front import FRONT, draw_front, front_json
-
             paths += [folder / FRONT, folder / FRONT_PICTURE]
             atomic_write(paths[-2], dump_json(front_json(trained)))
             save_picture(keeps_settings(draw_front)(trained), paths[-1])
@@ -207,3 +430,214 @@ def draw_learning(trained: Trained) -> Figure:
     if curves:
         axes.legend(fontsize=8)
     return figure
+
+
+# The Pareto front on disk ---------------------------------------------------------------------------------------------
+
+FRONT = "front.json"
+_KIND, _SCHEMA = "pareto-front", 1
+_LARGEST = 1 << 26  # bytes
+
+
+def front_json(trained: Trained) -> dict[str, Any]:
+    """Return the front as JSON values, a model for each member: what `pick` takes one from."""
+    task = trained.task
+    members = []
+    for number, one in enumerate(trained.front, 1):
+        named = dict(zip((task.options.goal, *COSTS), one.ratios, strict=True))
+        ratios = {name: value if math.isfinite(value) else None for name, value in named.items()}
+        members.append(
+            {
+                "number": number,
+                "name": one.name,
+                "published": not one.learned,
+                "chosen": one.candidate is trained.chosen.winner,
+                "out": one.out,
+                "ratios": ratios,
+                "model": model_to_json(_model(trained, one, ratios)),
+            }
+        )
+    limits = [dataclasses.asdict(one) for one in task.options.limits]
+    return {
+        "kind": _KIND,
+        "schema_version": _SCHEMA,
+        "baseline": task.baseline.name,
+        "replicas": len(task.windows.choosing),
+        "limits": limits,
+        "members": members,
+    }
+
+
+def _model(trained: Trained, one: RankedCandidate, ratios: dict[str, float | None]) -> Model:
+    candidate = one.candidate
+    replicas = len(trained.task.windows.choosing)
+    warnings = [f"picked from the front of {replicas} replicas, and judged on nothing that is held out"]
+    if one.out:
+        warnings.append(one.out)
+    diagnostics = {"goal": trained.task.options.goal, "chosen_by": candidate.origin, "ratios": ratios}
+    return Model(candidate.policy, candidate.coefficients, {**diagnostics, "warnings": warnings}, trained.provenance)
+
+
+def pick(folder: Path, which: str, *, overwrite: bool = False) -> Model:
+    """Make another member of a front the policy of its folder, and return it; nothing is searched.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a search on replicas.
+    which : str
+        Name or number of the member.
+    overwrite : bool
+        Replace the policy that is there.
+
+    Raises
+    ------
+    InputError
+        If the folder has no front, or it cannot be used.
+    UsageError
+        If there is no such member.
+    OutputError
+        If there is a policy and ``overwrite`` is not given, or it cannot be written.
+    """
+    path, model = folder / FRONT, folder / "policy.json"
+    members = read_declared(
+        path,
+        _FrontFile,
+        limit=_LARGEST,
+        what="no front of policyfactory train --replicas",
+        cure="name the folder of such a run, use the version that wrote it, or search again",
+    )["members"]
+    names = [f"{number} {one['name']}" for number, one in enumerate(members, 1)]
+    found = [
+        one for number, one in enumerate(members, 1) if which.strip() == str(number) or which.strip() == one["name"]
+    ]
+    if not found:
+        raise UsageError(f"--pick {which[:60]!a}: {path} has {', '.join(names)[:1000]}; give a number or a name")
+    picked = model_from_json(found[0]["model"], f"{path}: {found[0]['name'][:100]!a}")
+    with exclusive(model):
+        refuse_earlier(model, overwrite=overwrite)
+        save_model(picked, model)
+    return picked
+
+
+class _MemberRecord(BaseModel):
+    name: str
+    model: dict[str, Any]
+
+
+class _FrontFile(BaseModel):
+    kind: Literal["pareto-front"]
+    schema_version: Literal[1]
+    members: list[_MemberRecord] = Field(min_length=1, max_length=10_000)
+
+
+# The picture of a Pareto front: what the goal gains against each of its prices ----------------------------------------
+
+
+_WORDS = {
+    "p99_wait": "99 % quantile of the wait",
+    "max_wait": "longest wait",
+    "area_weighted_wait": "area-weighted wait",
+}
+_TRIED, _FRONT, _OUT, _PUBLISHED = "#b0b0b0", COLOURS[0], COLOURS[1], "black"
+_FAR = 20.0  # times the baseline's: what lies beyond is not drawn
+
+
+def draw_front(trained: Trained) -> Figure:
+    """Draw goal against price, as ratios to the baseline, in a panel for each price.
+
+    Parameters
+    ----------
+    trained : Trained
+        A run on replicas.
+
+    Returns
+    -------
+    Figure
+    """
+    figure = new_figure(11.0, 4.4)
+    panels = figure.subplots(1, len(COSTS), sharex=True)
+    for number, (axes, cost) in enumerate(zip(panels, COSTS, strict=True), 1):
+        _panel(axes, trained, number)
+        axes.set_title(_WORDS[cost], fontsize=10)
+        axes.set_xlabel(trained.task.options.goal, fontsize=9)
+    panels[0].set_ylabel(f"ratio to {trained.task.baseline.name}", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncol=6, fontsize=8)
+    return figure
+
+
+def _panel(axes: Axes, trained: Trained, number: int) -> None:
+    """Draw one price: the place of its ratio in a member's."""
+    drawn = [one for one in trained.members if _is_near(one, number)]
+    learned = [one for one in drawn if one.learned]
+    groups = (
+        ("tried", _TRIED, 10, [one for one in learned if not one.on_front]),
+        ("front, within the limits", _FRONT, 26, [one for one in learned if one.on_front and not one.out]),
+        ("front, beyond them", _OUT, 26, [one for one in learned if one.on_front and one.out]),
+    )
+    for label, colour, size, members in groups:
+        points = [(one.ratios[0], one.ratios[number]) for one in members]
+        axes.scatter(*_columns(points), s=size, color=colour, label=label, zorder=3 if size > 10 else 2)
+    chosen = [one for one in drawn if one.candidate is trained.chosen.winner]
+    points = [(one.ratios[0], one.ratios[number]) for one in chosen]
+    axes.scatter(
+        *_columns(points), s=130, facecolors="none", edgecolors=COLOURS[2], linewidths=1.8, label="choice", zorder=4
+    )
+    published = [one for one in drawn if not one.learned]
+    points = [(one.ratios[0], one.ratios[number]) for one in published]
+    axes.scatter(*_columns(points), s=30, color=_PUBLISHED, marker="x", label="published", zorder=4)
+    for one in published:
+        # The baseline stands where the lines cross, and in the label of the axis.
+        if one.name != trained.task.baseline.name:
+            _write(axes, shortened(one.name, 16), one, number)
+    for place, one in enumerate(trained.front, 1):
+        if one in drawn and one.learned:
+            _write(axes, str(place), one, number)
+    axes.axhline(1, color="grey", linewidth=0.8)
+    axes.axvline(1, color="grey", linewidth=0.8)
+    bound = _bound(trained, number)
+    if bound is not None:
+        axes.axhline(bound, color=_OUT, linewidth=1, linestyle="--", label="limit")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(axis.get_major_formatter())
+        plain_numbers(axis, minor=False)
+        _ticks(axis)
+    axes.tick_params(labelsize=8)
+    axes.margins(0.12)
+
+
+def _ticks(axis: object) -> None:
+    """Put a few round numbers on an axis, however little of a decade it shows."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))  # type: ignore[attr-defined]
+    axis.set_minor_locator(NullLocator())  # type: ignore[attr-defined]
+
+
+def _write(axes: Axes, text: str, one: RankedCandidate, number: int) -> None:
+    place = one.ratios[0], one.ratios[number]
+    axes.annotate(text, place, xytext=(4, 3), textcoords="offset points", fontsize=7)
+
+
+def _is_near(one: RankedCandidate, number: int) -> bool:
+    values = one.ratios[0], one.ratios[number]
+    return all(math.isfinite(value) and 1 / _FAR < value < _FAR for value in values)
+
+
+def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _bound(trained: Trained, number: int) -> float | None:
+    """Return the most that a price may be, as a ratio to the baseline's; None without a limit or band."""
+    cost = COSTS[number - 1]
+    base = next(one for one in trained.members if one.name == trained.task.baseline.name and not one.learned)
+    value = base.means[MEASURED.index(cost)]
+    for band in trained.task.options.guard_bands:
+        if band.guard == cost and value:
+            bound = band.bound(value) / value
+            return bound if bound < _FAR else None
+    return None

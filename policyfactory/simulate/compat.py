@@ -2,8 +2,8 @@
 
 Carastan-Santos and de Camargo, "Obtaining dynamic scheduling policies with simulation and machine learning", SC 2017;
 Zhang, Dai, He, Bao and Xie, "RLScheduler: an automated HPC batch job scheduler using reinforcement learning", SC 2020,
-whose episodes can be played step by step. docs/papers.md and docs/rlscheduler.md have the rules of the programs and say
-what they change.
+whose episodes `policyfactory.search.environment.episodes` plays step by step. docs/papers.md and
+docs/rlscheduler.md have the rules of the programs and say what they change.
 """
 
 from __future__ import annotations
@@ -20,16 +20,10 @@ from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.compat import sc17 as orders
 from policyfactory.engine.compat.rlscheduler import (
-    FIRST,
     NEARLY_ONE,
-    NOW,
-    SHOWN,
-    VIEW,
     Committed,
     new_episodes,
     play,
-    reset_all,
-    step_all,
 )
 from policyfactory.engine.compat.sc17 import VISIBLE, Sc17Jobs, Sc17Order, program_keys, sc17
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
@@ -44,8 +38,8 @@ from policyfactory.workload.swf.log import SwfLog
 __all__ = [
     "OWN_KEYS",
     "TICKS",
-    "CommittedEpisodes",
     "CommittedLog",
+    "committed_schedule",
     "simulate_rlscheduler",
     "simulate_sc17",
     "starts_by_formula",
@@ -343,89 +337,6 @@ def _rank(*columns: Int64Array) -> Int64Array:
     return rank
 
 
-class CommittedEpisodes:
-    """Windows of a log, played side by side; each waits for one decision after another.
-
-    Parameters
-    ----------
-    log : CommittedLog
-        The log.
-    episodes, jobs : int
-        How many windows are played, and how many jobs a window has.
-    backfill : bool
-        Whether jobs may start while a chosen one is waited for.
-
-    Attributes
-    ----------
-    observation : float32 array (episodes, 128, 8)
-        What is shown of each queue.
-    over : bool array (episodes,)
-        Which episodes are over; all of them before `reset`.
-    episodes : Episode
-        Where they stand, for kernels.
-    jobs_shown : int64 array (episodes, 128)
-        Place in the window of each job that is shown.
-    start : int64 array (episodes, jobs)
-        Start of each job, s; -1 before it.
-    """
-
-    def __init__(self, log: CommittedLog, episodes: int, jobs: int, *, backfill: bool = False) -> None:
-        if not 1 <= jobs <= len(log):
-            raise EvaluationError(f"{log.name}: windows of {jobs} jobs asked for, the log has {len(log):,} jobs")
-        self.log = log
-        self.backfill = backfill
-        self.observation = np.zeros((episodes, VIEW, 8), dtype=np.float32)
-        self.over = np.ones(episodes, dtype=np.bool_)
-        self.episodes = new_episodes(episodes, jobs)
-        self.jobs_shown, self.start = self.episodes.shown, self.episodes.start
-
-    def reset(self, first: Int64Array, which: NDArray[np.bool_] | None = None) -> None:
-        """Begin windows.
-
-        Parameters
-        ----------
-        first : int64 array (episodes,)
-            Place of the first job of each window in the log.
-        which : bool array (episodes,), optional
-            Which of them begin; all, if not given.
-        """
-        chosen = np.ones(len(self.over), dtype=np.bool_) if which is None else which
-        reset_all(self.log.jobs, self.episodes, chosen, first, self.log.nodes, self.observation)
-        self.over[chosen] = False
-
-    def step(self, places: Int64Array) -> None:
-        """Choose the job at one of the places shown in each episode that is not over; errors as a place is wrong.
-
-        Raises
-        ------
-        UsageError
-            If nothing is shown at a place.
-        """
-        wrong = ~self.over & ((places < 0) | (places >= self.shown))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise UsageError(f"place {places[at]} was chosen, {self.shown[at]} jobs are shown; choose one from 0")
-        step_all(self.log.jobs, self.episodes, places, self.backfill, self.observation, self.over)
-
-    @property
-    def shown(self) -> Int64Array:
-        """How many jobs are shown in each episode: int64 array (episodes,)."""
-        shown: Int64Array = self.episodes.state[:, SHOWN]
-        return shown
-
-    @property
-    def now(self) -> Int64Array:
-        """The instant of each episode, s: int64 array (episodes,)."""
-        now: Int64Array = self.episodes.state[:, NOW]
-        return now
-
-    @property
-    def first(self) -> Int64Array:
-        """The first job of each window: int64 array (episodes,)."""
-        first: Int64Array = self.episodes.state[:, FIRST]
-        return first
-
-
 def starts_by_formula(
     log: CommittedLog, policy: Policy, first: Int64Array, jobs: int, *, backfill: bool, r: NDArray[np.float64]
 ) -> tuple[Int64Array, NDArray[np.bool_]]:
@@ -475,6 +386,31 @@ def starts_by_formula(
     return episodes.start, episodes.backfilled
 
 
+def committed_schedule(log: CommittedLog, workload: Workload, rules: Rules, policy: Policy) -> Schedule:
+    """Return the schedule of a window with a formula as the program's agent.
+
+    Parameters
+    ----------
+    log, workload : CommittedLog and Workload
+        The same jobs, as the program reads them and as the metrics do.
+    rules : Rules
+        Whose ``backfill`` counts.
+    policy : Policy
+        As of `starts_by_formula`.
+
+    Raises
+    ------
+    UsageError
+        If the policy reads predictions.
+    """
+    r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r
+    first = np.zeros(min(len(workload), 1), dtype=np.int64)
+    backfill = rules.backfill == "easy"
+    start, backfilled = starts_by_formula(log, policy, first, len(workload), backfill=backfill, r=r)
+    start = start.ravel() * workload.ticks
+    return Schedule(start, start + workload.run_time, backfilled.ravel(), workload, policy.name, rules)
+
+
 def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Schedule:
     """Return the schedule of ``workload`` as the program of RLScheduler makes it with a formula as its agent.
 
@@ -503,9 +439,4 @@ def simulate_rlscheduler(workload: Workload, policy: Policy, rules: Rules) -> Sc
             "use it without compatibility rlscheduler, or with another epoch"
         )
     log = CommittedLog.of_workload(workload, by_run_time=rules.decide_by == "runtime")
-    r = workload.submit / workload.ticks if policy.epoch.rule == "window-start" else formula_of(workload, policy).r
-    first = np.zeros(min(len(workload), 1), dtype=np.int64)
-    with_backfilling = rules.backfill == "easy"
-    start, backfilled = starts_by_formula(log, policy, first, len(workload), backfill=with_backfilling, r=r)
-    start = start.ravel() * workload.ticks
-    return Schedule(start, start + workload.run_time, backfilled.ravel(), workload, policy.name, rules)
+    return committed_schedule(log, workload, rules, policy)

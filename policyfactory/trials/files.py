@@ -18,7 +18,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,13 @@ from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
 from policyfactory.core.options import changed
 from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.trials.options import Estimator, GenerateOptions
+from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, ScoreTable, parse_rows, read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["KIND", "GenerateSettings", "Written", "generate", "write_scores"]
+__all__ = ["KIND", "Written", "generate", "write_scores"]
 
 KIND = "score-table"
 # A line break inside a record; the numbers of a table have none of it.
@@ -272,17 +272,6 @@ def _difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
 # The way in from Python: a score table of a workload, in memory or on disk --------------------------------------------
 
 
-class GenerateSettings(TypedDict, total=False):
-    """The fields of `GenerateOptions` as keywords."""
-
-    tuples: int
-    trials: int
-    state_size: int
-    queue_size: int
-    estimator: Estimator
-    seed: int
-
-
 def generate(
     workload: Workload | Path | str,
     options: GenerateOptions | None = None,
@@ -291,7 +280,7 @@ def generate(
     workers: Workers | int = 1,
     report: Report = lambda _: None,
     notify: Notify = lambda _: None,
-    **settings: Unpack[GenerateSettings],
+    **changes: Any,
 ) -> ScoreTable:
     """Return the scores of random tuples of ``workload``.
 
@@ -310,7 +299,7 @@ def generate(
         Called with the number of finished tuples after each.
     notify : callable
         Called with a sentence when a worker was lost, or workers are waited for; from any thread.
-    **settings
+    **changes
         The fields of `GenerateOptions`, in place of those of ``options``: ``tuples=200, trials=16_000``.
 
     Raises
@@ -328,7 +317,7 @@ def generate(
     >>> pf.generate(pf.generate_lublin(256, 500, seed=1), tuples=2, trials=3200)
     <ScoreTable lublin-256: 64 jobs in 2 tuples>
     """
-    options = changed(options or GenerateOptions(), settings)
+    options = changed(options or GenerateOptions(), changes)
     inputs: dict[str, str] = {}
     if not isinstance(workload, Workload):
         # Trials know the run times: requests are not read, and may be missing.

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
+from policyfactory.simulate.compat import CommittedLog, starts_by_formula
+from policyfactory.simulate.rules import Rules
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler
 from support import shared_path
@@ -57,24 +59,25 @@ def test_episodes_are_those_of_the_program(name: str) -> None:
     assert log.longest_run == known["max_exec_time"]
     for episode in known["episodes"]:
         n, first = episode["n_jobs"], episode["start_index"]
-        played = CommittedEpisodes(log, 1, n, backfill=bool(episode["backfill"]))
-        played.reset(np.array([first]))
+        rules = Rules(backfill="easy" if episode["backfill"] else "none")
+        played = PaperEpisodes(log, EpisodeOptions(n, rules=rules))
+        played.begin(0, first)
         seen = {one["step"]: one for one in episode["observations"]}
         for step, place in enumerate(episode["slots"]):
             assert played.shown[0] == episode["visible_counts"][step]
-            assert played.now[0] == episode["decision_times"][step]
-            job = first + played.jobs_shown[0, place]
+            assert played.clock[0] == episode["decision_times"][step]
+            job = first + played.batch.shown[0, place]
             assert log.job_id[job] == episode["chosen_job_ids"][step]
             if step in seen:
                 rows = np.array(seen[step]["rows"], dtype=np.float32)
-                assert (played.observation[0, : len(rows)] == rows).all()
-                shown = log.job_id[first + played.jobs_shown[0, : len(rows)]]
+                assert (played.jobs[0, : len(rows)] == rows).all()
+                shown = log.job_id[first + played.batch.shown[0, : len(rows)]]
                 assert shown.tolist() == seen[step]["visible_job_ids"]
             played.step(np.array([place]))
-        assert played.over[0]
-        assert played.now[0] == episode["end_time_of_episode"]
-        assert played.start[0].tolist() == episode["start_times"]
-        check_metrics(log, played.start[0], first, episode["metrics"])
+        assert played.done[0]
+        assert played.clock[0] == episode["end_time_of_episode"]
+        assert played.batch.start[0].tolist() == episode["start_times"]
+        check_metrics(log, played.batch.start[0], first, episode["metrics"])
 
 
 def check_metrics(log: CommittedLog, start: np.ndarray, first: int, known: dict[str, float]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,8 @@ from naive.rlscheduler import Twin
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
+from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
@@ -54,27 +57,33 @@ def twin_of(log: CommittedLog, *, backfill: bool) -> Twin:
     return Twin(jobs, log.nodes, backfill=backfill)
 
 
+def begun(log: CommittedLog, jobs: int, first: Sequence[int], *, backfill: bool) -> PaperEpisodes:
+    rules = Rules(backfill="easy" if backfill else "none")
+    episodes = PaperEpisodes(log, EpisodeOptions(jobs, rules=rules), len(first))
+    episodes.begin_all(np.array(first))
+    return episodes
+
+
 @pytest.mark.parametrize("backfill", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_step_is_that_of_the_twin(seed: int, backfill: bool) -> None:
     log = CommittedLog.of_workload(random_log(seed))
     twin = twin_of(log, backfill=backfill)
-    episodes = CommittedEpisodes(log, 1, len(log), backfill=backfill)
-    episodes.reset(np.zeros(1, dtype=np.int64))
+    episodes = begun(log, len(log), [0], backfill=backfill)
     random = np.random.default_rng(seed)
     over, longest = False, 0
     while not over:
         rows = np.array(twin.rows(), dtype=np.float32)
         longest = max(longest, len(twin.queue))
-        assert int(episodes.now[0]) == twin.now
-        assert episodes.jobs_shown[0, : episodes.shown[0]].tolist() == [job["number"] for job in twin.shown()]
-        assert (episodes.observation[0, : len(rows)] == rows).all()
-        assert (episodes.observation[0, len(rows) :] == [0, 1, 1, 1, 1, 1, 1, 0]).all()
+        assert int(episodes.clock[0]) == twin.now
+        assert episodes.batch.shown[0, : episodes.shown[0]].tolist() == [job["number"] for job in twin.shown()]
+        assert (episodes.jobs[0, : len(rows)] == rows).all()
+        assert (episodes.jobs[0, len(rows) :] == [0, 1, 1, 1, 1, 1, 1, 0]).all()
         place = int(random.integers(len(rows)))
         over = twin.choose(twin.shown()[place])
         episodes.step(np.array([place]))
-    assert episodes.over[0]
-    assert episodes.start[0].tolist() == [twin.start[at] for at in range(len(log))]
+    assert episodes.done[0]
+    assert episodes.batch.start[0].tolist() == [twin.start[at] for at in range(len(log))]
     assert seed % 2 == 0 or longest > 128
 
 
@@ -82,16 +91,14 @@ def test_every_step_is_that_of_the_twin(seed: int, backfill: bool) -> None:
 def test_episodes_side_by_side_are_those_alone(backfill: bool) -> None:
     log = CommittedLog.of_workload(random_log(1))
     first = np.array([0, 7, 100, 51])
-    together = CommittedEpisodes(log, 4, 150, backfill=backfill)
-    together.reset(first)
-    while not together.over.all():
+    together = begun(log, 150, first, backfill=backfill)
+    while not together.done.all():
         together.step(together.shown // 2)
     for at, one in enumerate(first):
-        alone = CommittedEpisodes(log, 1, 150, backfill=backfill)
-        alone.reset(np.array([one]))
-        while not alone.over.all():
+        alone = begun(log, 150, [one], backfill=backfill)
+        while not alone.done.all():
             alone.step(alone.shown // 2)
-        assert (alone.start[0] == together.start[at]).all()
+        assert (alone.batch.start[0] == together.batch.start[at]).all()
 
 
 FORMULAS = {
@@ -145,11 +152,11 @@ def test_what_cannot_be_played_is_refused() -> None:
     workload = random_log(0)
     log = CommittedLog.of_workload(workload)
     with pytest.raises(EvaluationError, match="windows of 61 jobs asked for, the log has 60"):
-        CommittedEpisodes(log, 1, 61)
-    episodes = CommittedEpisodes(log, 1, 60)
-    episodes.reset(np.zeros(1, dtype=np.int64))
-    with pytest.raises(UsageError, match=r"place 1 was chosen, 1 jobs are shown"):
-        episodes.step(np.array([1]))
+        PaperEpisodes(log, EpisodeOptions(61))
+    episodes = begun(log, 60, [0], backfill=False)
+    episodes.step(np.array([1]))
+    assert episodes.replaced[0]
+    assert episodes.batch.start[0, 0] == log.jobs.submit[0]
     with pytest.raises(EvaluationError, match="whole seconds"):
         simulate(half_seconds(workload), "SPF", compatibility="rlscheduler")
     with pytest.raises(UsageError, match="threshold of 60 s"):
@@ -180,20 +187,19 @@ def test_a_network_sees_the_jobs_that_are_shown(seed: int, backfill: bool) -> No
     schedule = simulate(
         workload, Policy.from_network(network), compatibility="rlscheduler", backfill="easy" if backfill else "none"
     )
-    episodes = CommittedEpisodes(log, 1, len(log), backfill=backfill)
-    episodes.reset(np.zeros(1, dtype=np.int64))
-    while not episodes.over[0]:
-        shown = episodes.jobs_shown[0, : episodes.shown[0]]
+    episodes = begun(log, len(log), [0], backfill=backfill)
+    while not episodes.done[0]:
+        shown = episodes.batch.shown[0, : episodes.shown[0]]
         # What is shown is single precision, and formulas are not.
         values = np.ones((len(shown), 8))
-        values[:, 0] = np.minimum((episodes.now[0] - log.jobs.submit[shown]) / 43200, 0.99999)
+        values[:, 0] = np.minimum((episodes.clock[0] - log.jobs.submit[shown]) / 43200, 0.99999)
         values[:, 1] = np.minimum(log.jobs.request[shown] / log.longest_run, 0.99999)
         values[:, 2] = np.minimum(log.processors[shown] / MACHINE, 0.99999)
-        values[:, 7] = episodes.observation[0, : len(shown), 7] > 0.5
+        values[:, 7] = episodes.jobs[0, : len(shown), 7] > 0.5
         values[:, 7] = 0.00001 + 0.99998 * values[:, 7]
         for at, (weights, biases) in enumerate(layers):
             values = values @ weights.astype(np.float32) + biases.astype(np.float32)
             values = np.maximum(values, 0) if at == 0 else values
         place = int(np.argmax(np.round(values[:, 0], 9)))
         episodes.step(np.array([place]))
-    assert schedule.start.tolist() == episodes.start[0].tolist()
+    assert schedule.start.tolist() == episodes.batch.start[0].tolist()

@@ -10,7 +10,9 @@ import pytest
 from naive import rollouts as twin
 from policyfactory.engine.compat.rlscheduler import NEXT
 from policyfactory.engine.rollouts import Accrual, Layers, accrue_all, choose_all, new_choices
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog
+from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
+from policyfactory.simulate.compat import CommittedLog
+from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 
@@ -88,21 +90,22 @@ def small_log(seed: int, n: int = 80) -> CommittedLog:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_accrues_is_that_of_the_twin_and_ends_as_the_windows_sum(seed: int, backfill: bool) -> None:
     log, first = small_log(seed), np.array([0, 13, 20])
-    episodes = CommittedEpisodes(log, 3, 60, backfill=backfill)
-    episodes.reset(first)
+    rules = Rules(backfill="easy" if backfill else "none")
+    episodes = PaperEpisodes(log, EpisodeOptions(60, rules=rules), 3)
+    episodes.begin_all(first)
     accrual = Accrual(
         log.jobs.run_time.astype(float), np.maximum(log.jobs.run_time, 10).astype(float), np.ones((3, 60)), 1.0, 0.0
     )
     random, total, before = np.random.default_rng(seed), np.zeros(3), np.zeros(3)
-    while not episodes.over.all():
-        accrue_all(log.jobs, episodes.episodes, accrual, total)
+    while not episodes.done.all():
+        accrue_all(log.jobs, episodes.batch, accrual, total)
         windows = [
             {
                 "submit": log.jobs.submit[one : one + 60].tolist(),
                 "run": log.jobs.run_time[one : one + 60].tolist(),
-                "start": {job: int(start) for job, start in enumerate(episodes.start[at]) if start >= 0},
-                "now": int(episodes.now[at]),
-                "entered": int(episodes.episodes.state[at, NEXT]),
+                "start": {job: int(start) for job, start in enumerate(episodes.batch.start[at]) if start >= 0},
+                "now": int(episodes.clock[at]),
+                "entered": int(episodes.batch.state[at, NEXT]),
             }
             for at, one in enumerate(first)
         ]
@@ -110,10 +113,10 @@ def test_what_accrues_is_that_of_the_twin_and_ends_as_the_windows_sum(seed: int,
         assert (total >= before).all()
         before[:] = total
         episodes.step(random.integers(0, np.maximum(episodes.shown, 1)))
-    accrue_all(log.jobs, episodes.episodes, accrual, total)
+    accrue_all(log.jobs, episodes.batch, accrual, total)
     rows = first[:, None] + np.arange(60)
-    wait, run = episodes.start - log.jobs.submit[rows], log.jobs.run_time[rows]
+    wait, run = episodes.batch.start - log.jobs.submit[rows], log.jobs.run_time[rows]
     assert total == pytest.approx(np.maximum((wait + run) / np.maximum(run, 10), 1).sum(axis=1), rel=1e-12)
     by_clock = accrual._replace(weight=np.zeros((3, 60)), elapsed=1.0)
-    accrue_all(log.jobs, episodes.episodes, by_clock, total)
-    assert (total == episodes.start.max(axis=1) - log.jobs.submit[first]).all()
+    accrue_all(log.jobs, episodes.batch, by_clock, total)
+    assert (total == episodes.batch.start.max(axis=1) - log.jobs.submit[first]).all()

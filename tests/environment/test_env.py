@@ -149,7 +149,7 @@ def test_pictures_show_and_none_are_made_unasked() -> None:
     ("options", "message"),
     [
         ({"mode": "papers"}, "mode is 'papers'; choose standard or paper"),
-        ({"window": 40}, "an episode has no 'window'; it has jobs, goal, "),
+        ({"window": 40}, "there is no option 'window'; .*there are jobs, goal, "),
         ({"render_mode": "human"}, "render_mode is 'human'; choose rgb_array"),
         ({"log": np.arange(3)}, "mode standard takes a Workload or the path of a log, not a ndarray"),
     ],

@@ -10,8 +10,15 @@ import pytest
 
 from naive.online_cases import Shape, policy, random_workload
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.search.environment.episodes import INPUTS, MACHINE, RUNNING, EpisodeOptions, Episodes
-from policyfactory.search.environment.paper import COLUMNS, PaperEpisodes
+from policyfactory.search.environment.episodes import (
+    COLUMNS,
+    INPUTS,
+    MACHINE,
+    RUNNING,
+    EpisodeOptions,
+    Episodes,
+    PaperEpisodes,
+)
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
 
@@ -99,7 +106,7 @@ def test_every_column_is_described() -> None:
         view.machine.shape[1],
         view.running.shape[2],
     )
-    assert len(COLUMNS) == PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).observation.shape[2]
+    assert len(COLUMNS) == PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).jobs.shape[2]
 
 
 def test_what_is_seen_of_a_job_is_what_the_formulas_give() -> None:

@@ -51,9 +51,9 @@ from policyfactory.predict.history_file import hash_with, read_history, read_job
 from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
 from policyfactory.review.shadow import compare_orders
 from policyfactory.review.shadow_log import read_shadow
-from policyfactory.search.front import pick
 from policyfactory.search.learner import count
 from policyfactory.search.replicated import lines_of, submitted
+from policyfactory.search.run import pick
 from policyfactory.simulate.cases import CaseFacts
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct, source

@@ -1,4 +1,4 @@
-"""The plain twin of `policyfactory.search.reinforce.updates`: one decision at a time."""
+"""The plain twin of `policyfactory.search.reinforce.training`: one decision at a time."""
 
 from __future__ import annotations
 

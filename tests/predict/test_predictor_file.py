@@ -48,6 +48,9 @@ def trained(*, tail: bool = True) -> tuple[Forests, np.ndarray]:
     return train_forests(features, outcome, PredictorOptions(trees=6), tail=tail), features
 
 
+NONE: dict[str, Any] = {"feature": [], "threshold": [], "left": [], "right": [], "roots": [], "base": 0}
+
+
 def stump() -> dict[str, Any]:
     forest = {
         "feature": [0, -1, -1, 2, 1, -1, -1, -1],
@@ -57,14 +60,13 @@ def stump() -> dict[str, Any]:
         "roots": [0, 3],
         "base": -0.5,
     }
-    none = {name: [] for name in ("feature", "threshold", "left", "right", "roots")} | {"base": 0}
     return {
         "kind": "policyfactory-predictor",
         "schema_version": 1,
         "feature_set": FEATURE_SET,
         "features": list(NAMES),
         "jobs": 500,
-        "forests": {"shortness": forest, "share": copy.deepcopy(forest), "tail": none},
+        "forests": {"shortness": forest, "share": copy.deepcopy(forest), "tail": copy.deepcopy(NONE)},
     }
 
 
@@ -91,57 +93,51 @@ def test_the_least_that_a_file_has() -> None:
     assert sums(read.shortness, rows)[0] == -0.5 + 1 + 3
 
 
-LIST = "expected a list of at most 262,144 numbers"
-
-
 @pytest.mark.parametrize(
     ("place", "value", "says"),
     [
-        (("kind",), "policyfactory-model", "field kind: expected 'policyfactory-predictor'"),
-        (("schema_version",), 0, "field schema_version: expected a whole number from 1"),
-        (("schema_version",), True, "field schema_version: expected a whole number from 1"),
+        (("kind",), "policyfactory-model", "field kind: .*'policyfactory-predictor'.* got 'policyfactory-model'"),
+        (("schema_version",), 0, "field schema_version: .* got 0"),
+        (("schema_version",), True, "field schema_version: .* got True"),
         (("schema_version",), 2, "predictor schema 2 .* reads schemas up to 1; install a newer policyfactory"),
         (("feature_set",), FEATURE_SET + 1, r"feature set 2 of 57 features, .* has set 1 of 57; train it again"),
         (("features",), [*NAMES[1:], NAMES[0]], "feature set 1 .* train it again with policyfactory predict"),
         (("features",), list(NAMES[:5]), "feature set 1 of 5 features"),
-        (("features",), [3], "field features: expected a list of at most 1,000 names"),
-        (("jobs",), 0, "field jobs: expected the number of jobs"),
-        (("jobs",), 1.5, "field jobs: expected the number of jobs"),
-        (("forests",), [], "field forests: expected an object of shortness, share, tail"),
-        (("forests", "more"), {}, "field forests: expected an object of shortness, share, tail"),
-        (("forests", "share"), None, r"field forests.share: expected an object of feature, .*, got None"),
-        (("forests", "share", "more"), 1, "field forests.share: expected an object of feature"),
-        (("forests", "share", "base"), "0", "forests.share.base: expected a finite number"),
-        (("forests", "share", "base"), 10**400, "forests.share.base: expected a finite number"),
-        (("forests", "share", "roots"), [], "forests.share.roots: expected 1 to 2,000 trees, got 0"),
-        (("forests", "share", "roots"), list(range(2001)), "expected 1 to 2,000 trees, got 2,001"),
+        (("features",), [3], r"field features\[0\]: .* got 3"),
+        (("jobs",), 0, "field jobs: .* got 0"),
+        (("jobs",), 1.5, "field jobs: .* got 1.5"),
+        (("forests",), [], "field forests: .* got "),
+        (("forests", "more"), {}, "field forests.more: "),
+        (("forests", "share"), None, "field forests.share: .* got None"),
+        (("forests", "share", "more"), 1, "field forests.share.more: .* got 1"),
+        (("forests", "share", "base"), "0", "field forests.share.base: .* number"),
+        (("forests", "share", "base"), 10**400, "field forests.share.base: .* number"),
+        (("forests", "share", "roots"), [], "trees follow one another from node 0"),
+        (("forests", "share"), NONE, "field forests: shortness and share have 1 to 2,000 trees"),
+        (("forests", "share", "roots"), list(range(2001)), "field forests.share.roots: .* at most 2000 items"),
         (("forests", "share", "roots"), [1, 3], "trees follow one another from node 0"),
         (("forests", "share", "roots"), [0, 0], "trees follow one another from node 0"),
         (("forests", "share", "roots"), [0, 8], "trees follow one another from node 0 within 8 nodes"),
-        (("forests", "share", "roots"), [0, -3], "trees follow one another from node 0"),
-        (("forests", "tail", "feature"), [-1], "have 1, 0, 0, 0 numbers; each node has one of each"),
-        (("forests", "share", "feature"), [], "have 0, 8, 8, 8 numbers"),
-        (("forests", "share", "feature"), {}, f"share.feature: {LIST}"),
-        (("forests", "share", "feature"), [0] * (MOST_NODES + 1), f"share.feature: {LIST}"),
-        (("forests", "share", "feature", 0), -2, r"share.feature\[0\]: expected a feature, got -2"),
-        (("forests", "share", "feature", 4), FEATURES, r"share.feature\[4\]: expected a feature, got 57"),
-        (("forests", "share", "feature", 4), True, r"share.feature\[4\]: expected a whole number"),
-        (("forests", "share", "feature", 4), 1.0, r"share.feature\[4\]: expected a whole number"),
-        (
-            ("forests", "share", "left", 0),
-            0,
-            r"share.left\[0\]: expected a later node of its tree, or 0 .* got 0",
-        ),
-        (("forests", "share", "left", 4), 3, r"share.left\[4\]: expected a later node of its tree"),
-        (("forests", "share", "left", 4), -1, r"share.left\[4\]: expected a later node of its tree"),
-        (("forests", "share", "right", 0), 3, r"share.right\[0\]: expected a later node of its tree"),
-        (("forests", "share", "right", 3), 8, r"share.right\[3\]: expected a later node of its tree"),
-        (("forests", "share", "right", 1), 2, r"share.right\[1\]: expected .* or 0 at a leaf"),
-        (("forests", "share", "right", 1), 10**30, r"share.right\[1\]: expected a whole number up to 262,144"),
-        (("forests", "share", "threshold", 1), None, r"share.threshold\[1\]: expected a finite number, got None"),
-        (("forests", "share", "threshold", 1), 10**400, r"share.threshold\[1\]: expected a finite number"),
-        (("provenance",), [], "field provenance: expected an object"),
-        (("surprise",), 1, "unknown field 'surprise'"),
+        (("forests", "share", "roots"), [0, -3], r"field forests.share.roots\[1\]: .* got -3"),
+        (("forests", "tail", "feature"), [-1], "field forests.tail: .* need one number each for a node"),
+        (("forests", "share", "feature"), [], "field forests.share: .* need one number each for a node"),
+        (("forests", "share", "feature"), {}, "field forests.share.feature: .* list"),
+        (("forests", "share", "feature"), [0] * (MOST_NODES + 1), "share.feature: .* at most 262144 items"),
+        (("forests", "share", "feature", 0), -2, r"share.feature\[0\]: .* got -2"),
+        (("forests", "share", "feature", 4), FEATURES, r"share.feature\[4\]: .* got 57"),
+        (("forests", "share", "feature", 4), True, r"share.feature\[4\]: .* integer"),
+        (("forests", "share", "feature", 4), 1.0, r"share.feature\[4\]: .* integer"),
+        (("forests", "share", "left", 0), 0, r"forests.share: left\[0\] is 0; a later node of its tree, or 0"),
+        (("forests", "share", "left", 4), 3, r"left\[4\] is 3; a later node of its tree"),
+        (("forests", "share", "left", 4), -1, r"share.left\[4\]: .* got -1"),
+        (("forests", "share", "right", 0), 3, r"right\[0\] is 3; a later node of its tree"),
+        (("forests", "share", "right", 3), 8, r"right\[3\] is 8; a later node of its tree"),
+        (("forests", "share", "right", 1), 2, r"right\[1\] is 2; .* or 0 at a leaf"),
+        (("forests", "share", "right", 1), 10**30, r"share.right\[1\]: "),
+        (("forests", "share", "threshold", 1), None, r"share.threshold\[1\]: .* number, got None"),
+        (("forests", "share", "threshold", 1), 10**400, r"share.threshold\[1\]: .* number"),
+        (("provenance",), [], "field provenance: "),
+        (("surprise",), 1, "field surprise: .* got 1"),
     ],
 )
 def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> None:
@@ -158,7 +154,7 @@ def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> No
 def test_missing_fields(field: str) -> None:
     whole = stump()
     del whole[field]
-    with pytest.raises(ModelFileError, match=f"field {field} is missing; a predictor has kind"):
+    with pytest.raises(ModelFileError, match=f"field {field}: Field required"):
         forests_from_json(whole, "mine.json")
 
 

@@ -20,9 +20,9 @@ from policyfactory.core.files import exclusive
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.arena import Arena, judge
-from policyfactory.search.families import PUBLISHED, best_published
+from policyfactory.search.families import PUBLISHED
 from policyfactory.search.learner import count
-from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, lines_of, submitted
+from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, best_published, lines_of, submitted
 from policyfactory.statistics.intervals import Interval, adjusted, level_of
 from policyfactory.workload.jobs import Workload
 
@@ -222,19 +222,19 @@ def ledger_of(log: object, version: object = 1) -> str:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "it is no JSON"),
-        ("{", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
-        ("[]", "it is not of that kind"),
-        ('{"kind": "trained-policy"}', "it is not of that kind"),
-        ('{"kind": "judge-ledger", "schema_version": 1}', "schema or logs are missing"),
-        (ledger_of({}, "1"), "schema or logs are missing"),
-        (ledger_of({}, 3), "a ledger of schema 3, this version knows 2"),
-        (ledger_of({"tried": -1, "held_out": 0, "settings": {}}), "no counts"),
-        (ledger_of({"tried": 1, "held_out": 0}), "no counts"),
-        (ledger_of({"tried": 1, "held_out": True, "settings": {}}), "no counts"),
-        (ledger_of({"tried": 1, "held_out": 0, "settings": {"y": 1}}), "a setting of log"),
-        (ledger_of({"tried": 1, "held_out": 0, "settings": {}, "jobs": [1]}), "is known by"),
+        ("", "Invalid JSON"),
+        ("{", "Invalid JSON"),
+        ("[" * 100_000, "Invalid JSON"),
+        ("[]", "is no ledger of policyfactory judge"),
+        ('{"kind": "trained-policy"}', "kind: Input should be 'judge-ledger'"),
+        ('{"kind": "judge-ledger", "schema_version": 1}', "logs: Field required"),
+        (ledger_of({}, "1"), "schema_version: "),
+        (ledger_of({}, 3), "schema_version: .* use the version that wrote it"),
+        (ledger_of({"tried": -1, "held_out": 0, "settings": {}}), "logs.x.tried: "),
+        (ledger_of({"tried": 1, "held_out": 0}), "logs.x.settings: "),
+        (ledger_of({"tried": 1, "held_out": True, "settings": {}}), "logs.x.held_out: "),
+        (ledger_of({"tried": 1, "held_out": 0, "settings": {"y": 1}}), "logs.x.settings.y: "),
+        (ledger_of({"tried": 1, "held_out": 0, "settings": {}, "jobs": [1]}), "logs.x.jobs.0: "),
     ],
 )
 def test_a_ledger_that_cannot_be_believed_is_refused_and_stays(tmp_path: Path, content: str, said: str) -> None:

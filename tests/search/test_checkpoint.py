@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from policyfactory.core.errors import ModelFileError
 from policyfactory.search.reinforce.training import Checkpoint, load_checkpoint, save_checkpoint
 
 
 def test_any_damage_to_a_checkpoint_is_told(tmp_path: Path) -> None:
-    """zipfile, zlib and numpy raise what they like at a file that is damaged."""
     path = tmp_path / "train.partial"
-    save_checkpoint(path, Checkpoint({"a": 1}, 0, (), {"policy": np.arange(3.0)}))
+    saved = Checkpoint({"a": 1}, 0, (), {"policy": np.arange(3.0)})
+    save_checkpoint(path, saved)
     good = path.read_bytes()
-    for at in range(len(good)):
-        for byte in {good[at] ^ 1, 0x27, 0xFF}:
-            path.write_bytes(good[:at] + bytes([byte]) + good[at + 1 :])
-            with contextlib.suppress(ModelFileError):
-                load_checkpoint(path)
+    found = load_checkpoint(path)
+    assert (found.run, found.iteration, found.history) == (saved.run, 0, ())
+    assert np.array_equal(found.arrays["policy"], saved.arrays["policy"])
+    for at in range(0, len(good), 7):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
+        with pytest.raises(ModelFileError, match="or damaged"):
+            load_checkpoint(path)

@@ -70,7 +70,7 @@ def test_a_network_that_orders_as_a_published_formula_is_that_formula(workload, 
     assert found.warnings == []
     network = next(one for one in found.judged if one.role == "network")
     assert network.means == found.judged[0].means
-    assert network.choice.verdict == "no difference"
+    assert network.margin.verdict == "no difference"
 
 
 @pytest.mark.parametrize(

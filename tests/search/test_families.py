@@ -9,7 +9,8 @@ import pytest
 
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.store import resolve
-from policyfactory.search.families import FAMILIES, REFERENCES, SURFACE, family_of
+from policyfactory.search.distill import SURFACE
+from policyfactory.search.families import FAMILIES, REFERENCES, family_of
 from policyfactory.search.options import parse_start
 
 

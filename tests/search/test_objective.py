@@ -9,7 +9,9 @@ import pytest
 
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.goals import Band, goal_of
-from policyfactory.search.families import REFERENCES, distance_of, family_of, gain, worth
+from policyfactory.search.families import REFERENCES, family_of
+from policyfactory.search.formulas import distance_of, worth
+from policyfactory.search.judging import gain
 from policyfactory.search.learner import draw_windows, measured, played
 from policyfactory.search.options import TrainOptions, parse_bands
 from policyfactory.workload.clean import read

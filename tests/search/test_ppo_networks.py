@@ -20,8 +20,7 @@ from policyfactory.search.reinforce.networks import (
     set_numbers,
 )
 from policyfactory.search.reinforce.rollouts import ByLayers, play
-from policyfactory.search.reinforce.training import ByModule, chooser_of
-from policyfactory.search.reinforce.updates import Decisions
+from policyfactory.search.reinforce.training import ByModule, Decisions, chooser_of
 from small_training import small_world
 from support import extra_module
 

@@ -18,7 +18,7 @@ from policyfactory.search.reinforce.learner import filtered_starts
 from policyfactory.search.reinforce.networks import layers_of, network_of, numbers_from
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
-from policyfactory.search.reinforce.updates import by_other_rollouts, by_values, costs_to_go, normalised
+from policyfactory.search.reinforce.training import by_other_rollouts, by_values, costs_to_go, normalised
 from policyfactory.simulate.compat import CommittedLog
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
@@ -56,7 +56,7 @@ def test_what_accrues_adds_up_to_the_goal(mode: str, goal: str) -> None:
     end = played.accrued[:, -1]
     if "utilisation" in goal and mode == "paper":
         # What accrues is the clock until the last start.
-        start = world._play.start  # type: ignore[attr-defined]
+        start = world.episodes.batch.start  # type: ignore[attr-defined]
         assert end == pytest.approx((start.max(axis=1)[:5] - world.log.jobs.submit[FIRST]) / 864, rel=1e-12)  # type: ignore[attr-defined]
     else:
         assert end == pytest.approx(played.costs, rel=1e-9)

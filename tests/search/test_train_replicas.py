@@ -17,7 +17,7 @@ from policyfactory.search.families import PREDICTED, PUBLISHED, family_of
 from policyfactory.search.formulas import FormulaSearch, term_of
 from policyfactory.search.learner import draw_windows, measured
 from policyfactory.search.options import SearchOptions, TrainOptions
-from policyfactory.search.replicated import Honest, Part, replicated
+from policyfactory.search.replicated import Part, replicated
 from policyfactory.search.run import train
 from policyfactory.simulate.rules import Rules
 from policyfactory.workload.jobs import Workload
@@ -61,7 +61,9 @@ def test_the_choice_is_by_the_second_part_and_its_worth_by_the_honest_closed_loo
     assert found.policy.name == min(gains, key=gains.__getitem__)
     first = found.chosen.ranked[0]
     assert first.gain == pytest.approx(min(one.gain for one in found.chosen.ranked))
-    judged = measured(Honest(replicas_of(workload, 2)), found.policy, GOAL)
+    replicas = replicas_of(workload, 2)
+    replicas.learns = True
+    judged = measured(replicas, found.policy, GOAL)
     assert found.standings[0].means == pytest.approx(judged.mean(axis=0))
 
 

@@ -13,8 +13,7 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.search.distill import distill
-from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
-from policyfactory.search.environment.paper import PaperEpisodes
+from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, PaperEpisodes
 from policyfactory.search.families import family_of
 from policyfactory.search.learner import played
 from policyfactory.simulate.rules import Rules

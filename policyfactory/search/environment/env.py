@@ -5,19 +5,26 @@ docs/environment.md says what is observed, decided and rewarded.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import changed
 from policyfactory.engine.episodes import FEATURES, MACHINE, RUNNING
+from policyfactory.policy.network import Mode
 from policyfactory.policy.store import PolicyLike
-from policyfactory.search.environment.episodes import EpisodeOptions, Episodes, picture_of
-from policyfactory.search.environment.paper import PaperEpisodes, PaperLog
+from policyfactory.search.environment.episodes import (
+    EpisodeGroup,
+    EpisodeOptions,
+    Episodes,
+    PaperEpisodes,
+    PaperLog,
+    picture_of,
+)
 from policyfactory.simulate.schedule import Schedule
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
@@ -39,9 +46,7 @@ __all__ = [
     "SchedulingEnv",
     "SchedulingVectorEnv",
     "Starts",
-    "any_episodes",
     "observation_space",
-    "observe",
 ]
 
 NAME = "policyfactory/Scheduling-v0"
@@ -53,7 +58,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     Parameters
     ----------
     workload : Workload or path of a log
-        The log; in mode paper also as `policyfactory.search.environment.paper.PaperEpisodes` takes it.
+        The log; in mode paper also as `policyfactory.search.environment.episodes.PaperEpisodes` takes it.
     mode : {"standard", "paper"}
         This package's simulator, or the program of RLScheduler to the letter.
     options : EpisodeOptions, optional
@@ -100,7 +105,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         self._starts.seed(seed)
         self.episodes.begin(0, self._starts.draw(options))
-        return observe(self.episodes, 0), self._info()
+        return self.episodes.seen(0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one decision.
@@ -128,7 +133,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
         info = self._info()
         if over:
             info.update(self.episodes.outcome(0))
-        return observe(self.episodes, 0), self.episodes.reward(0), over, False, info
+        return self.episodes.seen(0), self.episodes.reward(0), over, False, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots can be chosen now: bool array (slots,)."""
@@ -152,7 +157,7 @@ class SchedulingEnv(gymnasium.Env[Any, Any]):
     def _info(self) -> dict[str, Any]:
         return {
             "action_mask": self.action_masks(),
-            "now": self.episodes.now(0),
+            "now": float(self.episodes.times()[0]),
             "replaced": bool(self.episodes.replaced[0]),
         }
 
@@ -244,7 +249,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self._starts[at].seed(seeds[at])
             self.episodes.begin(at, self._starts[at].draw(asked))
         self._over[which] = False
-        return observe(self.episodes, slice(None)), self._info(which)
+        return self.episodes.seen(slice(None)), self._info(which)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
         if seed is None:
@@ -286,7 +291,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         for at in np.flatnonzero(over).tolist():
             info = self._add_info(info, self.episodes.outcome(at), at)
         self._over = over
-        return observe(self.episodes, slice(None)), rewards, over.copy(), np.zeros_like(over), info
+        return self.episodes.seen(slice(None)), rewards, over.copy(), np.zeros_like(over), info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots can be chosen in each: bool array (num_envs, slots)."""
@@ -317,8 +322,6 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 # How episodes are made of what the user gives, spaces, and where windows begin.
 
 
-Mode = Literal["standard", "paper"]
-AnyEpisodes: TypeAlias = Episodes | PaperEpisodes
 # log10 of the longest wait that a clock has room for is below this.
 _MOST = 20.0
 # As many as the program's rule takes from anywhere.
@@ -327,7 +330,7 @@ _SEEDS = 10**9
 
 def any_episodes(
     workload: PaperLog, mode: Mode, options: EpisodeOptions | None, fields: dict[str, Any], count: int = 1
-) -> AnyEpisodes:
+) -> EpisodeGroup:
     """Return the episodes of a mode.
 
     Parameters
@@ -350,11 +353,7 @@ def any_episodes(
     """
     if mode not in {"standard", "paper"}:
         raise UsageError(f"mode is {mode!r}; choose standard or paper")
-    known = [field.name for field in dataclasses.fields(EpisodeOptions)]
-    unknown = sorted(set(fields) - set(known))
-    if unknown:
-        raise UsageError(f"an episode has no {unknown[0]!r}; it has {', '.join(known)}")
-    options = dataclasses.replace(options or EpisodeOptions(), **fields)
+    options = changed(options or EpisodeOptions(), fields)
     if mode == "paper":
         return PaperEpisodes(workload, options, count)
     if isinstance(workload, Path | str):
@@ -364,25 +363,16 @@ def any_episodes(
     return Episodes(workload, options, count)
 
 
-def observation_space(episodes: AnyEpisodes) -> spaces.Space[Any]:
+def observation_space(episodes: EpisodeGroup) -> spaces.Space[Any]:
     """Return the space of what one episode shows."""
-    if isinstance(episodes, PaperEpisodes):
-        return spaces.Box(0.0, 1.0, (episodes.observation[0].size,), np.float32)
+    if episodes.mode == "paper":
+        return spaces.Box(0.0, 1.0, (episodes.jobs[0].size,), np.float32)
     shapes = {
         "jobs": (episodes.slots, FEATURES),
         "machine": (MACHINE,),
         "running": (episodes.options.running, RUNNING),
     }
     return spaces.Dict({name: spaces.Box(-_MOST, _MOST, shape, np.float32) for name, shape in shapes.items()})
-
-
-def observe(episodes: AnyEpisodes, at: int | slice) -> Any:
-    """Return a copy of what one episode, or all, show."""
-    if isinstance(episodes, PaperEpisodes):
-        shown = episodes.observation[at]
-        return shown.reshape(*shown.shape[:-2], -1).copy()
-    view = episodes.view
-    return {"jobs": view.jobs[at].copy(), "machine": view.machine[at].copy(), "running": view.running[at].copy()}
 
 
 class Starts:
@@ -394,7 +384,7 @@ class Starts:
         Which windows there are.
     """
 
-    def __init__(self, episodes: AnyEpisodes) -> None:
+    def __init__(self, episodes: EpisodeGroup) -> None:
         self.episodes = episodes
         self._random: np.random.Generator | np.random.RandomState
         self._seeded = False
@@ -404,7 +394,7 @@ class Starts:
         if seed is None and self._seeded:
             return
         generator, known = seeding.np_random(seed)
-        paper = isinstance(self.episodes, PaperEpisodes)
+        paper = self.episodes.mode == "paper"
         self._random = random_rlscheduler(str(known % _SEEDS)) if paper else generator
         self._seeded = True
 

@@ -6,25 +6,25 @@ Its checkpoints are the candidates: which of them is taken is decided on windows
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import numpy as np
 
-from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.files import command_line, package_versions
-from policyfactory.core.options import Float32Array, FloatArray, Int64Array
-from policyfactory.core.random import generator
+from policyfactory.core.errors import EvaluationError, PolicyfactoryError, UsageError
+from policyfactory.core.files import package_versions
+from policyfactory.core.options import Int64Array
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.search.learner import Candidate, Proposals, Task
+from policyfactory.search.learner import Candidate, Proposals, Task, provenance_of
 from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_module
 from policyfactory.search.reinforce.options import Filtering, PpoOptions, Preset, ppo_options
-from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World, play
-from policyfactory.search.reinforce.training import BESIDE, AgentTraining, TrainedNumbers, chooser_of
+from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World
+from policyfactory.search.reinforce.training import BESIDE, AgentTraining, TrainedNumbers, load_checkpoint
 from policyfactory.simulate.compat import CommittedLog
 
-__all__ = ["Reinforcement", "best_candidate", "drawn_costs", "filtered_starts", "first_costs"]
+__all__ = ["Reinforcement", "filtered_starts"]
 
 # Raised whenever the same options would find other networks: a checkpoint of older code is not continued.
 _METHOD = 1
@@ -73,12 +73,10 @@ class Reinforcement:
         """Train the network."""
         starts, jobs = windows_to_learn_from(task)
         world = self._world(task, jobs)
-        run = {
-            "workload_sha256": task.workload.sha256(),
-            "train": dataclasses.asdict(task.options),
-            "method": _METHOD,
-        }
-        training = AgentTraining(world, starts, self.options, task.options.seed, _json(run))
+        # As it is read again: tuples are lists.
+        options = json.loads(json.dumps(dataclasses.asdict(task.options)))
+        run = {"workload_sha256": task.workload.sha256(), "train": options, "method": _METHOD}
+        training = AgentTraining(world, starts, self.options, task.options.seed, run)
         if task.journal is not None and task.overwrite and not _goes_on(training, task):
             task.journal.unlink(missing_ok=True)
         phase_one = None
@@ -106,14 +104,8 @@ class Reinforcement:
 
     def _learned(self, task: Task, world: World, made: TrainedNumbers) -> Proposals:
         candidates = []
-        provenance = {
-            "command": command_line(),
-            "seed": task.options.seed,
-            "workload": task.workload.name,
-            "workload_sha256": task.workload.sha256(),
-            "versions": {**package_versions(), "torch": str(torch_module().__version__)},
-            "settings": self.describe(),
-        }
+        versions = {**package_versions(), "torch": str(torch_module().__version__)}
+        provenance = provenance_of(task.workload, task.options.seed, versions=versions, settings=self.describe())
         for iteration, numbers in zip(made.iterations, made.numbers, strict=True):
             row = made.history[iteration - 1]
             network = network_of(
@@ -170,62 +162,12 @@ def windows_to_learn_from(task: Task) -> tuple[Int64Array, int]:
 
 def _goes_on(training: AgentTraining, task: Task) -> bool:
     """Say whether the checkpoint that lies there is of this run."""
-    from policyfactory.core.errors import PolicyfactoryError
-    from policyfactory.search.reinforce.training import load_checkpoint
-
     if task.journal is None or not task.journal.exists():
         return True
     try:
         return load_checkpoint(task.journal).run == training.run
     except PolicyfactoryError:
         return False
-
-
-def _json(value: Any) -> Any:
-    import json
-
-    return json.loads(json.dumps(value))
-
-
-# Which of a run's candidates is taken ---------------------------------------------------------------------------------
-
-# Which of a run's candidates is taken, by windows that it did not learn from; and what a network is worth on windows.
-#
-# A candidate that looks best on the windows of its own round was lucky there: from one round to the next the mean of
-# ten windows moves by several per cent.
-
-
-_PURPOSE = 77  # of the random stream; see core.random
-
-
-def first_costs(world: World, starts: Int64Array, numbers: Float32Array, name: str = KERNEL) -> FloatArray:
-    """Return the goal of each window where the most probable job is always taken.
-
-    Parameters
-    ----------
-    world : World
-        With room for all windows.
-    starts : int64 array (k,)
-        Their first jobs.
-    numbers : float32 array
-        Of the network.
-    name : str
-        Which network it is.
-    """
-    return play(world, starts, chooser_of(numbers, name, world)).costs
-
-
-def drawn_costs(
-    world: World, starts: Int64Array, numbers: Float32Array, seed: int, name: str = KERNEL
-) -> FloatArray:  # fmt: skip
-    """Return the goal of each window where jobs are drawn by their probabilities, as the paper's program tests."""
-    return play(world, starts, chooser_of(numbers, name, world), generator(seed, _PURPOSE)).costs
-
-
-def best_candidate(world: World, starts: Int64Array, trained: TrainedNumbers, name: str = KERNEL) -> int:
-    """Return the place of the candidate of the least mean cost over windows for choosing; of equal ones the first."""
-    means = [float(first_costs(world, starts, numbers, name).mean()) for numbers in trained.numbers]
-    return int(np.argmin(means))
 
 
 # Trajectory filtering -------------------------------------------------------------------------------------------------

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["EMPTY", "VIEW", "LeNet", "OfEachJob", "OfTheView", "Value", "dense"]
+__all__ = [
+    "VIEW",
+    "LeNet",
+    "OfEachJob",
+    "OfTheView",
+    "Value",
+]
 
 VIEW = 128
 # What a slot without a job shows.

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from policyfactory.core.errors import UsageError
 from policyfactory.search.reinforce.networks import KERNEL, NETWORKS
 
-__all__ = ["PRESETS", "Filtering", "PpoOptions", "Preset", "changes_of", "ppo_options"]
+__all__ = ["Filtering", "PpoOptions", "Preset", "changes_of", "ppo_options"]
 
 Preset: TypeAlias = Literal["ours", "paper"]
 Filtering: TypeAlias = Literal["none", "paper", "code"]

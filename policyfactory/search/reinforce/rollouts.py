@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
-from policyfactory.engine.compat.rlscheduler import NEXT, QUEUED, VIEW
 from policyfactory.engine.episodes import TOTAL
 from policyfactory.engine.rollouts import Accrual, Layers, RolloutChoices, accrue_all, choose_all, new_choices
-from policyfactory.policy.network import Mode, paper_inputs
+from policyfactory.policy.network import paper_inputs
 from policyfactory.policy.policy import Policy
-from policyfactory.search.environment.episodes import INPUTS, EpisodeOptions, Episodes
+from policyfactory.search.environment.episodes import (
+    INPUTS,
+    EpisodeGroup,
+    EpisodeOptions,
+    Episodes,
+    PaperEpisodes,
+    Reward,
+)
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.simulate.compat import CommittedEpisodes, CommittedLog, starts_by_formula
+from policyfactory.simulate.compat import CommittedLog, starts_by_formula
 from policyfactory.simulate.rules import Rules
 from policyfactory.simulate.simulate import simulate
 from policyfactory.workload.jobs import Workload
@@ -89,10 +96,10 @@ class ByLayers:
         self, world: World, uniform: FloatArray, keep: NDArray[np.bool_], rows: RolloutRows, choices: RolloutChoices
     ) -> None:  # fmt: skip
         """Fill in the choices."""
-        room = rows.room_for(int(world.mask[keep].sum()))
-        rows.count = choose_all(
-            world.jobs, world.mask, world.over, self.layers, uniform, keep, room, rows.count, choices
-        )
+        seen = world.episodes
+        mask = seen.mask
+        room = rows.room_for(int(mask[keep].sum()))
+        rows.count = choose_all(seen.jobs, mask, seen.done, self.layers, uniform, keep, room, rows.count, choices)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +165,8 @@ def play(
         Of the decisions, which are kept for learning; 0 to 1.
     """
     world.begin(first)
-    b = len(world)
-    rows, choices = RolloutRows(world.jobs.shape[2]), new_choices(b)
+    b, episodes = len(world), world.episodes
+    rows, choices = RolloutRows(episodes.jobs.shape[2]), new_choices(b)
     parts: list[tuple[NDArray[np.int64], ...]] = []
     log_probability: list[FloatArray] = []
     accrued = [world.accrued() if world.accrues else np.zeros(b)]
@@ -167,16 +174,16 @@ def play(
     decisions = np.zeros(b, dtype=np.int64)
     argmax, none = np.full(b, _ARGMAX), np.zeros(b, dtype=np.bool_)
     step = 0
-    while not world.over.all():
-        going = ~world.over
+    while not episodes.done.all():
+        going = ~episodes.done
         uniform = argmax if random is None else random.random(b)
         keep = none if share <= 0 or random is None else (random.random(b) < share) & going
         chooser.choose(world, uniform, keep, rows, choices)
         at = np.flatnonzero(keep)
         parts.append((choices.size[at], choices.place[at], at, np.full(len(at), step)))
         log_probability.append(choices.log_probability[at])
-        started.append(world.started.copy())
-        world.step(choices.slot)
+        started.append(episodes.started.copy())
+        episodes.step(choices.slot)
         accrued.append(world.accrued() if world.accrues else accrued[0])
         decisions += going
         step += 1
@@ -215,49 +222,46 @@ _MEANS = ("mean_bsld", "mean_wait", "mean_turnaround", "mean_slowdown")
 _UTILISATION = ("utilisation", "utilisation_to_last_start")
 
 
-class World(Protocol):
-    """Windows of a log, played side by side."""
+class World(abc.ABC):
+    """Windows of a log, played side by side.
 
-    mode: Mode
-    inputs: tuple[str, ...]
-    accrues: bool
-    """Whether the goal grows bit by bit; else all of it is known at the end only."""
+    Parameters
+    ----------
+    episodes : EpisodeGroup
+        What is played.
+    inputs : tuple of str
+        Formulas of what is seen of a job.
+    accrues : bool
+        Whether the goal grows bit by bit; else all of it is known at the end only.
+    """
 
-    def __len__(self) -> int: ...
+    def __init__(self, episodes: EpisodeGroup, inputs: tuple[str, ...], *, accrues: bool) -> None:
+        self.episodes, self.inputs, self.accrues = episodes, inputs, accrues
+        self.mode, self.size = episodes.mode, episodes.options.jobs
+        self._first: Int64Array = np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.episodes)
 
     def begin(self, first: Int64Array) -> None:
         """Begin a window at each of these rows of the log; fewer than there is room for leave the others over."""
+        self._first = first
+        self.episodes.begin_all(first)
 
-    @property
-    def jobs(self) -> Float32Array:
-        """What is seen of the job in each slot: float32 array (episodes, slots, inputs)."""
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """Which can be chosen: bool array (episodes, slots)."""
-
-    @property
-    def over(self) -> NDArray[np.bool_]:
-        """Which episodes are over."""
-
-    @property
-    def started(self) -> Int64Array:
-        """How many jobs are started in each."""
-
-    def step(self, slots: Int64Array) -> None:
-        """Choose the job in one slot in each."""
-
+    @abc.abstractmethod
     def accrued(self) -> FloatArray:
         """Return what has accrued of the goal in each, if it accrues."""
 
+    @abc.abstractmethod
     def costs(self) -> FloatArray:
         """Return the goal of each window, all of which are over; less is better."""
 
+    @abc.abstractmethod
     def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
         """Return the goal of windows under a policy; less is better."""
 
 
-class PaperWorld:
+class PaperWorld(World):
     """The program of the SC'20 paper.
 
     Parameters
@@ -279,32 +283,22 @@ class PaperWorld:
         If a window is longer than the log, or the goal is about users and the log names none.
     """
 
-    mode: Mode = "paper"
+    episodes: PaperEpisodes
 
     def __init__(
         self, log: CommittedLog, jobs: int, episodes: int, *, backfill: bool = False, goal: str = "mean_bsld"
     ) -> None:
-        if GOALS[goal].of_users and not (log.user >= 0).any():
-            raise EvaluationError(f"{log.name}: the log does not say whose its jobs are; choose another goal")
-        self.log, self.size, self.backfill, self.goal = log, jobs, backfill, goal
-        self.inputs = paper_inputs(log.longest_run)
-        self.accrues = goal != "user_max_bsld"
-        self._play = CommittedEpisodes(log, episodes, jobs, backfill=backfill)
-        self._first, self._count = np.zeros(episodes, dtype=np.int64), episodes
+        rules = Rules(backfill="easy" if backfill else "none")
+        played = PaperEpisodes(log, EpisodeOptions(jobs, goal, rules=rules), episodes)
+        super().__init__(played, paper_inputs(log.longest_run), accrues=goal != "user_max_bsld")
+        self.log, self.backfill, self.goal = log, backfill, goal
         self._accrual = _accrual(log, goal, np.zeros((episodes, jobs)))
         self._total = np.zeros(episodes)
 
-    def __len__(self) -> int:
-        return len(self._first)
-
     def begin(self, first: Int64Array) -> None:
         """Begin windows."""
-        self._count = count = len(first)
-        self._first[:count] = first
-        which = np.arange(len(self)) < count
-        self._play.over[:] = True
-        self._play.reset(self._first, which)
-        self._accrual.weight[:count] = self._weights(first)
+        super().begin(first)
+        self._accrual.weight[: len(first)] = self._weights(first)
 
     def _weights(self, first: Int64Array) -> FloatArray:
         """Return the weight of each job of windows, so that the weighted sum is the goal: float64 array (k, jobs)."""
@@ -320,39 +314,14 @@ class PaperWorld:
             row[:] = each[number]
         return weights
 
-    @property
-    def jobs(self) -> Float32Array:
-        """What is seen: float32 array (episodes, 128, 8)."""
-        return self._play.observation
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """Which slots have a job: bool array (episodes, 128)."""
-        return np.arange(VIEW) < self._play.shown[:, None]
-
-    @property
-    def over(self) -> NDArray[np.bool_]:
-        """Which episodes are over."""
-        return self._play.over
-
-    @property
-    def started(self) -> Int64Array:
-        """How many jobs are started in each."""
-        state = self._play.episodes.state
-        return np.asarray(state[:, NEXT] - state[:, QUEUED], dtype=np.int64)
-
-    def step(self, slots: Int64Array) -> None:
-        """Choose the job in one slot in each."""
-        self._play.step(slots)
-
     def accrued(self) -> FloatArray:
         """Return what has accrued."""
-        accrue_all(self.log.jobs, self._play.episodes, self._accrual, self._total)
+        accrue_all(self.log.jobs, self.episodes.batch, self._accrual, self._total)
         return self._total.copy()
 
     def costs(self) -> FloatArray:
         """Return the goal of each window."""
-        return self._costs(self._first[: self._count], self._play.start[: self._count])
+        return self._costs(self._first, self.episodes.batch.start[: len(self._first)])
 
     def _costs(self, first: Int64Array, start: Int64Array) -> FloatArray:
         rows = first[:, None] + np.arange(self.size)
@@ -398,7 +367,7 @@ def _accrual(log: CommittedLog, goal: str, weight: FloatArray) -> Accrual:
     return Accrual(ran, np.maximum(ran, _TAU), weight, 1.0, elapsed)
 
 
-class StandardWorld:
+class StandardWorld(World):
     """The simulator of this package, which decides at every event.
 
     Parameters
@@ -420,67 +389,31 @@ class StandardWorld:
         As `policyfactory.search.environment.episodes.Episodes`.
     """
 
-    mode: Mode = "standard"
-    inputs: tuple[str, ...] = INPUTS
+    episodes: Episodes
 
     def __init__(
         self, workload: Workload, jobs: int, episodes: int, *, rules: Rules | None = None, goal: str = "mean_bsld"
     ) -> None:
-        self.accrues = goal in _MEANS
-        self.workload, self.size, self.rules = workload, jobs, rules or Rules()
-        settings: dict[str, Any] = {"reward": "interval" if self.accrues else "end", "running": 0}
-        self._play = Episodes(workload, EpisodeOptions(jobs, goal, rules=self.rules, **settings), episodes)
-        self._count = episodes
-
-    def __len__(self) -> int:
-        return len(self._play)
-
-    def begin(self, first: Int64Array) -> None:
-        """Begin windows."""
-        self._count = len(first)
-        self._play.view.done[:] = True
-        self._play.view.mask[:] = False
-        for at, one in enumerate(first.tolist()):
-            self._play.begin(at, one)
-
-    @property
-    def jobs(self) -> Float32Array:
-        """What is seen: float32 array (episodes, jobs, 6)."""
-        return self._play.view.jobs
-
-    @property
-    def mask(self) -> NDArray[np.bool_]:
-        """Which slots can be chosen."""
-        return self._play.view.mask
-
-    @property
-    def over(self) -> NDArray[np.bool_]:
-        """Which episodes are over."""
-        return self._play.view.done
-
-    @property
-    def started(self) -> Int64Array:
-        """How many jobs are started in each."""
-        return self._play.started
-
-    def step(self, slots: Int64Array) -> None:
-        """Choose the job in one slot in each."""
-        self._play.step(slots)
+        accrues = goal in _MEANS
+        reward: Reward = "interval" if accrues else "end"
+        options = EpisodeOptions(jobs, goal, reward, running=0, rules=rules or Rules())
+        super().__init__(Episodes(workload, options, episodes), INPUTS, accrues=accrues)
 
     def accrued(self) -> FloatArray:
         """Return what has accrued."""
-        return np.asarray(self._play.view.cost[:, TOTAL] / self.size)
+        return np.asarray(self.episodes.view.cost[:, TOTAL] / self.size)
 
     def costs(self) -> FloatArray:
         """Return the goal of each window."""
-        return np.array([self._play.goal.cost(self._play.schedule(at)) for at in range(self._count)])
+        played = self.episodes
+        return np.array([played.goal.cost(played.schedule(at)) for at in range(len(self._first))])
 
     def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
         """Return the goal of windows under a policy."""
-        values = []
-        for one in first.tolist():
-            window = self.workload.select(slice(one, one + self.size), name=f"{self.workload.name}[{one}]", rebase=True)
-            values.append(self._play.goal.cost(simulate(window, policy, self.rules)))
+        values, log = [], self.episodes.workload
+        for row in first.tolist():
+            window = log.select(slice(row, row + self.size), name=f"{log.name}[{row}]", rebase=True)
+            values.append(self.episodes.goal.cost(simulate(window, policy, self.episodes.options.rules)))
         return np.array(values)
 
 

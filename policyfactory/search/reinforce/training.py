@@ -2,14 +2,20 @@
 
 Everything random is drawn from streams of the seed and the number of the round, and torch calculates in one thread by
 deterministic algorithms: the same run gives the same numbers, whether or not it was interrupted.
+
+What a round changes is worked out by proximal policy optimisation: J. Schulman and others, "Proximal policy
+optimization algorithms", arXiv:1707.06347. Only jobs that could be chosen have a probability (masking). Gradients of
+many decisions are summed over parts, so that memory stays small.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -39,30 +45,279 @@ from policyfactory.search.reinforce.networks import (
 )
 from policyfactory.search.reinforce.options import PpoOptions
 from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, RolloutRows, Rollouts, World, check_view, play
-from policyfactory.search.reinforce.updates import (
-    Decisions,
-    NetworkUpdate,
-    NotFiniteError,
-    by_other_rollouts,
-    by_values,
-    fit_values,
-    improve,
-    normalised,
-    values_of,
-)
 
 __all__ = [
     "BESIDE",
-    "CHECKPOINT_KIND",
-    "CHECKPOINT_SCHEMA",
     "AgentTraining",
     "ByModule",
     "Checkpoint",
+    "Decisions",
     "TrainedNumbers",
+    "by_other_rollouts",
+    "by_values",
     "chooser_of",
+    "costs_to_go",
     "load_checkpoint",
+    "normalised",
     "save_checkpoint",
+    "values_of",
 ]
+
+_PART = 2_500  # decisions of which the gradients are worked out together
+
+
+class NotFiniteError(ArithmeticError):
+    """NotFiniteError is raised when a loss is not finite."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetworkUpdate:
+    """What the passes of a round did: the last loss, the mean KL divergence, the share that was clipped, the steps."""
+
+    loss: float
+    change: float
+    clipped: float
+    steps: int
+
+
+class Decisions:
+    """Decisions as ragged rows, on a device.
+
+    Parameters
+    ----------
+    played : Rollouts
+        With the decisions.
+    device : torch device
+        Where they are calculated with.
+    """
+
+    def __init__(self, played: Rollouts, device: Any) -> None:
+        self._torch = torch_module()
+        self._device = device
+        self._rows: Float32Array = played.rows
+        self._size: Int64Array = played.size
+        self._first = np.cumsum(played.size) - played.size
+        self.place, self.old = played.place, played.log_probability
+
+    def __len__(self) -> int:
+        return len(self._size)
+
+    def take(self, which: Int64Array) -> tuple[Any, Any]:
+        """Return rows and sizes of some decisions as tensors."""
+        size = self._size[which]
+        before = np.cumsum(size) - size
+        rows = np.repeat(self._first[which] - before, size) + np.arange(size.sum())
+        return self.tensor(self._rows[rows]), self.tensor(size)
+
+    def tensor(self, values: Any) -> Any:
+        """Return an array as a tensor on the device."""
+        return self._torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+
+def improve(
+    policy: Any,
+    optimizer: Any,
+    decisions: Decisions,
+    advantages: FloatArray,
+    *,
+    passes: int,
+    batch: int,
+    clip: float,
+    most_change: float,
+    random: np.random.Generator,
+) -> NetworkUpdate:
+    """Make what went better than expected more likely.
+
+    Parameters
+    ----------
+    policy, optimizer : torch module and optimiser
+        The network and what changes it.
+    decisions : Decisions
+        What was decided.
+    advantages : float64 array (d,)
+        How much better it was than expected.
+    passes, batch : int
+        Passes over all of them, decisions of a step (0: all).
+    clip, most_change : float
+        As in `policyfactory.search.reinforce.options.PpoOptions`.
+    random : numpy Generator
+        Draws the order of a pass.
+
+    Raises
+    ------
+    NotFiniteError
+        If the loss is not finite; the network is as before that step.
+    """
+    steps, loss, change, clipped = 0, 0.0, 0.0, 0.0
+    for _ in range(passes):
+        order = np.arange(len(decisions)) if batch == 0 else random.permutation(len(decisions))
+        for which in _split(order, batch or len(order)):
+            optimizer.zero_grad()
+            loss, change, clipped = 0.0, 0.0, 0.0
+            for part in _split(which, _PART):
+                sums = _surrogate(policy, decisions, part, advantages, clip)
+                (sums[0] / len(which)).backward()
+                one, two, three = (float(value.detach()) / len(which) for value in sums)
+                loss, change, clipped = loss + one, change + two, clipped + three
+            if not math.isfinite(loss):
+                raise NotFiniteError("the loss is not finite")
+            if most_change and change > most_change:
+                return NetworkUpdate(loss, change, clipped, steps)
+            optimizer.step()
+            steps += 1
+    return NetworkUpdate(loss, change, clipped, steps)
+
+
+def _surrogate(
+    policy: Any, decisions: Decisions, which: Int64Array, advantages: FloatArray, clip: float
+) -> tuple[Any, Any, Any]:
+    """Return, summed over decisions, the loss, the change of the logarithm of the probability, and what was clipped."""
+    torch = torch_module()
+    rows, sizes = decisions.take(which)
+    logarithms = torch.log_softmax(policy(rows, sizes), dim=1)
+    place = decisions.tensor(decisions.place[which])
+    now = logarithms.gather(1, place[:, None])[:, 0]
+    old = decisions.tensor(decisions.old[which].astype(np.float32))
+    better = decisions.tensor(advantages[which].astype(np.float32))
+    ratio = torch.exp(now - old)
+    bounded = torch.clamp(ratio, 1 - clip, 1 + clip)
+    gain = torch.minimum(ratio * better, bounded * better)
+    return -gain.sum(), (old - now).detach().sum(), (ratio != bounded).detach().sum()
+
+
+def values_of(network: Any, decisions: Decisions) -> FloatArray:
+    """Return what a value network expects at each decision: float64 array (d,)."""
+    torch = torch_module()
+    with torch.no_grad():
+        parts = [network(*decisions.take(part)).cpu().numpy() for part in _split(np.arange(len(decisions)), _PART)]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def fit_values(network: Any, optimizer: Any, decisions: Decisions, targets: FloatArray, passes: int) -> float:
+    """Fit a value network to what came, with all decisions in each step; return the last mean square error.
+
+    Raises
+    ------
+    NotFiniteError
+        If the loss is not finite.
+    """
+    every, loss = np.arange(len(decisions)), 0.0
+    for _ in range(passes):
+        optimizer.zero_grad()
+        loss = 0.0
+        for part in _split(every, _PART):
+            target = decisions.tensor(targets[part].astype(np.float32))
+            squares = ((network(*decisions.take(part)) - target) ** 2).sum() / len(every)
+            squares.backward()
+            loss += float(squares.detach())
+        if not math.isfinite(loss):
+            raise NotFiniteError("the loss of the value network is not finite")
+        optimizer.step()
+    return loss
+
+
+def _split(values: Int64Array, size: int) -> Iterator[Int64Array]:
+    for first in range(0, len(values), size):
+        yield values[first : first + size]
+
+
+# How much better a decision was than expected -------------------------------------------------------------------------
+
+# By other rollouts of the same window, or by a value network.
+#
+# Costs are to be small; advantages are positive where a decision was better.
+
+
+def costs_to_go(accrued: FloatArray, decisions: Int64Array, gamma: float) -> FloatArray:
+    """Return what is still to come at each decision, discounted by ``gamma`` a decision: float64 array (b, t).
+
+    Parameters
+    ----------
+    accrued : float64 array (b, t + 1)
+        What had accrued before each decision, and after the last.
+    decisions : int64 array (b,)
+        How many each episode has; 0 is returned behind them.
+    gamma : float
+        Discount.
+    """
+    since = np.diff(accrued, axis=1)
+    to_go = np.zeros((since.shape[0], since.shape[1] + 1))
+    for step in range(since.shape[1] - 1, -1, -1):
+        to_go[:, step] = since[:, step] + gamma * to_go[:, step + 1]
+    made = to_go[:, :-1]
+    made[np.arange(made.shape[1]) >= decisions[:, None]] = 0.0
+    return made
+
+
+def by_other_rollouts(played: Rollouts, rollouts: int, gamma: float) -> FloatArray:
+    """Return the advantage of each decision that was kept over all rollouts of its window: float64 array (d,).
+
+    Rollouts of a window are compared where the same number of jobs was started: with backfilling that is not the same
+    number of decisions. Costs are relative to the mean cost of the window, as policies are compared.
+
+    Parameters
+    ----------
+    played : Rollouts
+        ``rollouts`` episodes of each window, one behind the other.
+    rollouts : int
+        How many there are of each.
+    gamma : float
+        Discount.
+    """
+    to_go = costs_to_go(played.accrued, played.decisions, gamma)
+    expected = np.zeros_like(to_go)
+    for first in range(0, len(to_go), rollouts):
+        group = range(first, first + rollouts)
+        for one in group:
+            started = played.started[one, : played.decisions[one]]
+            for other in group:
+                count = played.decisions[other]
+                at = np.searchsorted(played.started[other, :count], started, side="right") - 1
+                expected[one, : len(started)] += to_go[other, np.maximum(at, 0)]
+    expected /= rollouts
+    advantage = (expected - to_go)[played.episode, played.step]
+    # A window of long queues has a hundred times the bounded slowdown of others, and would be all that is learned from.
+    weight = np.abs(played.costs.reshape(-1, rollouts).mean(axis=1))
+    weight[weight == 0] = 1.0
+    return np.asarray(advantage / weight[played.episode // rollouts])
+
+
+def by_values(
+    played: Rollouts, values: FloatArray, gamma: float, gae: float
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return generalised advantages, and what the values should have been: float64 arrays (d,).
+
+    J. Schulman and others, "High-dimensional continuous control using generalized advantage estimation", ICLR 2016.
+
+    Parameters
+    ----------
+    played : Rollouts
+        All decisions are kept.
+    values : float64 array (d,)
+        What was expected at each, as a reward: minus a cost.
+    gamma, gae : float
+        Discount and lambda.
+    """
+    b, t = played.started.shape
+    value = np.zeros((b, t + 1))
+    value[played.episode, played.step] = values
+    reward = -np.diff(played.accrued, axis=1)
+    # What is counted at the beginning is nobody's doing; with a reward at the end there is none.
+    advantage, following = np.zeros((b, t)), np.zeros(b)
+    for step in range(t - 1, -1, -1):
+        delta = reward[:, step] + gamma * value[:, step + 1] - value[:, step]
+        following = np.where(step < played.decisions, delta + gamma * gae * following, 0.0)
+        advantage[:, step] = following
+    targets = -costs_to_go(played.accrued, played.decisions, gamma)
+    return advantage[played.episode, played.step], targets[played.episode, played.step]
+
+
+def normalised(advantages: FloatArray) -> FloatArray:
+    """Return advantages of mean 0 and standard deviation 1."""
+    return np.asarray((advantages - advantages.mean()) / (advantages.std() + 1e-8))
+
+
+# A run: rounds of rollouts and updates --------------------------------------------------------------------------------
 
 # The paper's figures 8 and 10 have these beside the network.
 BESIDE = ("SJF", "F1")
@@ -103,8 +358,8 @@ class ByModule:
     ) -> None:  # fmt: skip
         """Fill in the choices."""
         torch = torch_module()
-        mask, going = world.mask, np.flatnonzero(~world.over)
-        sizes, seen = mask[going].sum(axis=1), world.jobs[going][mask[going]]
+        jobs, mask, going = world.episodes.jobs, world.episodes.mask, np.flatnonzero(~world.episodes.done)
+        sizes, seen = mask[going].sum(axis=1), jobs[going][mask[going]]
         with torch.no_grad():
             made = self.module(torch.from_numpy(seen).to(self.device), torch.from_numpy(sizes).to(self.device))
             logarithms = torch.log_softmax(made.double(), dim=1).cpu().numpy()
@@ -116,7 +371,7 @@ class ByModule:
         choices.slot[going] = choices.place[going] = place
         choices.size[going] = sizes
         choices.log_probability[going] = logarithms[np.arange(len(going)), place]
-        kept = world.jobs[keep][mask[keep]]
+        kept = jobs[keep][mask[keep]]
         rows.room_for(len(kept))[rows.count : rows.count + len(kept)] = kept
         rows.count += len(kept)
 
@@ -228,17 +483,14 @@ class AgentTraining:
                     say(stopped)
                     break
                 self.history.append(row)
-                if len(self.history) % self.options.checkpoint_every == 0 or self._is_last:
-                    self.taken.append((len(self.history), numbers_of(self._policy)))
+                rounds = len(self.history)
+                if rounds % self.options.checkpoint_every == 0 or rounds == self.options.iterations:
+                    self.taken.append((rounds, numbers_of(self._policy)))
                 if path is not None:
                     save_checkpoint(path, self.checkpoint())
                 counter.done(int(row["round_decisions"]))
         iterations = tuple(iteration for iteration, _ in self.taken)
         return TrainedNumbers(iterations, np.stack([one for _, one in self.taken]), tuple(self.history), stopped)
-
-    @property
-    def _is_last(self) -> bool:
-        return len(self.history) == self.options.iterations
 
     def _stop(self, error: NotFiniteError) -> str:
         """Return why training ends before its time.
@@ -267,7 +519,7 @@ class AgentTraining:
         chooser: Chooser = ByModule(self._policy, self._device)
         if options.network == KERNEL:
             chooser = ByLayers(layers_of(numbers_of(self._policy), len(self.world.inputs)))
-        most = len(first) * getattr(self.world, "size", 1)
+        most = len(first) * self.world.size
         share = 1.0 if options.decisions == 0 else min(1.0, options.decisions / most)
         played = play(self.world, first, chooser, generator(self.seed, _CHOICES, iteration), share=share)
         decided = int(played.decisions.sum())
@@ -350,20 +602,6 @@ class AgentTraining:
                 f"{path}: is the checkpoint of a run with other {', '.join(differing)}; give the same options to go on "
                 "with it, --overwrite to drop it, or another --output"
             )
-        parameters = len(numbers_of(self._policy))
-        expected: dict[str, tuple[int, ...]] = {
-            "taken_rounds": (found.iteration // self.options.checkpoint_every,),
-            "taken": (found.iteration // self.options.checkpoint_every, parameters),
-        }
-        if found.iteration == self.options.iterations and found.iteration % self.options.checkpoint_every:
-            expected = {name: (shape[0] + 1, *shape[1:]) for name, shape in expected.items()}
-        for name, module, _ in self._parts():
-            count, tensors = len(numbers_of(module)), len(list(module.parameters()))
-            expected |= {name: (count,), f"{name}_exp_avg": (count,), f"{name}_exp_avg_sq": (count,)}
-            expected[f"{name}_step"] = (tensors,)
-        if expected["taken_rounds"] == (0,):
-            expected["taken"] = (0,)
-        _check_arrays(found.arrays, expected, path)
         rounds = found.arrays["taken_rounds"].tolist()
         self.taken = list(zip(rounds, found.arrays["taken"], strict=True))
         self.history = list(found.history)
@@ -382,25 +620,6 @@ class AgentTraining:
             step = torch.tensor(float(arrays[f"{name}_step"][number]), dtype=torch.float32)
             optimizer.state[parameter] = {"step": step, **moments}
             at = end
-
-
-def _check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[int, ...]], path: Path) -> None:
-    """Refuse arrays that are not those of this network.
-
-    Raises
-    ------
-    ModelFileError
-        Naming the array.
-    """
-    for name, shape in expected.items():
-        array = arrays.get(name)
-        kind = "i" if name == "taken_rounds" else "f"
-        if array is None or array.shape != shape or array.dtype.kind != kind or not np.isfinite(array).all():
-            got = "none" if array is None else f"{array.dtype} {array.shape}"
-            raise ModelFileError(
-                f"{path}: array {name} should be {shape} finite numbers, and is {got}: it is the checkpoint of another "
-                "network, or damaged; --overwrite drops it and begins anew"
-            )
 
 
 def _at_the_end(played: Rollouts) -> Rollouts:
@@ -426,16 +645,14 @@ def _alone(torch: Any) -> Iterator[None]:
 
 # The state of a training run on disk ----------------------------------------------------------------------------------
 
-# A plain npz file, from which the same command goes on to the same result.
+# A plain npz file behind its SHA-256, from which the same command goes on to the same result.
 #
-# It may come from a stranger or be damaged: nothing in it is run, its size is bounded, and every array is checked. The
-# random numbers of a round are those of its seed and number, so there is no state of them to keep.
+# Nothing in it is run. The random numbers of a round are those of its seed and number, so there is no state of them to
+# keep.
 
 
-CHECKPOINT_KIND = "policyfactory-training"
-CHECKPOINT_SCHEMA = 1
+_SCHEMA = 2
 _LARGEST = 1 << 28  # bytes of the file
-_LARGEST_ARRAY = 1 << 30
 _HEAD = "head"
 
 
@@ -470,22 +687,21 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         If it cannot be written.
     """
     head = {
-        "kind": CHECKPOINT_KIND,
-        "schema_version": CHECKPOINT_SCHEMA,
-        "written_by": f"policyfactory {__version__}",
+        "schema_version": _SCHEMA,
         "run": dict(checkpoint.run),
         "iteration": checkpoint.iteration,
         "history": [dict(row) for row in checkpoint.history],
     }
     text = np.frombuffer(json.dumps(head, sort_keys=True).encode(), dtype=np.uint8)
-    data = io.BytesIO()
+    file = io.BytesIO()
     # np.savez writes the time of day into its file.
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as parts:
         for name, array in {_HEAD: text, **checkpoint.arrays}.items():
             part = io.BytesIO()
             np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
-            file.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
-    atomic_write(path, data.getvalue())
+            parts.writestr(zipfile.ZipInfo(f"{name}.npy"), part.getvalue())
+    data = file.getvalue()
+    atomic_write(path, hashlib.sha256(data).digest() + data)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -496,48 +712,25 @@ def load_checkpoint(path: Path) -> Checkpoint:
     InputError
         If there is no such file.
     ModelFileError
-        If it is no checkpoint, is damaged, or of a newer schema.
+        If it is no checkpoint, is damaged, or of another schema.
     """
-    data = read_bytes(path, limit=_LARGEST, own=True)
-    try:
-        # What zipfile, zlib and numpy raise at damage has no common base: NotImplementedError, RuntimeError,
-        # SyntaxError, struct.error, MemoryError and others. Nothing of ours but one refusal is called in here.
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
-            if sum(part.file_size for part in file.infolist()) > _LARGEST_ARRAY:
-                raise ModelFileError(f"{path}: unpacks to more than {_LARGEST_ARRAY:,} bytes; is it a checkpoint?")
-            found = {
-                part.filename.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(file.read(part)), allow_pickle=False
-                )
-                for part in file.infolist()
-            }
-        head = json.loads(found.pop(_HEAD).tobytes())
-    except ModelFileError:
-        raise
-    except Exception:  # noqa: BLE001 (see above)
-        # A file that is cut has no table of contents, which is at its end.
-        cut = data.startswith(b"PK")
-        why = f"ends in the middle or is damaged ({len(data):,} bytes)" if cut else "is no checkpoint of a training run"
-        raise ModelFileError(f"{path}: {why}; --overwrite drops it and begins anew, or name another --output") from None
-    _check_head(path, head)
-    return Checkpoint(head["run"], head["iteration"], tuple(head["history"]), found)
-
-
-def _check_head(path: Path, head: Any) -> None:
-    if not isinstance(head, dict) or head.get("kind") != CHECKPOINT_KIND:
-        raise ModelFileError(f"{path}: is no checkpoint of a training run; remove it, or name another --output")
-    version = head.get("schema_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ModelFileError(f"{path}: has no schema version; --overwrite drops it and begins anew")
-    if version > CHECKPOINT_SCHEMA:
-        written = str(head.get("written_by"))
-        by = f", written by {written[:60]}," if written.isprintable() else ""
+    content = read_bytes(path, limit=_LARGEST, own=True)
+    size = hashlib.sha256().digest_size
+    digest, data = content[:size], content[size:]
+    if hashlib.sha256(data).digest() != digest:
         raise ModelFileError(
-            f"{path}: has checkpoint schema {version}{by} but policyfactory {__version__} reads schemas up to "
-            f"{CHECKPOINT_SCHEMA}; install a newer policyfactory, or begin anew with --overwrite"
+            f"{path}: is no checkpoint of a training run, or damaged ({len(content):,} bytes); --overwrite drops it "
+            "and begins anew, or name another --output"
         )
-    iteration, history, run = head.get("iteration"), head.get("history"), head.get("run")
-    rows = isinstance(history, list) and all(isinstance(row, dict) for row in history)
-    whole = isinstance(iteration, int) and not isinstance(iteration, bool) and iteration >= 0
-    if not (rows and whole and isinstance(run, dict) and len(history) == iteration):  # type: ignore[arg-type]
-        raise ModelFileError(f"{path}: its head does not say what was done; --overwrite drops it and begins anew")
+    with zipfile.ZipFile(io.BytesIO(data)) as parts:
+        arrays = {
+            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(parts.read(name)), allow_pickle=False)
+            for name in parts.namelist()
+        }
+    head = json.loads(arrays.pop(_HEAD).tobytes())
+    if head["schema_version"] != _SCHEMA:
+        raise ModelFileError(
+            f"{path}: has checkpoint schema {head['schema_version']}, policyfactory {__version__} reads {_SCHEMA}; use "
+            "the version that wrote it, or begin anew with --overwrite"
+        )
+    return Checkpoint(head["run"], head["iteration"], tuple(head["history"]), arrays)
