@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.fit.bootstrap import certainty_csv
-from policyfactory.fit.model import agreement, order_share, sort_key
-from policyfactory.fit.report import draw_certainty
-from policyfactory.fit.run import FitOptions, fit_table
+from policyfactory.fit.fits import fit
+from policyfactory.fit.model import agreement, order_share
+from policyfactory.fit.pictures import draw_certainty
+from policyfactory.fit.regression import sort_key
 from policyfactory.trials.files import generate
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table
@@ -84,7 +85,7 @@ def _scores(jobs: int, tuples: int, trials: int, *, log_seed: int, workers: int)
 
 
 def _certainty(table: ScoreTable, replicates: int, data: Path, pictures: Path) -> None:
-    run = fit_table(table, FitOptions(("forms",), replicates=replicates, certainty=True))
+    run = fit(table, "forms", bootstrap=replicates, certainty=True)
     assert run.certainty is not None  # noqa: S101 (asked for)
     atomic_write(data / "certainty.csv", certainty_csv(run.certainty))
     save_picture(draw_certainty(run.certainty), pictures / "certainty.png")
@@ -92,14 +93,14 @@ def _certainty(table: ScoreTable, replicates: int, data: Path, pictures: Path) -
 
 def _richer(table: ScoreTable, data: Path) -> None:
     """Write how well the best forms, the polynomials and some of our own do on the large table."""
-    run = fit_table(table, FitOptions(("forms", "polynomials", "linear"), RICH, top=5, replicates=0))
+    run = fit(table, ["forms", "polynomials", "linear", *RICH], top=5, bootstrap=0)
     lines = ["rank,name,sort_key,terms,mae,held_out,pairs"]
     for item in run.examined:
         held = item.candidate.held_out if item.candidate is not None else float("nan")
         key = sort_key(item.fit, digits=4) if len(item.fit.terms) < 10 else ""
         share = order_share(item.fit, run.sample)
         numbers = f"{len(item.fit.terms)},{item.fit.mae:.5g},{held:.5g},{share:.4f}"
-        lines.append(f"{run.rank(item.fit)},{item.fit.name},{key},{numbers}")
+        lines.append(f"{item.rank},{item.fit.name},{key},{numbers}")
     for name, key in (("SPF", "p"), ("SAF", "p*q"), ("FCFS", "r")):
         share = agreement(run.sample.score, run.sample.values(key), run.sample)
         lines.append(f",{name},{key},0,,,{share:.4f}")
@@ -114,12 +115,12 @@ def _logs(given: argparse.Namespace, data: Path) -> None:
     lines = ["log_seed,first,first_mae,second,second_mae,rank_of_f1,f1_mae,f1_ratio,effective_tuples"]
     for seed in range(1, given.logs + 1):
         table = _scores(10_000, given.log_tuples, given.trials // 2, log_seed=seed, workers=given.workers)
-        run = fit_table(table, FitOptions(("forms",), replicates=0))
-        first, second = run.fits[:2]
-        f1 = next(fit for fit in run.fits if fit.name == F1)
-        ratio = f1.coefficients[1] / f1.coefficients[0]
+        run = fit(table, "forms", bootstrap=0)
+        first, second = run[:2]
+        f1 = next(item for item in run if item.name == F1)
+        ratio = f1.fit.coefficients[1] / f1.fit.coefficients[0]
         lines.append(
-            f"{seed},{first.name},{first.mae:.5g},{second.name},{second.mae:.5g},{run.rank(f1)},{f1.mae:.5g},{ratio:.5g},"
+            f"{seed},{first.name},{first.mae:.5g},{second.name},{second.mae:.5g},{f1.rank},{f1.mae:.5g},{ratio:.5g},"
             f"{run.sample.effective_tuples:.0f}"
         )
     atomic_write(data / "certainty-logs.csv", "\n".join(lines) + "\n")

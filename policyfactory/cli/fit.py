@@ -106,7 +106,7 @@ def fit(
 
 
 def _families(given: list[FormFamily] | None, forms: list[str] | None) -> tuple[str, ...]:
-    from policyfactory.fit.run import FAMILIES
+    from policyfactory.fit.fits import FAMILIES
 
     if given is None:
         return () if forms else ("forms",)
@@ -144,21 +144,20 @@ def _stages(bar: Any) -> Callable[[str, int], Callable[[], None]]:
 
 def show_fit(fits: Fits, *, as_json: bool) -> None:
     """Print the formulas and how far to trust them."""
-    from policyfactory.fit.report import report_tables, sentences
+    from policyfactory.fit.fits import report_tables, sentences
     from policyfactory.report.sections import Section
 
-    run = fits.results
     if as_json:
         console().print(dump_json(fits.as_dict()), markup=False, soft_wrap=True, end="")
     else:
-        show_section(Section("fit", "Fit", tables=tuple(report_tables(run))))
-        for line in sentences(run):
+        show_section(Section("fit", "Fit", tables=tuple(report_tables(fits))))
+        for line in sentences(fits):
             console().print(line, markup=False, soft_wrap=True)
-    for line in run.winner.diagnosis.warnings:
-        warn(f"{run.winner.fit.name}: {line}")
-    others = sum(bool(examined.diagnosis.warnings) for examined in run.examined[1:])
+    for line in fits.winner.diagnosis.warnings:
+        warn(f"{fits.winner.fit.name}: {line}")
+    others = sum(bool(examined.diagnosis.warnings) for examined in fits.examined[1:])
     if others:
         note(
-            f"other formulas shown that have warnings: {others} of {len(run.examined) - 1}; "
+            f"other formulas shown that have warnings: {others} of {len(fits.examined) - 1}; "
             "--report FILE.md has them all"
         )

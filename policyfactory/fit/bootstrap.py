@@ -96,7 +96,7 @@ class Bootstrap:
 
     Parameters
     ----------
-    candidates : tuple of Candidate
+    candidates : tuple of ResampledFit
         In the order in which the fits were given.
     replicates, seed : int
         How many sets of tuples were drawn, from which seed.
@@ -105,10 +105,6 @@ class Bootstrap:
     candidates: tuple[ResampledFit, ...]
     replicates: int
     seed: int
-
-    def of(self, fit: Fit) -> ResampledFit | None:
-        """Return the candidate of a fit, None if it was not resampled."""
-        return next((candidate for candidate in self.candidates if candidate.fit is fit), None)
 
 
 def interval(values: FloatArray) -> tuple[float, float]:

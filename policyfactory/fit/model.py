@@ -1,35 +1,38 @@
-"""From a fit to a model file: the sort key, its coefficients with errors, diagnostics and origin."""
+"""A fitted formula: its sort key, its coefficients with errors, what speaks against it, its policy and model file."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from policyfactory.core.errors import FitError
+from policyfactory.core.errors import FitError, UsageError
 from policyfactory.core.files import command_line, package_versions
 from policyfactory.core.options import FloatArray
+from policyfactory.core.picture import keeps_settings
+from policyfactory.core.text import facts_html, facts_text, shortened
 from policyfactory.fit.bootstrap import ResampledFit, interval
-from policyfactory.fit.regression import Fit, Inference, Term, infer, solve
+from policyfactory.fit.regression import Fit, Inference, infer, shown_term, solve, sort_key
 from policyfactory.fit.sample import Sample
-from policyfactory.policy.algebra import round_coefficients, shorter_formula, simplify_order
+from policyfactory.policy.algebra import SHOWN_DIGITS, shorter_formula
 from policyfactory.policy.expression import Expression, parse
+from policyfactory.policy.network import finite
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import FittedNumber, Model
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
     "Diagnosis",
-    "Examined",
+    "Fitted",
     "agreement",
-    "build_model",
     "diagnose",
-    "examine",
     "order_share",
-    "shown_term",
     "slopes",
-    "sort_key",
 ]
 
 VIF_LIMIT = 10.0  # paper 002 section 5.2
@@ -228,72 +231,148 @@ def _about_slope(variable: str, falling: float) -> str:
     )
 
 
-# From a fit to a model file -------------------------------------------------------------------------------------------
+# From a fit to a policy and its model file ----------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Examined:
-    """A fit with everything that is known about it.
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """A fitted formula with what is known about it.
 
     Parameters
     ----------
     fit : Fit
-        The fit.
-    inference : Inference
-        Standard errors and inflation factors.
-    diagnosis : Diagnosis
-        What speaks against it.
-    candidate : Candidate or None
-        What resampling found, None if it was not resampled.
+        Terms, coefficients and errors.
+    sample : Sample
+        The rows that it was fitted to.
+    candidate : ResampledFit or None
+        What resampling found; None if it was not resampled.
+    rank, of : int
+        Its rank by mean absolute error, from 1, among so many fits.
+    seed : int or None
+        Of the resampling.
     """
 
     fit: Fit
-    inference: Inference
-    diagnosis: Diagnosis
-    candidate: ResampledFit | None
+    sample: Sample
+    candidate: ResampledFit | None = None
+    rank: int = 1
+    of: int = 1
+    seed: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name: ``LIN``, ... for a polynomial, that of the user's form, else the terms."""
+        return self.fit.name
+
+    @property
+    def formula(self) -> str:
+        """The shortest formula that orders jobs as the fit does; lower runs first."""
+        return self.policy.formula
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error of the score."""
+        return self.fit.mae
+
+    @functools.cached_property
+    def inference(self) -> Inference:
+        """Standard errors and inflation factors."""
+        return infer(self.fit, self.sample)
+
+    @functools.cached_property
+    def diagnosis(self) -> Diagnosis:
+        """What speaks against the formula."""
+        unstable = None if self.candidate is None else self.candidate.other_sign()
+        return diagnose(self.fit, self.sample, self.inference, unstable)
+
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """The policy that sorts by this formula."""
+        return self.model().policy
+
+    def model(self, name: str | None = None) -> Model:
+        """Return the formula with coefficients, diagnostics and origin: what `policyfactory.save_model` writes.
+
+        In the policy r counts from the start of the window, as in a tuple.
+        """
+        fit, sample = self.fit, self.sample
+        policy = Policy(
+            name=name or fit.name[:100],
+            formula=sort_key(fit),
+            description=f"fitted to the scores of {sample.tuples:,} tuples: {_shortened(fit.name)} ({fit.family})",
+            source=f"policyfactory fit, score table {_printable(sample.name)}",
+            epoch=Epoch("window-start"),
+        )
+        coefficients = tuple(
+            FittedNumber(term.coefficient, _shortened(term.text), float(value), float(error), term.unit)
+            for term, value, error in zip(fit.terms, fit.coefficients, self.inference.stderr, strict=True)
+        )
+        return Model(policy, coefficients, _diagnostics(self), _provenance(sample, self.seed))
+
+    def priority(self, p: ArrayLike, q: ArrayLike, r: ArrayLike | None = None) -> NDArray[np.float64] | float:
+        """Return the sort key of a job (or of each job of arrays); lower runs first.
+
+        Parameters
+        ----------
+        p, q, r : float or array
+            Requested seconds, processors, submit seconds since the start of the window; r may be left out where the
+            formula has none.
+
+        Raises
+        ------
+        UsageError
+            If the formula has r and none is given.
+        """
+        if r is None and "r" in self.policy.variables:
+            raise UsageError(
+                f"the sort key {shortened(self.formula, 60)} has r; give it as well: priority(p, q, r=...), the submit "
+                "time in s since the start of the window"
+            )
+        jobs = p, q, 0.0 if r is None else r
+        values = self.policy.scores(*jobs)
+        return values if any(map(np.ndim, jobs)) else float(values[0])
+
+    def summary(self) -> str:
+        """Return the formula, its errors, coefficients and warnings as text."""
+        facts, candidate = self._facts(), self.candidate
+        if candidate is not None and len(candidate.mae):
+            facts["first of all fits"] = f"in {candidate.first:.0%} of {len(candidate.mae)} resamplings of the tuples"
+        errors = zip(self.fit.terms, self.fit.coefficients, self.inference.stderr, strict=True)
+        for term, value, stderr in errors:
+            facts[f"{term.coefficient}, of {shown_term(term)}"] = (
+                f"{value:.{SHOWN_DIGITS}g} (standard error {stderr:.2g}, {term.unit})"
+            )
+        for number, warning in enumerate(self.diagnosis.warnings, start=1):
+            facts[f"warning {number}"] = warning
+        return facts_text(repr(self)[1:-1], facts)
+
+    @keeps_settings
+    def plot(self) -> Figure:
+        """Return a picture of the order of jobs over p, q and r."""
+        from policyfactory.fit.pictures import draw_priority
+
+        return draw_priority(self.fit, self.sample)
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "sort key": sort_key(self.fit, digits=SHOWN_DIGITS),
+            "rank": f"{self.rank} of {self.of}",
+            "mean absolute error": f"{self.mae:.5g}",
+        }
+
+    def __repr__(self) -> str:
+        return f"<Fitted {self.name}: mean absolute error {self.mae:.4g}, rank {self.rank}>"
+
+    def _repr_html_(self) -> str:
+        return facts_html(self.name, self._facts())
 
 
-def examine(fit: Fit, sample: Sample, candidate: ResampledFit | None = None) -> Examined:
-    """Return ``fit`` with its inference and diagnosis."""
-    inference = infer(fit, sample)
-    unstable = candidate.other_sign() if candidate is not None else None
-    return Examined(fit, inference, diagnose(fit, sample, inference, unstable), candidate)
-
-
-def sort_key(fit: Fit, *, digits: int | None = None) -> str:
-    """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
-    key = simplify_order(fit.expression)
-    return (key if digits is None else round_coefficients(key, digits, exponents=True)).text()
-
-
-def shown_term(term: Term) -> str:
-    """Return what a coefficient multiplies, its numbers rounded for display."""
-    return round_coefficients(parse(term.text), exponents=True).text() if term.linear else term.text
-
-
-def build_model(examined: Examined, sample: Sample, *, name: str, seed: int | None = None) -> Model:
-    """Return the model: r counts from the start of the window, as in a tuple."""
-    fit, inference = examined.fit, examined.inference
-    policy = Policy(
-        name=name,
-        formula=sort_key(fit),
-        description=f"fitted to the scores of {sample.tuples:,} tuples: {_shortened(fit.name)} ({fit.family})",
-        source=f"policyfactory fit, score table {_printable(sample.name)}",
-        epoch=Epoch("window-start"),
-    )
-    coefficients = tuple(
-        FittedNumber(term.coefficient, _shortened(term.text), float(value), float(error), term.unit)
-        for term, value, error in zip(fit.terms, fit.coefficients, inference.stderr, strict=True)
-    )
-    return Model(policy, coefficients, _diagnostics(examined, sample), _provenance(sample, seed))
-
-
-def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
-    fit, inference, diagnosis = examined.fit, examined.inference, examined.diagnosis
+def _diagnostics(fitted: Fitted) -> dict[str, Any]:
+    fit, sample, inference, diagnosis = fitted.fit, fitted.sample, fitted.inference, fitted.diagnosis
     names = [term.coefficient for term in fit.terms]
 
     def by_name(values: Any) -> dict[str, float | None]:
-        return {name: _finite(value) for name, value in zip(names, np.asarray(values).tolist(), strict=True)}
+        return {name: finite(value) for name, value in zip(names, np.asarray(values).tolist(), strict=True)}
 
     facts: dict[str, Any] = {
         "family": fit.family,
@@ -306,12 +385,12 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
         "rows": len(sample),
         "tuples": sample.tuples,
         "rows_left_out": sample.left_out,
-        "mae": _finite(fit.mae),
+        "mae": finite(fit.mae),
         "mae_of_noise_alone": sample.noise_mae,
         "mae_of_the_level": sample.level_mae,
         "effective_tuples": sample.effective_tuples,
-        "weighted_sse": _finite(fit.sse),
-        "condition_number": _finite(fit.condition),
+        "weighted_sse": finite(fit.sse),
+        "condition_number": finite(fit.condition),
         "t": by_name(inference.t),
         "stderr_kind": "cluster-robust, the tuple is the unit",
         "stderr_classical": by_name(inference.stderr_classical),
@@ -319,7 +398,7 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
         "vif_weighted": by_name(inference.vif_weighted),
         "falls_along": diagnosis.slopes,
         "one_term_orders_as_all": dict(diagnosis.dominance),
-        "pairs_ordered_as_scores": _finite(diagnosis.order),
+        "pairs_ordered_as_scores": finite(diagnosis.order),
         "data_range": {
             "p_s": [float(sample.p.min()), float(sample.p.max())],
             "q_processors": [float(sample.q.min()), float(sample.q.max())],
@@ -329,9 +408,9 @@ def _diagnostics(examined: Examined, sample: Sample) -> dict[str, Any]:
     }
     if reason := shorter_formula(fit.expression).why_not:
         facts["formula_as_fitted"] = f"a shorter one: {reason}"
-    if examined.candidate is not None:
-        facts["mae_held_out"] = _finite(examined.candidate.held_out)
-        facts["bootstrap"] = _resampled(examined.candidate, names)
+    if fitted.candidate is not None:
+        facts["mae_held_out"] = finite(fitted.candidate.held_out)
+        facts["bootstrap"] = _resampled(fitted.candidate, names)
     return facts
 
 
@@ -358,10 +437,6 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
         "origin_of_scores": sample.origin,
         "versions": package_versions(),
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def _shortened(text: str, longest: int = 200) -> str:

@@ -16,9 +16,22 @@ import numpy as np
 from policyfactory.core.errors import FitError
 from policyfactory.core.options import FloatArray
 from policyfactory.fit.sample import Sample, coefficient_unit, parse_form
+from policyfactory.policy.algebra import round_coefficients, simplify_order
 from policyfactory.policy.expression import Binary, Expression, Negative, Number, number, parse, substitute
 
-__all__ = ["Fit", "Inference", "Solution", "Term", "exact_fit", "infer", "inflation", "solve", "sum_of_terms"]
+__all__ = [
+    "Fit",
+    "Inference",
+    "Solution",
+    "Term",
+    "exact_fit",
+    "infer",
+    "inflation",
+    "shown_term",
+    "solve",
+    "sort_key",
+    "sum_of_terms",
+]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _TARGET_ERROR = 1e-13  # relative error of the coefficients above which the solution is refined
@@ -301,6 +314,17 @@ def _times(value: float, term: Expression) -> Expression:
             return Binary(operator, _times(value, left), right)
         case _:
             return Binary("*", number(value), term)
+
+
+def sort_key(fit: Fit, *, digits: int | None = None) -> str:
+    """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
+    key = simplify_order(fit.expression)
+    return (key if digits is None else round_coefficients(key, digits, exponents=True)).text()
+
+
+def shown_term(term: Term) -> str:
+    """Return what a coefficient multiplies, its numbers rounded for display."""
+    return round_coefficients(parse(term.text), exponents=True).text() if term.linear else term.text
 
 
 def exact_fit(

@@ -14,7 +14,7 @@ from policyfactory.evaluate.logs import cleaned_log
 from policyfactory.evaluate.options import PLAIN_NAME
 from policyfactory.evaluate.study import RunSettings, RunTally
 from policyfactory.evaluate.words import rules_in_words
-from policyfactory.fit.fits import Fits, fit, models_of
+from policyfactory.fit.fits import Fits, fit
 from policyfactory.learn.comparing import CLASSICAL, SCORES, Compared, Rival, comparison_protocol
 from policyfactory.learn.ranking import Progress, Step
 from policyfactory.parallel.workers import Workers
@@ -191,7 +191,7 @@ class Steps:
 
     def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
         """Return the classical policies, then the best forms, and LIN or what else could be fitted."""
-        models = {name: model for family, own in fits.items() for name, model in models_of(own.results, family).items()}
+        models = {name: model for family, own in fits.items() for name, model in own.models(family).items()}
         lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
         names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
         learned = [Rival(models[name], self.place(f"{name}.json")) for name in names if name in models]

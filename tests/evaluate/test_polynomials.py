@@ -13,7 +13,7 @@ import pytest
 
 from policyfactory.evaluate.protocol import read_protocol
 from policyfactory.fit.forms import fit_all_polynomials
-from policyfactory.fit.model import sort_key
+from policyfactory.fit.regression import sort_key
 from policyfactory.fit.sample import prepare
 from policyfactory.policy.store import load_model
 from policyfactory.trials.table import read_score_table

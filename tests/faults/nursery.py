@@ -37,7 +37,7 @@ def warm() -> None:
     import policyfactory.evaluate.results_folder
     import policyfactory.evaluate.study
     import policyfactory.export.export
-    import policyfactory.fit.run
+    import policyfactory.fit.fits
     import policyfactory.trials.files
     import policyfactory.workload.clean
     import policyfactory.workload.swf.scan  # noqa: F401

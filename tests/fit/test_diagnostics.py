@@ -9,7 +9,7 @@ import pytest
 
 from policyfactory.fit.bootstrap import bootstrap
 from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_user_form
-from policyfactory.fit.model import agreement, diagnose, examine, order_share, slopes
+from policyfactory.fit.model import Fitted, agreement, diagnose, order_share, slopes
 from policyfactory.fit.regression import Fit, infer
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.policy.expression import parse
@@ -58,7 +58,7 @@ def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # ty
 def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17: Sample) -> None:
     quartic = fit_all_polynomials(sc17)[3]
     candidate = bootstrap([quartic], sc17, replicates=100, seed=1).candidates[0]
-    result = "\n".join(examine(quartic, sc17, candidate).diagnosis.warnings)
+    result = "\n".join(Fitted(quartic, sc17, candidate).diagnosis.warnings)
     assert "variance inflation above 10 for 18 of 19 terms" in result
     assert "largest 1.086e+04, q**3" in result
     assert "ill-conditioned: condition number 2.9e+03" in result
@@ -129,7 +129,7 @@ def test_a_stable_sign_is_not_warned_of(made) -> None:  # type: ignore[no-untype
     fit = fit_user_form(sample, "a*p*q + b*log10(r)")
     candidate = bootstrap([fit], sample, replicates=50, seed=1).candidates[0]
     assert candidate.other_sign() == {"a (p*q)": 0.0, "b (log10(r))": 0.0}
-    assert "sign" not in "\n".join(examine(fit, sample, candidate).diagnosis.warnings)
+    assert "sign" not in "\n".join(Fitted(fit, sample, candidate).diagnosis.warnings)
 
 
 # Each limit, from both sides. ----------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import pytest
 
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fit import model as module
+from policyfactory.fit.fits import fit, sentences
 from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials, fit_mixture, fit_user_form
-from policyfactory.fit.model import build_model, examine, shown_term, sort_key
-from policyfactory.fit.report import sentences
-from policyfactory.fit.run import FitOptions, fit_table
+from policyfactory.fit.model import Fitted
+from policyfactory.fit.regression import shown_term, sort_key
 from policyfactory.fit.sample import Sample, prepare
 from policyfactory.policy.algebra import Shorter
 from policyfactory.policy.store import load_model, model_to_json, save_model
@@ -25,7 +25,7 @@ from policyfactory.trials.table import ScoreTable
 
 def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> None:
     sample = prepare(sc17_table)
-    model = build_model(examine(fit_all_forms(sample).fits[0], sample), sample, name="learned")
+    model = Fitted(fit_all_forms(sample).fits[0], sample).model("learned")
     save_model(model, tmp_path / "learned.json")
     back = load_model(tmp_path / "learned.json")
     assert back.policy == model.policy
@@ -58,19 +58,19 @@ def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
     ]
     rng = np.random.default_rng(1)
     p, q, r = np.ceil(10 ** rng.uniform(0, 5, 1000)), np.floor(2 ** rng.uniform(0, 8, 1000)), rng.uniform(1, 1e5, 1000)
-    for fit in fits:
-        model = build_model(examine(fit, sc17), sc17, name="x")
+    for found in fits:
+        model = Fitted(found, sc17).model("x")
         key = model.policy.scores(p, q, r)
-        score = sc17.with_jobs(p, q, r).values(fit.expression)
+        score = sc17.with_jobs(p, q, r).values(found.expression)
         order = np.argsort(score, kind="stable")
         # Two jobs may change places only where rounding cannot tell them apart.
         fall = np.diff(key[order])
-        assert (fall >= -1e-9 * np.ptp(key)).all(), fit.name
+        assert (fall >= -1e-9 * np.ptp(key)).all(), found.name
 
 
 def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) -> None:
-    run = fit_table(sc17_table, FitOptions(families=("linear",), replicates=20, seed=3))
-    written = model_to_json(build_model(run.winner, run.sample, name="mix", seed=3))
+    run = fit(sc17_table, "linear", bootstrap=20, seed=3)
+    written = model_to_json(run.winner.model("mix"))
     diagnostics = written["diagnostics"]
     assert diagnostics["bootstrap"]["replicates"] == 20
     assert diagnostics["bootstrap"]["unit"] == "tuple"
@@ -85,8 +85,7 @@ def test_the_model_knows_the_range_of_its_data_and_shortens_long_formulas(made) 
     table = made(lambda p, q, r: 1e-7 * p + 1e-4 * q + 0.01, noise=1e-4, tuples=4, size=8)
     sample = prepare(table)
     long = "log10(" + " + ".join(["p", *["q"] * 70]) + ")"
-    fit = fit_user_form(sample, f"a*{long} + b", name="n" * 260)
-    model = build_model(examine(fit, sample), sample, name="x")
+    model = Fitted(fit_user_form(sample, f"a*{long} + b", name="n" * 260), sample).model("x")
     written = model_to_json(model)["diagnostics"]["data_range"]
     for column, name in ((sample.p, "p_s"), (sample.q, "q_processors"), (sample.r, "r_s")):
         assert written[name] == [column.min(), column.max()]
@@ -100,8 +99,7 @@ def test_texts_of_two_hundred_letters_are_whole_and_longer_ones_cut(made) -> Non
     table = made(lambda p, q, r: 1e-7 * p + 0.01, noise=1e-4, tuples=4, size=8)
     for length, ending in ((199, "n"), (200, "n"), (201, "...")):
         sample = dataclasses.replace(prepare(table), name="s" * (length - 1) + "\a")
-        examined = examine(fit_user_form(sample, "a*p + b", name="n" * length), sample)
-        model = build_model(examined, sample, name="x")
+        model = Fitted(fit_user_form(sample, "a*p + b", name="n" * length), sample).model("x")
         name = model.policy.description.split(": ")[1].removesuffix(" (user)")
         assert (len(name), name.endswith(ending)) == (min(length, 200), True)
         source = model.policy.source.removeprefix("policyfactory fit, score table ")
@@ -117,40 +115,39 @@ def test_a_term_is_shown_rounded_unless_it_is_searched(sc17: Sample) -> None:
 
 
 def test_a_formula_that_could_not_be_shortened_says_why(sc17: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
-    examined = examine(fit_user_form(sc17, "a*p + b"), sc17)
-    assert "formula_as_fitted" not in build_model(examined, sc17, name="x").diagnostics
-    kept = Shorter(examined.fit.expression, "none: q has another order where numbers are very large or small")
+    fitted = Fitted(fit_user_form(sc17, "a*p + b"), sc17)
+    assert "formula_as_fitted" not in fitted.model("x").diagnostics
+    kept = Shorter(fitted.fit.expression, "none: q has another order where numbers are very large or small")
     monkeypatch.setattr(module, "shorter_formula", lambda _: kept)
-    said = build_model(examined, sc17, name="x").diagnostics["formula_as_fitted"]
+    said = fitted.model("x").diagnostics["formula_as_fitted"]
     assert said == "a shorter one: none: q has another order where numbers are very large or small"
 
 
 def test_what_was_not_held_out_has_no_error(sc17_table: ScoreTable) -> None:
-    winner = fit_table(sc17_table, FitOptions(families=("linear",), replicates=2)).winner
+    winner = fit(sc17_table, "linear", bootstrap=2).winner
     assert winner.candidate is not None
     without = dataclasses.replace(winner, candidate=dataclasses.replace(winner.candidate, held_out=math.nan))
-    assert build_model(without, prepare(sc17_table), name="x").diagnostics["mae_held_out"] is None
+    assert without.model("x").diagnostics["mae_held_out"] is None
 
 
 def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
-    fit = fit_user_form(sc17, "a*p**b*q + c*log10(r)")
-    assert sort_key(fit, digits=3) == "p**0.625*q + 99300*log10(r)"
-    exponent = float(fit.coefficients[[term.coefficient for term in fit.terms].index("b")])
-    assert f"p**{exponent!r}*q" in sort_key(fit)
+    power = fit_user_form(sc17, "a*p**b*q + c*log10(r)")
+    assert sort_key(power, digits=3) == "p**0.625*q + 99300*log10(r)"
+    exponent = float(power.coefficients[[term.coefficient for term in power.terms].index("b")])
+    assert f"p**{exponent!r}*q" in sort_key(power)
     # The search ends where the sum of 6,912 squares, known to 1e-13 of itself, changes no more: within
     # sqrt(6912 * 1e-13) = 2.6e-5 of the exponent's standard error of 0.22. The rest is the processor's.
     assert exponent == pytest.approx(0.6246408, abs=6e-6)
 
 
 def test_a_run_has_what_was_asked_for(sc17_table: ScoreTable) -> None:
-    options = FitOptions(("forms", "polynomials", "linear"), ("mine=a*p + b*r",), top=3, replicates=0)
-    run = fit_table(sc17_table, options)
-    assert len(run.fits) == 360 + 6 + 1 + 1
-    assert [fit.mae for fit in run.fits] == sorted(fit.mae for fit in run.fits)
+    run = fit(sc17_table, ["forms", "polynomials", "linear", "mine=a*p + b*r"], top=3, bootstrap=0)
+    assert len(run) == 360 + 6 + 1 + 1
+    assert [item.mae for item in run] == sorted(item.mae for item in run)
     names = {item.fit.name for item in run.examined}
     assert {"LIN", "SEX", "MIX", "mine", "log10(p)*q + log10(r)", "p*q + log10(r)"} <= names
     assert len(names) == 6 + 1 + 1 + 3
-    assert run.rank(run.winner.fit) == 1
+    assert run.winner.rank == 1
     assert run.certainty is None
 
 
@@ -158,15 +155,15 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
     # Two sizes of jobs: q and q**2 cannot be told apart.
     q = np.where(sc17_table.q > 8, 16.0, 4.0)
     table = ScoreTable(sc17_table.p, q, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
-    run = fit_table(table, FitOptions(("polynomials",), replicates=0))
-    assert [fit.name for fit in run.fits] == ["LIN"]
+    run = fit(table, "polynomials", bootstrap=0)
+    assert [item.name for item in run] == ["LIN"]
     assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
     assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
     with pytest.raises(FitError, match="QDR: the 8 terms"):
         fit_all_polynomials(prepare(table))
     one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
     with pytest.raises(FitError, match="nothing could be fitted; MIX"):
-        fit_table(one, FitOptions(("linear",), replicates=0))
+        fit(one, "linear", bootstrap=0)
 
 
 def test_steps_are_reported(sc17_table: ScoreTable) -> None:
@@ -180,29 +177,29 @@ def test_steps_are_reported(sc17_table: ScoreTable) -> None:
 
         return step
 
-    fit_table(sc17_table, FitOptions(("polynomials",), replicates=5, certainty=True), progress=progress)
+    fit(sc17_table, "polynomials", bootstrap=5, certainty=True, progress=progress)
     assert steps == {"resampling tuples": [6, 6], "diagnosing": [6, 6], "tables of growing size": [6, 6]}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"families": ("trees",)}, "unknown family 'trees'"),
-        ({"families": ()}, "nothing to fit"),
+        ({"family": "polynomial"}, "there is no family 'polynomial'; did you mean polynomials?"),
+        ({"family": ()}, "nothing to fit"),
         ({"top": 0}, "at least 1"),
-        ({"replicates": -1}, "at least 0"),
+        ({"bootstrap": -1}, "at least 0"),
     ],
 )
-def test_invalid_options(options: dict[str, object], message: str) -> None:
+def test_invalid_options(sc17_table: ScoreTable, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        FitOptions(**options)  # type: ignore[arg-type]
+        fit(sc17_table, **options)  # type: ignore[arg-type]
 
 
 def test_two_forms_of_one_name_and_certainty_without_draws(sc17_table: ScoreTable) -> None:
     with pytest.raises(UsageError, match="two forms have the name 'x'"):
-        fit_table(sc17_table, FitOptions((), ("x=a*p", "X=a*q")))
+        fit(sc17_table, ["x=a*p", "X=a*q"])
     with pytest.raises(UsageError, match="--bootstrap 1 or more"):
-        fit_table(sc17_table, FitOptions(("linear",), replicates=0, certainty=True))
+        fit(sc17_table, "linear", bootstrap=0, certainty=True)
 
 
 def test_one_tuple_is_not_enough(sc17_table: ScoreTable) -> None:

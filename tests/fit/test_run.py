@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import FitError, UsageError
-from policyfactory.fit import run as module
+from policyfactory.fit import fits as module
+from policyfactory.fit.fits import fit
 from policyfactory.fit.forms import FormsResult, fit_all_forms
-from policyfactory.fit.run import FitOptions, fit_table
 from policyfactory.fit.sample import Sample
 from policyfactory.trials.table import ScoreTable
 
@@ -42,14 +42,14 @@ def families(fits) -> list[str]:  # type: ignore[no-untyped-def]
 
 def test_twelve_forms_at_least_are_resampled_and_everything_with_a_name(table: ScoreTable, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(module, "_BUDGET", 0)
-    run = fit_table(table, FitOptions(("forms", "linear"), ("a*p", "B=b*q"), replicates=2))
+    run = fit(table, ["forms", "linear", "a*p", "B=b*q"], bootstrap=2)
     candidates = [candidate.fit for candidate in run.resampled.candidates]
     assert families(candidates).count("forms") == 12
     assert {fit.name for fit in candidates if fit.family != "forms"} == {"MIX", "form1", "B"}
-    best = [fit for fit in run.fits if fit.family == "forms"][:12]
+    best = [item.fit for item in run if item.fit.family == "forms"][:12]
     assert [fit for fit in candidates if fit.family == "forms"] == best
     # Those without a bootstrap are in the ranking all the same.
-    assert [run.rank(fit) for fit in run.fits] == list(range(1, len(run.fits) + 1))
+    assert [item.rank for item in run] == list(range(1, len(run) + 1))
 
 
 @pytest.mark.parametrize(
@@ -66,55 +66,60 @@ def test_as_many_forms_are_resampled_as_the_budget_allows(
     forms: int,
 ) -> None:
     monkeypatch.setattr(module, "_BUDGET", budget)
-    run = fit_table(table, FitOptions(replicates=replicates, top=top))
+    run = fit(table, top=top, bootstrap=replicates)
     assert len(run.resampled.candidates) == forms
     assert len(run.examined) == top
 
 
 def test_the_winner_the_best_forms_and_all_names_are_shown(table: ScoreTable) -> None:
-    run = fit_table(table, FitOptions(("forms", "polynomials"), ("z=a*q/p",), top=2, replicates=0))
-    shown = [item.fit for item in run.examined]
-    assert shown[0] is run.fits[0] is run.winner.fit
-    assert [fit for fit in shown if fit.family == "forms"] == [fit for fit in run.fits if fit.family == "forms"][:2]
-    assert {fit.name for fit in shown if fit.family != "forms"} == {"LIN", "QDR", "CUB", "QUA", "QUI", "SEX", "z"}
-    assert shown == [fit for fit in run.fits if fit in shown], "in the order of the ranking"
+    run = fit(table, ["forms", "polynomials", "z=a*q/p"], top=2, bootstrap=0)
+    shown = list(run.examined)
+    assert shown[0] is run[0] is run.winner
+    assert [item for item in shown if item.fit.family == "forms"] == [
+        item for item in run if item.fit.family == "forms"
+    ][:2]
+    assert {item.name for item in shown if item.fit.family != "forms"} == {
+        "LIN",
+        "QDR",
+        "CUB",
+        "QUA",
+        "QUI",
+        "SEX",
+        "z",
+    }
+    assert shown == [item for item in run if item in shown], "in the order of the ranking"
     assert run.enumerated is not None
     assert run.enumerated.forms == 576
 
 
 def test_certainty_is_measured_on_twelve_forms_and_all_names(table: ScoreTable) -> None:
-    run = fit_table(table, FitOptions(("forms",), ("a*p",), replicates=1, certainty=True))
+    run = fit(table, ["forms", "a*p"], bootstrap=1, certainty=True)
     assert run.certainty is not None
     assert families(run.certainty.fits).count("forms") == 12
     assert families(run.certainty.fits).count("user") == 1
     assert run.certainty.replicates == 1
-    assert fit_table(table, FitOptions(("linear",), replicates=1)).certainty is None
+    assert fit(table, "linear", bootstrap=1).certainty is None
 
 
 def test_what_fails_is_kept_beside_what_does_not(table: ScoreTable) -> None:
     one = ScoreTable(table.p, np.ones(len(table)), table.r, table.score, table.stderr, table.tuple_id)
-    run = fit_table(one, FitOptions(("polynomials", "linear"), ("a*p + b",), replicates=0))
-    assert [fit.name for fit in run.fits] == ["form1"]
+    run = fit(one, ["polynomials", "linear", "a*p + b"], bootstrap=0)
+    assert [item.name for item in run] == ["form1"]
     assert list(run.failures) == ["LIN", "QDR", "CUB", "QUA", "QUI", "SEX", "MIX"]
     assert all("linearly dependent" in reason for reason in run.failures.values())
     with pytest.raises(FitError, match="nothing could be fitted; LIN: the 4 terms are"):
-        fit_table(one, FitOptions(("polynomials",), replicates=0))
+        fit(one, "polynomials", bootstrap=0)
 
 
 def test_forms_without_a_name_are_numbered(table: ScoreTable) -> None:
-    run = fit_table(table, FitOptions((), ("a*p", "x=a*q", "a*r"), replicates=0))
-    assert {fit.name for fit in run.fits} == {"form1", "x", "form3"}
+    run = fit(table, ["a*p", "x=a*q", "a*r"], bootstrap=0)
+    assert {item.name for item in run} == {"form1", "x", "form3"}
     with pytest.raises(UsageError, match="two forms have the name 'form2'"):
-        fit_table(table, FitOptions((), ("form2=a*p", "a*q")))
+        fit(table, ["form2=a*p", "a*q"])
 
 
 def test_the_seed_is_passed_on(table: ScoreTable) -> None:
-    runs = [fit_table(table, FitOptions(("linear",), replicates=6, seed=seed)) for seed in (1, 1, 2)]
+    runs = [fit(table, "linear", bootstrap=6, seed=seed) for seed in (1, 1, 2)]
     drawn = [run.resampled.candidates[0].mae.tolist() for run in runs]
     assert drawn[0] == drawn[1] != drawn[2]
     assert [run.resampled.seed for run in runs] == [1, 1, 2]
-
-
-def test_what_is_fitted_without_options() -> None:
-    options = FitOptions()
-    assert (options.top, options.replicates, options.seed) == (1, 200, 1)
