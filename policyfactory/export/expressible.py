@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection
-from fractions import Fraction
 from typing import Literal
 
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.core.text import format_duration
-from policyfactory.policy.algebra import multiply_out
-from policyfactory.policy.expression import PREDICTIONS, Expression, Number, replace_variables
+from policyfactory.policy.algebra import multiply_out, to_sympy
+from policyfactory.policy.expression import PREDICTIONS, Expression, Number, Variable, replace_variables
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
@@ -260,10 +259,12 @@ def slope(expression: Expression, name: str) -> float | None:
     if name not in expression.variables:
         return 0.0
     try:
-        terms = multiply_out(expression).with_variable(name)
-        alone = ((name, Fraction(1)),)
+        terms = {
+            term: factor for term, factor in multiply_out(expression).items() if name in map(str, term.free_symbols)
+        }
+        alone = to_sympy(Variable(name))
         return None if set(terms) - {alone} else float(terms.get(alone, 0))
-    except (FormulaError, OverflowError):
+    except (FormulaError, OverflowError, RecursionError):
         return None
 
 
@@ -280,9 +281,8 @@ def linear_coefficients(
         Variables side by side: ``pq`` is p*q.
     """
     try:
-        terms = dict(multiply_out(expression).terms)
-        names = {product: tuple((name, Fraction(1)) for name in product) for product in products}
-        factors = {product: float(terms.pop(term, 0)) for product, term in names.items()}
-    except (FormulaError, OverflowError):
+        terms = {str(term): factor for term, factor in multiply_out(expression).items()}
+        factors = {product: float(terms.pop("*".join(product), 0)) for product in products}
+    except (FormulaError, OverflowError, RecursionError):
         return None
-    return None if any(terms) else factors
+    return None if set(terms) - {"1"} else factors
