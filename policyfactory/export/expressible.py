@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.core.text import format_duration
 from policyfactory.policy.algebra import multiply_out, to_sympy
-from policyfactory.policy.expression import PREDICTIONS, Expression, Number, Variable, replace_variables
+from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, Number, Variable, replace_variables
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
 __all__ = [
     "NO_THRESHOLD",
-    "check_asked",
-    "check_free",
-    "check_predictions",
+    "check_known",
     "check_size",
     "fixed_epoch",
     "keeps_threshold",
@@ -33,6 +31,16 @@ __all__ = [
 
 # Targets that leave a threshold out; see `unexpressed`.
 NO_THRESHOLD = frozenset({"slurm-site-factor-lua", "slurm-priority-lua", "slurm-weights", "gridengine"})
+# What not every target knows of a job: the names, what is said of them, and what a formula should be without.
+_READ = {
+    "free": (("f",), "has {}, the processors that are free when the queue is sorted, which {} does not know", "f"),
+    "predictions": (
+        PREDICTIONS,
+        "reads {}, which are predicted from the past of a job's user and which {} does not know",
+        "them",
+    ),
+    "asked": (ASKED, "reads {} (requested nodes n, memory mem, GPUs g), which {} does not know", "them"),
+}
 
 
 def prepare(
@@ -87,68 +95,33 @@ def check_size(policy: Policy) -> None:
         raise ExportError(f"policy {policy.name} has m; give the machine's size: --processors N")
 
 
-def check_free(policy: Policy, target: str) -> None:
-    """Refuse a policy with f: no scheduler tells a job's priority how many processors are free.
-
-    Raises
-    ------
-    ExportError
-        If the formula has f.
-    """
-    if "f" in policy.variables:
-        raise ExportError(
-            f"policy {policy.name} has f, the processors that are free when the queue is sorted, which {target} does "
-            "not know; use a formula without f"
-        )
-
-
-def check_predictions(policy: Policy, target: str, taken: Collection[str] = ()) -> None:
-    """Refuse a policy that reads predictions for a target that has none.
+def check_known(
+    policy: Policy, target: str, knows: Collection[str] = (), others: Mapping[str, Collection[str]] | None = None
+) -> None:
+    """Refuse a policy that reads what its target does not know of a job.
 
     Parameters
     ----------
     policy : Policy
+        What is exported.
     target : str
         Its name.
-    taken : collection of str
-        The targets that have them.
+    knows : collection of str
+        What it knows of ``free`` (the free processors f), ``predictions`` and ``asked`` (n, mem and g).
+    others : mapping of str to collection of str, optional
+        The targets that know each of them, for the message.
 
     Raises
     ------
     ExportError
-        If the formula reads one.
+        If the formula reads one that is not known.
     """
-    if policy.needs_predictions:
-        names = ", ".join(name for name in PREDICTIONS if name in policy.variables)
-        raise ExportError(
-            f"policy {policy.name} reads {names}, which are predicted from the past of a job's user and which {target} "
-            f"does not know; use a formula without them{', or a target that has them: ' if taken else ''}"
-            f"{', '.join(taken)}"
-        )
-
-
-def check_asked(policy: Policy, target: str, taken: Collection[str] = ()) -> None:
-    """Refuse a policy that reads n, mem or g for a target that does not know them.
-
-    Parameters
-    ----------
-    policy : Policy
-    target : str
-        Its name.
-    taken : collection of str
-        The targets that know them.
-
-    Raises
-    ------
-    ExportError
-        If the formula reads one.
-    """
-    if policy.asked:
-        raise ExportError(
-            f"policy {policy.name} reads {', '.join(policy.asked)} (requested nodes n, memory mem, GPUs g), which "
-            f"{target} does not know; use a formula without them"
-            f"{', or a target that has them: ' if taken else ''}{', '.join(taken)}"
-        )
+    for kind, (names, words, cure) in _READ.items():
+        read = ", ".join(name for name in names if name in policy.variables)
+        if read and kind not in knows:
+            able = ", ".join((others or {}).get(kind, ()))
+            instead = f"{cure}, or a target that has them: {able}" if able else cure
+            raise ExportError(f"policy {policy.name} {words.format(read, target)}; use a formula without {instead}")
 
 
 def fixed_epoch(policy: Policy, target: str) -> int | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, format_duration, parse_duration
-from policyfactory.export.expressible import check_asked, check_free, check_predictions, check_size
+from policyfactory.export.expressible import check_known, check_size
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import PriorityScale
 from policyfactory.workload.accounting.times import duration
@@ -91,9 +91,7 @@ def scores_of(policy: Policy, queue: Queue) -> FloatArray:
         If the formula has m, f, predictions or n, mem, g.
     """
     check_size(policy)
-    check_free(policy, "a list of waiting jobs")
-    check_predictions(policy, "a list of waiting jobs")
-    check_asked(policy, "a list of waiting jobs")
+    check_known(policy, "a list of waiting jobs")
     epoch = policy.epoch.unix_time
     oldest = queue.submit.min(initial=queue.now)
     r = queue.submit - oldest if epoch is None else np.maximum(queue.submit - epoch, 1)

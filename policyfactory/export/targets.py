@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib.resources import files
 
 from policyfactory.export.content import Export, ExportSite
-from policyfactory.export.expressible import check_asked, check_free, check_predictions, prepare
+from policyfactory.export.expressible import check_known, prepare
 from policyfactory.policy.store import Model
 
 __all__ = ["TARGETS", "Target"]
@@ -52,14 +52,12 @@ class Target:
         ExportError
             If the target cannot express the policy.
         """
-        if self.name not in _TEXTS:
-            check_free(model.policy, self.name)
-        if not self.predictions:
-            taken = [name for name, one in TARGETS.items() if one.predictions and name not in _TEXTS]
-            check_predictions(model.policy, self.name, taken)
-        if not self.asked:
-            knows = [name for name, one in TARGETS.items() if one.asked and name not in _TEXTS]
-            check_asked(model.policy, self.name, knows)
+        able = {
+            kind: [name for name, target in TARGETS.items() if getattr(target, kind) and name not in _TEXTS]
+            for kind in ("predictions", "asked")
+        }
+        knows = [kind for kind in able if getattr(self, kind)] + ["free"] * (self.name in _TEXTS)
+        check_known(model.policy, self.name, knows, able)
         # Imported here: one target does not wait for the libraries of another.
         module, _, function = self.place.partition(":")
         write: Callable[[Model, ExportSite], Export] = getattr(

@@ -443,7 +443,7 @@ def _most_terms(value: Sympy) -> int:
     if value.is_Mul:
         return min(math.prod(counts), _MOST_TERMS + 1)
     if value.is_Pow and value.exp.is_Rational:
-        return min(counts[0] ** min(math.ceil(abs(value.exp)), _MOST_TERMS), _MOST_TERMS + 1)
+        return int(min(counts[0] ** min(math.ceil(abs(value.exp)), _MOST_TERMS), _MOST_TERMS + 1))
     return max(counts, default=1)
 
 

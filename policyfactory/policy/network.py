@@ -35,6 +35,9 @@ __all__ = [
     "MODES",
     "NETWORK_KIND",
     "NETWORK_SCHEMA",
+    "OBJECT",
+    "POLICY_FIELDS",
+    "POSITIVE",
     "STANDARD_INPUTS",
     "WIDEST",
     "Check",
@@ -56,6 +59,7 @@ __all__ = [
     "plain",
     "save_network",
     "shown",
+    "text_of",
 ]
 
 FloatArray32: TypeAlias = NDArray[np.float32]
@@ -120,17 +124,23 @@ class Schema:
     ----------
     what : str
         The file in words: ``model``.
+    kind : str
+        What its field ``kind`` has.
+    made_by : str
+        The commands that write it.
     version : int
-        The newest that is read.
+        The newest ``schema_version`` that is read.
     fields : mapping of str to check
-        ``kind`` and ``schema_version`` first.
+        Its other fields that are read.
     required : tuple of str
-        Fields that every file has.
+        Those of them that every file has.
     ignored : frozenset of str
         Fields for readers of the file only.
     """
 
     what: str
+    kind: str
+    made_by: str
     version: int
     fields: Mapping[str, Check]
     required: tuple[str, ...]
@@ -144,8 +154,9 @@ class Schema:
         ModelFileError
             Naming ``place`` and the field.
         """
-        self._check_field(value, "kind", place)
-        self._check_field(value, "schema_version", place)
+        is_kind = (lambda kind: kind == self.kind), f"{self.kind!r} (is it a file of policyfactory {self.made_by}?)"
+        _check_field(value, "kind", is_kind, place)
+        _check_field(value, "schema_version", POSITIVE, place)
         if value["schema_version"] > self.version:
             written = value.get("written_by")
             by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
@@ -154,23 +165,25 @@ class Schema:
                 f"reads schemas up to {self.version}; install a newer policyfactory, or write the file again with this "
                 "one"
             )
-        for field in self.required:
+        required = ("kind", "schema_version", *self.required)
+        for field in required:
             if field not in value:
-                raise ModelFileError(f"{place}: field {field} is missing; a {self.what} has {', '.join(self.required)}")
-        allowed = {*self.fields, *self.ignored}
+                raise ModelFileError(f"{place}: field {field} is missing; a {self.what} has {', '.join(required)}")
+        allowed = {*required, *self.fields, *self.ignored}
         unknown = sorted(set(value) - allowed)
         if unknown:
             raise ModelFileError(
                 f"{place}: unknown field {shown(unknown[0])}; schema {self.version} has {', '.join(sorted(allowed))}"
             )
-        for field in self.fields:
+        for field, check in self.fields.items():
             if field in value:
-                self._check_field(value, field, place)
+                _check_field(value, field, check, place)
 
-    def _check_field(self, value: Mapping[str, Any], field: str, place: str) -> None:
-        is_right, expected = self.fields[field]
-        if not is_right(value.get(field)):
-            raise ModelFileError(f"{place}: field {field}: expected {expected}, got {shown(value.get(field))}")
+
+def _check_field(value: Mapping[str, Any], field: str, check: Check, place: str) -> None:
+    is_right, expected = check
+    if not is_right(value.get(field)):
+        raise ModelFileError(f"{place}: field {field}: expected {expected}, got {shown(value.get(field))}")
 
 
 def decode(data: bytes, place: str) -> Any:
@@ -237,6 +250,25 @@ def is_whole(value: Any) -> bool:
 def is_text(value: Any, longest: int) -> bool:
     """Tell whether a JSON value is a text of at most ``longest`` characters."""
     return isinstance(value, str) and len(value) <= longest
+
+
+POSITIVE: Check = (lambda value: is_whole(value) and value >= 1, "a whole number from 1")
+OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
+
+
+def text_of(longest: int) -> Check:
+    """Return the check of a text of at most ``longest`` characters."""
+    return (lambda value: is_text(value, longest)), f"a text of at most {longest} characters"
+
+
+# The fields that models and networks have alike.
+POLICY_FIELDS: dict[str, Check] = {
+    "name": text_of(100),
+    "description": text_of(2000),
+    "source": text_of(2000),
+    "diagnostics": OBJECT,
+    "provenance": OBJECT,
+}
 
 
 def kind_word(value: Any) -> str:
@@ -551,35 +583,30 @@ def _is_layer(value: Any) -> bool:
     return isinstance(rows, list) and 1 <= len(rows) <= WIDEST and all(map(_are_numbers, rows))
 
 
-_FIELDS: dict[str, Check] = {
-    "kind": (lambda value: value == NETWORK_KIND, f"{NETWORK_KIND!r} (is it a file of policyfactory train?)"),
-    "schema_version": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "name": (lambda value: is_text(value, 100), "a text of at most 100 characters"),
-    "inputs": (
-        lambda value: (
-            isinstance(value, list)
-            and 1 <= len(value) <= MOST_INPUTS
-            and all(is_text(part, _FORMULA_LENGTH) for part in value)
-        ),
-        f"a list of 1 to {MOST_INPUTS} formulas in p, q, w, m, f",
-    ),
-    "layers": (
-        lambda value: isinstance(value, list) and 1 <= len(value) <= MOST_LAYERS and all(map(_is_layer, value)),
-        (
-            f"a list of 1 to {MOST_LAYERS} objects of weights (a list of numbers for each input) and biases, at most "
-            f"{WIDEST:,} wide, numbers up to {_LARGEST:g}"
-        ),
-    ),
-    "mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
-    "description": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
-    "source": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
-    "diagnostics": (lambda value: isinstance(value, dict), "an object"),
-    "provenance": (lambda value: isinstance(value, dict), "an object"),
-}
 _SCHEMA = Schema(
     "network",
+    NETWORK_KIND,
+    "train",
     NETWORK_SCHEMA,
-    _FIELDS,
-    ("kind", "schema_version", "name", "inputs", "layers"),
+    {
+        **POLICY_FIELDS,
+        "inputs": (
+            lambda value: (
+                isinstance(value, list)
+                and 1 <= len(value) <= MOST_INPUTS
+                and all(is_text(part, _FORMULA_LENGTH) for part in value)
+            ),
+            f"a list of 1 to {MOST_INPUTS} formulas in p, q, w, m, f",
+        ),
+        "layers": (
+            lambda value: isinstance(value, list) and 1 <= len(value) <= MOST_LAYERS and all(map(_is_layer, value)),
+            (
+                f"a list of 1 to {MOST_LAYERS} objects of weights (a list of numbers for each input) and biases, at "
+                f"most {WIDEST:,} wide, numbers up to {_LARGEST:g}"
+            ),
+        ),
+        "mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
+    },
+    ("name", "inputs", "layers"),
     frozenset({"order", "parameters", "written_by"}),
 )

@@ -21,7 +21,7 @@ from policyfactory.core.version import __version__
 from policyfactory.policy.expression import VARIABLES, format_number, to_latex
 from policyfactory.policy.network import (
     NETWORK_KIND,
-    Check,
+    POLICY_FIELDS,
     Network,
     Schema,
     decode,
@@ -33,6 +33,7 @@ from policyfactory.policy.network import (
     network_from_json,
     network_to_json,
     plain,
+    text_of,
 )
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
 
@@ -59,7 +60,6 @@ _KIND = "policyfactory-model"
 LARGEST_FILE = 8 << 20  # bytes
 _MOST_COEFFICIENTS = 1000
 _MOST_WARNINGS, _LONGEST_WARNING = 10, 300
-_REQUIRED = ("kind", "schema_version", "name", "formula")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -234,31 +234,29 @@ def _are_coefficients(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= _MOST_COEFFICIENTS and all(map(_is_coefficient, value))
 
 
-# Field -> what it has to be: a check, and its words. What is not here is for readers of the file only.
-_FIELDS: dict[str, Check] = {
-    "kind": (lambda value: value == _KIND, f"{_KIND!r} (is it a file of policyfactory fit or export --to json?)"),
-    "schema_version": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "name": (lambda value: is_text(value, 100), "a text of at most 100 characters"),
-    "formula": (lambda value: is_text(value, 4000), "a text of at most 4000 characters"),
-    "description": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
-    "source": (lambda value: is_text(value, 2000), "a text of at most 2000 characters"),
-    "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
-    "threshold_s": (
-        lambda value: value is None or (is_number(value) and value >= 0),
-        "seconds >= 0, or null for none",
-    ),
-    "coefficients": (
-        _are_coefficients,
-        (
-            f"a list of at most {_MOST_COEFFICIENTS} objects of name, term, unit (texts), value and stderr (finite "
-            "numbers or null)"
-        ),
-    ),
-    "diagnostics": (lambda value: isinstance(value, dict), "an object"),
-    "provenance": (lambda value: isinstance(value, dict), "an object"),
-}
 _SCHEMA = Schema(
-    "model", MODEL_SCHEMA, _FIELDS, _REQUIRED, frozenset({"latex", "order", "units", "static", "written_by"})
+    "model",
+    _KIND,
+    "fit or export --to json",
+    MODEL_SCHEMA,
+    {
+        **POLICY_FIELDS,
+        "formula": text_of(4000),
+        "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
+        "threshold_s": (
+            lambda value: value is None or (is_number(value) and value >= 0),
+            "seconds >= 0, or null for none",
+        ),
+        "coefficients": (
+            _are_coefficients,
+            (
+                f"a list of at most {_MOST_COEFFICIENTS} objects of name, term, unit (texts), value and stderr (finite "
+                "numbers or null)"
+            ),
+        ),
+    },
+    ("name", "formula"),
+    frozenset({"latex", "order", "units", "static", "written_by"}),
 )
 
 

@@ -15,14 +15,17 @@ from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.text import DAY
 from policyfactory.export.content import Export, ExportSite
 from policyfactory.export.expressible import linear_coefficients, slope
-from policyfactory.export.slurm.job_submit import LONGEST_AGE, ExportMachine, MultifactorWeights, make_weights
 from policyfactory.export.slurm.weights import (
     FILE_NAME,
+    LONGEST_AGE,
+    ExportMachine,
+    MultifactorWeights,
     Waiting,
     distance,
     exact_weights,
     fit_weights,
     make,
+    make_weights,
     waiting_jobs,
 )
 from policyfactory.policy.expression import parse
