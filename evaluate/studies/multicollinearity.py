@@ -117,7 +117,7 @@ def _large(given: argparse.Namespace) -> Sample:
 
 
 def _families(sample: Sample) -> dict[str, Family]:
-    fits = {fit.name: fit for fit in fit_all_polynomials(sample)}
+    fits = {fit.name: fit for fit in fit_all_polynomials(sample)[0]}
     return {name: Family(fits[name], sample, refit(fits[name], sample)) for name in FAMILIES}
 
 

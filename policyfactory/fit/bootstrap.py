@@ -115,13 +115,10 @@ def interval(values: FloatArray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def draw_counts(tuples: int, replicates: int, seed: int) -> NDArray[np.int64]:
+def draw_counts(tuples: int, replicates: int, seed: int) -> NDArray[np.int32]:
     """Return how often each tuple is in each replicate, shape (tuples, replicates): draws with replacement."""
-    rng = generator(seed, _STREAM)
-    counts = np.empty((replicates, tuples), dtype=np.int64)
-    for row in counts:
-        row[:] = np.bincount(rng.integers(0, tuples, tuples), minlength=tuples)
-    return np.ascontiguousarray(counts.T)
+    draws = generator(seed, _STREAM).integers(0, tuples, (replicates, tuples))
+    return _counts(draws, tuples) if replicates else np.empty((tuples, 0), dtype=np.int32)
 
 
 def bootstrap(

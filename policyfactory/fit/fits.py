@@ -32,7 +32,7 @@ from policyfactory.fit.forms import (
     POLYNOMIALS,
     FormsResult,
     fit_all_forms,
-    fit_determined_polynomials,
+    fit_all_polynomials,
     fit_mixture,
     fit_user_form,
     monomials,
@@ -363,7 +363,7 @@ def _fitted(
     fits = list(enumerated.fits) if enumerated else []
     failures: dict[str, str] = {}
     if "polynomials" in families:
-        polynomials, failures = fit_determined_polynomials(sample)
+        polynomials, failures = fit_all_polynomials(sample)
         fits += polynomials
     if "linear" in families:
         try:

@@ -48,7 +48,6 @@ __all__ = [
     "distinct_forms",
     "fit_all_forms",
     "fit_all_polynomials",
-    "fit_determined_polynomials",
     "fit_mixture",
     "fit_nonlinear",
     "fit_user_form",
@@ -216,17 +215,8 @@ def monomials(degree: int) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def fit_all_polynomials(sample: Sample) -> list[Fit]:
-    """Return LIN to SEX, in the order of their degrees."""
-    fits, failures = fit_determined_polynomials(sample)
-    if failures:
-        name, reason = next(iter(failures.items()))
-        raise FitError(f"{name}: {reason}")
-    return fits
-
-
-def fit_determined_polynomials(sample: Sample) -> tuple[list[Fit], dict[str, str]]:
-    """Return the polynomials whose terms can be told apart on these rows, and why the others cannot be fitted.
+def fit_all_polynomials(sample: Sample) -> tuple[list[Fit], dict[str, str]]:
+    """Return those of LIN to SEX whose terms can be told apart on these rows, and why the others cannot be fitted.
 
     The columns of the largest are shared by all.
     """

@@ -373,34 +373,23 @@ class Policy:
     def _more_rows(
         self, predictions: ArrayLike | None, asked: ArrayLike | None, n: int
     ) -> tuple[NDArray[np.float64], ...]:
-        """Return the rows behind p, q, r and w that the formula reads."""
-        predicted = self._predicted(predictions, n)
-        if not self.asked:
-            return tuple(predicted)
-        if asked is None:
-            raise asked_needed(self, "a score of p, q, r and w alone")
-        given = np.asarray(asked, dtype=np.float64)
-        if given.shape != (len(ASKED), n):
-            raise UsageError(
-                f"asked has shape {given.shape}; {len(ASKED)} rows ({', '.join(ASKED)}) of {n} jobs are needed"
-            )
-        if not len(predicted):
-            predicted = np.full((len(PREDICTIONS), n), np.nan)
-        return (*predicted, *given)
-
-    def _predicted(self, predictions: ArrayLike | None, n: int) -> NDArray[np.float64]:
-        """Return the rows of predictions of n jobs that the formula reads: none, or all."""
-        if not self.needs_predictions:
-            return np.empty((0, n))
-        if predictions is None:
+        """Return the rows behind p, q, r and w: none, or all where the formula reads one of them."""
+        if not (self.needs_predictions or self.asked):
+            return ()
+        if self.needs_predictions and predictions is None:
             raise predictions_needed(self, "scores() without predictions")
-        given = np.asarray(predictions, dtype=np.float64)
-        if given.shape != (len(PREDICTIONS), n):
-            raise UsageError(
-                f"predictions of shape {given.shape}; {len(PREDICTIONS)} rows ({', '.join(PREDICTIONS)}) of {n} jobs "
-                "are needed"
-            )
-        return given
+        if self.asked and asked is None:
+            raise asked_needed(self, "a score of p, q, r and w alone")
+        rows: list[NDArray[np.float64]] = []
+        for what, given, names in (("predictions", predictions, PREDICTIONS), ("asked", asked, ASKED)):
+            unread = self.variables.isdisjoint(names)
+            table = np.full((len(names), n), np.nan) if unread else np.asarray(given, dtype=np.float64)
+            if table.shape != (len(names), n):
+                raise UsageError(
+                    f"{what} has shape {table.shape}; {len(names)} rows ({', '.join(names)}) of {n} jobs are needed"
+                )
+            rows += list(table)
+        return tuple(rows)
 
     def _computed(self, jobs: JobColumns) -> NDArray[np.float64]:
         """Return what the function makes of the jobs, checked."""

@@ -36,7 +36,7 @@ def uneven(sc17_table: ScoreTable) -> Sample:
 @pytest.mark.parametrize("block", [1, 1 << 10, 1 << 16])
 def test_a_refit_is_the_fit_of_the_copied_rows(uneven: Sample, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(resample, "_BLOCK", block)
-    fits = [*fit_all_forms(uneven).fits[:3], *fit_all_polynomials(uneven)[:2]]
+    fits = [*fit_all_forms(uneven).fits[:3], *fit_all_polynomials(uneven)[0][:2]]
     drawn = np.random.default_rng(8).integers(0, uneven.tuples, (6, uneven.tuples))
     counts = np.stack([np.bincount(row, minlength=uneven.tuples) for row in drawn], axis=1)
     for fit in fits:
@@ -51,7 +51,7 @@ def test_a_refit_is_the_fit_of_the_copied_rows(uneven: Sample, monkeypatch: pyte
 
 
 def test_all_tuples_once_is_the_fit_itself(sc17: Sample) -> None:
-    fits = [fit_all_forms(sc17).fits[0], fit_all_polynomials(sc17)[5], fit_user_form(sc17, "a*p**b*q + c*log10(r)")]
+    fits = [fit_all_forms(sc17).fits[0], fit_all_polynomials(sc17)[0][5], fit_user_form(sc17, "a*p**b*q + c*log10(r)")]
     once = np.ones((sc17.tuples, 1), dtype=np.int64)
     for fit in fits:
         prepared = refit(fit, sc17)
@@ -113,7 +113,7 @@ def test_the_interval_covers_the_truth(made) -> None:  # type: ignore[no-untyped
 def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample) -> None:
     from sklearn.model_selection import GroupKFold
 
-    fit = fit_all_polynomials(uneven)[1]
+    fit = fit_all_polynomials(uneven)[0][1]
     design, total = fit.design(uneven), 0.0
     for train, test in GroupKFold(5).split(uneven.score, groups=uneven.tuple_of):
         kept = sorted(set(uneven.tuple_of[train].tolist()))
@@ -128,7 +128,7 @@ def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample) -> N
 def test_noise_shows_in_the_held_out_error_of_a_rich_form(made) -> None:  # type: ignore[no-untyped-def]
     # The truth is LIN; the sextic has 30 terms too many for 8 tuples.
     sample = prepare(made(lambda p, q, r: 0.03 + 1e-8 * p + 1e-5 * q + 1e-8 * r, noise=5e-3, tuples=8))
-    polynomials = fit_all_polynomials(sample)
+    polynomials = fit_all_polynomials(sample)[0]
     lin, sextic = (bootstrap([polynomials[k]], sample, replicates=0, seed=1).candidates[0] for k in (0, 5))
     assert sextic.held_out > 2 * lin.held_out
 
@@ -140,7 +140,7 @@ def test_the_noise_alone_is_the_error_of_the_true_formula(made) -> None:  # type
 
 def test_fewer_than_five_tuples_have_no_held_out_error(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 0.5 + 0 * p, noise=0.01, tuples=3))
-    assert np.isnan(bootstrap(fit_all_polynomials(sample)[:1], sample, replicates=3, seed=1).candidates[0].held_out)
+    assert np.isnan(bootstrap(fit_all_polynomials(sample)[0][:1], sample, replicates=3, seed=1).candidates[0].held_out)
 
 
 def test_the_ladder_doubles_up_to_all() -> None:

@@ -56,7 +56,7 @@ def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # ty
 
 
 def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17: Sample) -> None:
-    quartic = fit_all_polynomials(sc17)[3]
+    quartic = fit_all_polynomials(sc17)[0][3]
     candidate = bootstrap([quartic], sc17, replicates=100, seed=1).candidates[0]
     result = "\n".join(Fitted(quartic, sc17, candidate).diagnosis.warnings)
     assert "variance inflation above 10 for 18 of 19 terms" in result
@@ -67,7 +67,7 @@ def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17
 
 
 def test_lin_lets_later_jobs_overtake(sc17: Sample) -> None:
-    lin = fit_all_polynomials(sc17)[0]
+    lin = fit_all_polynomials(sc17)[0][0]
     result = slopes(lin.expression, sc17)
     assert result == {"p": 0.0, "q": 0.0, "r": 1.0}
     assert "a later job overtakes an equal earlier one" in warnings(lin, sc17)

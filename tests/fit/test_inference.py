@@ -29,7 +29,7 @@ def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:
 
 
 def test_the_classical_error_is_the_textbook_one(sc17: Sample) -> None:
-    fit = fit_all_polynomials(sc17)[0]
+    fit = fit_all_polynomials(sc17)[0][0]
     x = fit.design(sc17) * sc17.weight[:, None]
     variance = fit.sse / (len(sc17) - x.shape[1])
     expected = np.sqrt(np.diag(np.linalg.inv(x.T @ x)) * variance)
@@ -61,7 +61,7 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
 def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool) -> None:
     from statsmodels.stats.outliers_influence import variance_inflation_factor
 
-    fit = fit_all_polynomials(sc17)[1]
+    fit = fit_all_polynomials(sc17)[0][1]
     columns = fit.design(sc17) * sc17.weight[:, None] if weighted else fit.design(sc17)[:, 1:]
     unit = columns / np.linalg.norm(columns, axis=0)
     # From 0.15 on statsmodels centres the columns unless told not to.
@@ -100,7 +100,7 @@ def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> Non
 
 
 def test_the_constant_has_no_inflation_of_its_own(sc17: Sample) -> None:
-    result = infer(fit_all_polynomials(sc17)[0], sc17)
+    result = infer(fit_all_polynomials(sc17)[0][0], sc17)
     assert np.isnan(result.vif[0])
     assert not np.isnan(result.vif[1:]).any()
     assert (result.vif_weighted >= 1).all()

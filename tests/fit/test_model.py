@@ -51,7 +51,7 @@ def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> Non
 def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
     fits = [
         *fit_all_forms(sc17).fits[::40],
-        *fit_all_polynomials(sc17),
+        *fit_all_polynomials(sc17)[0],
         fit_mixture(sc17),
         fit_user_form(sc17, "a*p**b*q + c*log10(r)"),
         fit_user_form(sc17, "1e-9*p*q + a*log10(r)"),
@@ -159,8 +159,6 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
     assert [item.name for item in run] == ["LIN"]
     assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
     assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
-    with pytest.raises(FitError, match="QDR: the 8 terms"):
-        fit_all_polynomials(prepare(table))
     one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
     with pytest.raises(FitError, match="nothing could be fitted; MIX"):
         fit(one, "linear", bootstrap=0)
