@@ -39,7 +39,8 @@ def renewal(policy: Policy, scale: PriorityScale | None, begin: int | None, life
     Parameters
     ----------
     policy : Policy
-    scale : Scale or None
+        What is exported.
+    scale : PriorityScale or None
         The map to whole numbers.
     begin : int or None
         Unix time (s) from which it is used; the epoch without it.
@@ -98,6 +99,7 @@ def gaming(policy: Policy, processors: int | None) -> str:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     processors : int or None
         Of the machine, if known.
     """
@@ -159,6 +161,7 @@ def starvation(
     Parameters
     ----------
     policy : Policy
+        What is exported.
     workload : Workload or None
         The site's own jobs.
     keeps_threshold : bool

@@ -126,7 +126,7 @@ class Export:
     priorities : function of Queue to float64 array (n,), optional
         What the scheduler will sort the waiting jobs by, computed as it will: HIGHER runs first, ties by submit time.
         None: the policy's own order.
-    scale : Scale, optional
+    scale : PriorityScale, optional
         The map from scores to whole numbers, if the target has one: the command measures its ties.
     uninstall : File, optional
         A script that undoes the installation; it is written beside the files.
@@ -174,11 +174,11 @@ def header(model: Model, site: ExportSite, target: str, scale: PriorityScale | N
     ----------
     model : Model
         The policy, with its epoch.
-    site : Site
+    site : ExportSite
         How it was asked for; its sample is looked at only with a ``scale``.
     target : str
         Name of the target; one that leaves a threshold out says so among its limits.
-    scale : Scale, optional
+    scale : PriorityScale, optional
         The map to whole numbers, if there is one.
     """
     policy = model.policy

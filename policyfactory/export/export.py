@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.files import dump_json, exclusive
@@ -396,6 +395,7 @@ class Made:
     Parameters
     ----------
     export : Export
+        What the target made of the policy.
     policy : Policy
         What it was made of: the policy, or one with the same order.
     ties : float or None
@@ -413,6 +413,7 @@ def compressed(policy: Policy, unit: float) -> Policy:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     unit : float
         Scores nearer to 0 than this keep their distances; above 0.
     """
@@ -435,7 +436,7 @@ def make_with_few_ties(target: Target, model: Model, site: ExportSite) -> Made:
     made = target.make(model, site)
     if made.scale is None:
         return Made(made, model.policy, None)
-    first = Made(made, model.policy, tie_share(made.scale, _scores(model.policy, site)))
+    first = Made(made, model.policy, tie_share(made.scale, site.sample.scores(model.policy)))
     if first.ties is None or first.ties <= MOST_TIES:
         return first
     policy, ties = min(((one, _ties(one, site)) for one in _candidates(model.policy, site)), key=lambda tried: tried[1])
@@ -444,16 +445,12 @@ def make_with_few_ties(target: Target, model: Model, site: ExportSite) -> Made:
     return Made(target.make(dataclasses.replace(model, policy=policy), site), policy, ties)
 
 
-def _scores(policy: Policy, site: ExportSite) -> NDArray[np.float64]:
-    return site.sample.scores(policy)
-
-
 def _ties(policy: Policy, site: ExportSite) -> float:
-    return tie_share(learn_scale(policy, site.sample, largest=site.weight), _scores(policy, site))
+    return tie_share(learn_scale(policy, site.sample, largest=site.weight), site.sample.scores(policy))
 
 
 def _candidates(policy: Policy, site: ExportSite) -> list[Policy]:
-    scores = np.abs(_scores(policy, site))
+    scores = np.abs(site.sample.scores(policy))
     scores = scores[np.isfinite(scores) & (scores > 0)]
     units = sorted(set(np.quantile(scores, _SHARES, method="inverted_cdf").tolist()))
     return [compressed(policy, unit) for unit in units]

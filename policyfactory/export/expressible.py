@@ -55,6 +55,7 @@ def prepare(
     Parameters
     ----------
     model : Model
+        What is exported.
     epoch : int, "oldest-waiting" or None
         Unix time (s) from which r counts, or the rule that it counts from the job that has waited longest.
     processors : int or None
@@ -170,6 +171,7 @@ def unexpressed(
     Parameters
     ----------
     policy : Policy
+        What is exported.
     can_threshold : bool
         Whether jobs that have waited too long can go first.
     can_oldest_waiting : bool
@@ -200,6 +202,7 @@ def left_out(policy: Policy, limits: Collection[str]) -> tuple[str, ...]:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     limits : collection of str
         Of the `Export`; those of `unexpressed` and `open_epoch` count, and those that begin with ``NOT``.
     """

@@ -196,6 +196,7 @@ def urgencies(policy: Policy) -> Urgencies | None:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     """
     terms = linear_coefficients(policy.expression, ("pq", "q", "r", "w"))
     if terms is None:

@@ -126,6 +126,7 @@ def formula(policy: Policy, processors: int | None = None) -> str:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     processors : int, optional
         The machine's: no job is larger.
 

@@ -42,6 +42,7 @@ class Preview:
     Parameters
     ----------
     queue : Queue
+        The jobs that wait.
     scores : float64 array (n,)
         Values of the policy, LOWER first.
     priorities : float64 array (n,)
@@ -138,6 +139,7 @@ def preview(export: Export, policy: Policy, queue: Queue, *, target: str = "") -
     Parameters
     ----------
     export : Export
+        What the target made of the policy.
     policy : Policy
         What was exported.
     queue : Queue

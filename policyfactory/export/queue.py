@@ -83,7 +83,9 @@ def scores_of(policy: Policy, queue: Queue) -> FloatArray:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     queue : Queue
+        The jobs that wait.
 
     Raises
     ------

@@ -216,7 +216,8 @@ def learn_scale(policy: Policy, sample: ExportSample, *, largest: int = LARGEST)
     Parameters
     ----------
     policy : Policy
-    sample : Sample
+        What is exported.
+    sample : ExportSample
         Jobs like the cluster's.
     largest : int
         The highest number.

@@ -140,7 +140,9 @@ class Explanation:
     Parameters
     ----------
     policy : Policy
+        What orders the queue.
     job : Job
+        A job with all that the policy reads.
     score : float
         Lower runs first.
     terms : tuple of TermValue
@@ -237,7 +239,9 @@ def explain(policy: Policy, job: Job, *, basis: str = PAST, seen: tuple[str, ...
     Parameters
     ----------
     policy : Policy
+        What orders the queue.
     job : Job
+        A job with all that the policy reads.
     basis : str
         What the job is predicted by, as the beginning of a sentence.
     seen : tuple of str

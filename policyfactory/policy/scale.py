@@ -110,6 +110,7 @@ def tie_share(scale: PriorityScale, scores: ArrayLike) -> float:
     Parameters
     ----------
     scale : PriorityScale
+        The map.
     scores : array (n,)
         Values of the policy.
 

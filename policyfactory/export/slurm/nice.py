@@ -80,7 +80,7 @@ def queue_script(
         Without m.
     epoch : int or None
         Unix time (s) from which r counts; None: the oldest waiting job's submission.
-    site : Site
+    site : ExportSite
         Its size, and whether the script only logs.
     everybody : bool
         Rank the jobs of all users by the score alone, in place of one's own by nice values.
@@ -119,6 +119,7 @@ def nice_priorities(policy: Policy, queue: Queue) -> NDArray[np.float64]:
     Parameters
     ----------
     policy : Policy
+        What is exported.
     queue : Queue
         One partition; its priorities are those without nice.
     """

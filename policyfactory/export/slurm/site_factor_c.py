@@ -110,9 +110,9 @@ def policy_header(model: Model, site: ExportSite, scale: PriorityScale) -> str:
     ----------
     model : Model
         Without m; its epoch fixed, or oldest-waiting.
-    site : Site
+    site : ExportSite
         What is said in the comment.
-    scale : Scale
+    scale : PriorityScale
         The map.
     """
     policy = model.policy

@@ -100,7 +100,8 @@ def terms(p: FloatArray, q: FloatArray, w: FloatArray, machine: ExportMachine) -
     ----------
     p, q, w : float64 array (n,)
         Requested time (s), processors, time since the submission (s).
-    machine : Machine
+    machine : ExportMachine
+        The cluster.
 
     Returns
     -------
@@ -126,7 +127,8 @@ class MultifactorWeights:
         What each processor counts, of any sign, with at most six decimals.
     size : int
         PriorityWeightJobSize; negative: with PriorityFavorSmall, which counts 1 less the factor.
-    machine : Machine
+    machine : ExportMachine
+        The cluster.
     """
 
     base: int
@@ -186,7 +188,8 @@ def make_weights(gains: tuple[float, float, float], machine: ExportMachine) -> M
     ----------
     gains : tuple of float
         In the order of `TERMS`; the first is not negative; one at least is not 0.
-    machine : Machine
+    machine : ExportMachine
+        The cluster.
     """
     reach = np.abs(gains) * (LONGEST_AGE, machine.processors, 1.0)
     age, processor, size = np.asarray(gains, dtype=np.float64) * (_LARGEST_SUM / reach.sum())
@@ -205,7 +208,8 @@ def exact_weights(policy: Policy, machine: ExportMachine) -> tuple[MultifactorWe
     ----------
     policy : Policy
         Without m.
-    machine : Machine
+    machine : ExportMachine
+        The cluster.
     """
     factors = linear_coefficients(policy.expression)
     if factors is None:
@@ -394,7 +398,9 @@ def waiting_jobs(
     Parameters
     ----------
     policy : Policy
-    sample : Sample
+        What is exported.
+    sample : ExportSample
+        Jobs like the cluster's.
     processors : int
         Of the machine.
     jobs : int
@@ -438,8 +444,10 @@ def fit_weights(
     Parameters
     ----------
     policy : Policy
-    sample : Sample
-    machine : Machine
+        What is exported.
+    sample : ExportSample
+        Jobs like the cluster's.
+    machine : ExportMachine
         Without its nodes the size factor is left out.
 
     Returns
