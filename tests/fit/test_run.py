@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,10 @@ def test_the_seed_is_passed_on(table: ScoreTable) -> None:
     drawn = [run.resampled.candidates[0].mae.tolist() for run in runs]
     assert drawn[0] == drawn[1] != drawn[2]
     assert [run.resampled.seed for run in runs] == [1, 1, 2]
+
+
+def test_what_is_fitted_without_options() -> None:
+    parameters = inspect.signature(fit).parameters
+    assert [parameters[name].default for name in ("family", "top", "bootstrap", "seed")] == ["forms", 1, 200, 1]
+    with pytest.raises(UsageError, match="a list has no scores to fit to"):
+        fit([])  # type: ignore[arg-type]
