@@ -91,5 +91,5 @@ clean:
 docs/commands.md: $(VENV)/.ready-base $(wildcard policyfactory/cli/*.py)
 	$(BIN)/python -m policyfactory.cli.reference > $@.tmp && mv $@.tmp $@
 
-docs/protocols.md: $(VENV)/.ready-base policyfactory/evaluate/options.py
+docs/protocols.md: $(VENV)/.ready-base policyfactory/evaluation/options.py
 	$(BIN)/python -m policyfactory.cli.reference $@ > $@.tmp && mv $@.tmp $@

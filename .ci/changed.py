@@ -22,15 +22,19 @@ AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "Slurm's rules": (
         (
             "policyfactory/engine/slurm/*",
-            "policyfactory/simulate/slurm/*",
+            "policyfactory/simulation/slurm/*",
             "policyfactory/site/*.py",
             "tests/naive/slurm*",
             "tests/schedulers/replay*",
         ),
-        ("tests/simulate/test_slurm_*.py", "tests/simulate/test_replays.py", "tests/simulate/test_site_factors.py"),
+        (
+            "tests/simulation/test_slurm_*.py",
+            "tests/simulation/test_replays.py",
+            "tests/simulation/test_site_factors.py",
+        ),
     ),
     "exports on a real Slurm": (
-        ("policyfactory/export/*.py", "policyfactory/export/slurm/**/*", "tests/schedulers/slurm*.py"),
+        ("policyfactory/exports/*.py", "policyfactory/exports/slurm/**/*", "tests/schedulers/slurm*.py"),
         ("tests/slurm/test_*.py",),
     ),
 }

@@ -18,7 +18,7 @@ import pytest
 
 from floors import record
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 

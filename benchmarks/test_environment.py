@@ -19,7 +19,7 @@ import pytest
 
 from floors import record
 from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from floors import record
-from policyfactory.fit.bootstrap import bootstrap
-from policyfactory.fit.forms import fit_all_forms, fit_all_polynomials
-from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fitting.bootstrap import bootstrap
+from policyfactory.fitting.forms import fit_all_forms, fit_all_polynomials
+from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable, read_score_table
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))

@@ -20,7 +20,7 @@ from floors import record
 from naive.network import random_network
 from policyfactory.policy.network import STANDARD_INPUTS
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 POLICIES = {

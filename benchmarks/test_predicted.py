@@ -20,12 +20,12 @@ from test_easy import LOGS, SHARED
 from floors import record
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
-from policyfactory.predict.features import known_of
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Forests, Predictor, train_forests
-from policyfactory.simulate.predicted import run_predicted
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
+from policyfactory.prediction.features import known_of
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Forests, Predictor, train_forests
+from policyfactory.simulation.predicted import run_predicted
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.clean import read
 
 POLICIES = {"FCFS": resolve("FCFS"), "-ln(s) + ln(e) + 0.4*ln(q)": Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")}

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from floors import hold, record
-from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.results_folder import Result
-from policyfactory.evaluate.study import RunSettings, read_logs, run_protocol
-from policyfactory.simulate import simulate
+from policyfactory.evaluation.protocol import Protocol, protocol_of
+from policyfactory.evaluation.results_folder import Result
+from policyfactory.evaluation.study import RunSettings, read_logs, run_protocol
+from policyfactory.simulation import simulate
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 

@@ -16,7 +16,7 @@ import pytest
 
 from floors import record
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.resample import UserWeeks
 from policyfactory.workload.sensitivity import Sensitivity, parse_estimates

@@ -23,8 +23,8 @@ from floors import record
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
-from policyfactory.simulate.compat import CommittedLog, starts_by_formula
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.compat import CommittedLog, starts_by_formula
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler

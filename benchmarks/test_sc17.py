@@ -17,7 +17,7 @@ import pytest
 
 from floors import record
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import cut

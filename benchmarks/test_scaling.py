@@ -27,7 +27,7 @@ import pytest
 from floors import Curve, record, record_curve, slope_of
 from policyfactory.engine.trials import Problem, add_blocks, add_orders, pose
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import finished_tuples
 from policyfactory.workload.jobs import Workload
@@ -203,7 +203,7 @@ PEAK = """
 import json, sys
 sys.path[:0] = [sys.argv[2]]
 from test_scaling import drawn
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.policy.store import resolve
 workload = drawn(int(sys.argv[1]), 256, widest=64)
 simulate(workload, resolve('FCFS'), Rules())

@@ -17,11 +17,11 @@ from test_easy import read
 from floors import record
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
-from policyfactory.predict.training import Predictor
-from policyfactory.simulate.predicted import run_predicted
-from policyfactory.simulate.prepare import prepare
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.prediction.training import Predictor
+from policyfactory.simulation.predicted import run_predicted
+from policyfactory.simulation.prepare import prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.site.fits import site_of
 
 # The first rows of each log that are taken; how often.

@@ -19,15 +19,15 @@ import pytest
 
 from floors import record
 from policyfactory.engine.past import FEATURES
-from policyfactory.export.foresight import SitePredictions
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.foresight import SitePredictions
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
-from policyfactory.predict.features import NAMES
-from policyfactory.predict.history import History, HistoryLimits
-from policyfactory.predict.history_file import SiteJob, hash_with, key_of, read_history, update, write_history
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Forests, train_forests
+from policyfactory.prediction.features import NAMES
+from policyfactory.prediction.history import History, HistoryLimits
+from policyfactory.prediction.history_file import SiteJob, hash_with, key_of, read_history, update, write_history
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Forests, train_forests
 from policyfactory.workload.accounting.record import State
 from sites import make_site
 

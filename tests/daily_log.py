@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["daily", "recorded"]

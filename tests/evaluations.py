@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluate import run
-from policyfactory.evaluate.analyses.analysis import Analysis
-from policyfactory.evaluate.experiment import Experiment
-from policyfactory.evaluate.options import DEFAULT_METRICS
+from policyfactory.evaluation import run
+from policyfactory.evaluation.analyses.analysis import Analysis
+from policyfactory.evaluation.experiment import Experiment
+from policyfactory.evaluation.options import DEFAULT_METRICS
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.cases import Case, CaseFacts, case_of
-from policyfactory.simulate.metrics import METRICS, Metric
-from policyfactory.simulate.simulate import Rules
-from policyfactory.simulate.tuning.tuner import Contender
+from policyfactory.simulation.cases import Case, CaseFacts, case_of
+from policyfactory.simulation.metrics import METRICS, Metric
+from policyfactory.simulation.simulate import Rules
+from policyfactory.simulation.tuning.tuner import Contender
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.jobs import Workload
 

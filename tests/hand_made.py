@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.evaluate.analyses.analysis import Analysis
+from policyfactory.evaluation.analyses.analysis import Analysis
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Cell, Section, Table
-from policyfactory.simulate.cases import Case, case_of, facts_of
-from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.simulate import Rules, Schedule
+from policyfactory.simulation.cases import Case, case_of, facts_of
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.simulate import Rules, Schedule
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.jobs import Workload
 

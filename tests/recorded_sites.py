@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.model import Association, Limits, NodeGroup, Outage, Partition, Priority, Qos, Site
 from policyfactory.workload.jobs import Requests, Workload
 

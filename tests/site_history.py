@@ -11,14 +11,22 @@ import numpy as np
 from policyfactory.core.options import FloatArray
 from policyfactory.engine.past import FEATURES
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.features import known_of
-from policyfactory.predict.history import HistoryLimits
-from policyfactory.predict.history_file import Update, hash_with, key_of, read_history, read_jobs, update, write_history
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Forests, Predictor, train_forests
-from policyfactory.simulate.predicted import Foreseen, run_predicted
-from policyfactory.simulate.prepare import prepare
-from policyfactory.simulate.rules import Rules
+from policyfactory.prediction.features import known_of
+from policyfactory.prediction.history import HistoryLimits
+from policyfactory.prediction.history_file import (
+    Update,
+    hash_with,
+    key_of,
+    read_history,
+    read_jobs,
+    update,
+    write_history,
+)
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Forests, Predictor, train_forests
+from policyfactory.simulation.predicted import Foreseen, run_predicted
+from policyfactory.simulation.prepare import prepare
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Attributes, Workload
 
 __all__ = ["BEGIN", "COLUMNS", "POLICY", "QUEUES", "Site", "make_site_past", "name_of", "small_forests"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from policyfactory.core.text import DAY
-from policyfactory.export.content import ExportSite
-from policyfactory.export.queue import Queue
-from policyfactory.export.sample import ExportSample
+from policyfactory.exports.content import ExportSite
+from policyfactory.exports.queue import Queue
+from policyfactory.exports.sample import ExportSample
 
 __all__ = ["make_queue", "make_sample", "make_site"]
 

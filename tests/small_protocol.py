@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.files import dump_json
-from policyfactory.evaluate.analyses import ANALYSES
-from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import Protocol, protocol_of
-from policyfactory.evaluate.results_folder import Result, as_dict, results_csv, section_dict
-from policyfactory.evaluate.study import RunSettings, run_protocol
+from policyfactory.evaluation.analyses import ANALYSES
+from policyfactory.evaluation.precision import Precision
+from policyfactory.evaluation.protocol import Protocol, protocol_of
+from policyfactory.evaluation.results_folder import Result, as_dict, results_csv, section_dict
+from policyfactory.evaluation.study import RunSettings, run_protocol
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["PRECISION", "SIMULATIONS", "make_or_die", "report_text", "run", "small_protocol"]

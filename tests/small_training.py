@@ -10,8 +10,8 @@ import numpy as np
 from policyfactory.core.options import Int64Array
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World
-from policyfactory.simulate.compat import CommittedLog
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
 

@@ -81,6 +81,22 @@ def test_the_name_of_a_class_is_used_once() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_a_constructor_is_given_names() -> None:
+    many = []
+    for name, _, tree in modules():
+        if "/engine/" in name:  # kernels are written for the compiler
+            continue
+        for node in ast.walk(tree):
+            called = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
+            if (
+                called.lstrip("_")[:1].isupper()
+                and len(node.args) >= 7
+                and not any(isinstance(argument, ast.Starred) for argument in node.args)
+            ):
+                many.append(f"{name}:{node.lineno} {called}")
+    assert many == []
+
+
 def code_lines(source: str, tree: ast.Module) -> int:
     """Return the lines of a module that have code: no comments, no docstrings, nothing empty."""
     rest = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)

@@ -9,7 +9,7 @@ from pathlib import Path
 from support import ROOT
 
 GPL, APACHE = "GPL-2.0-or-later", "Apache-2.0"
-PLUGIN = Path("policyfactory/export/slurm/plugin")
+PLUGIN = Path("policyfactory/exports/slurm/plugin")
 _SPDX = re.compile(r"SPDX-License-Identifier: (.+)")
 
 
@@ -25,7 +25,7 @@ def test_the_plugin_is_gpl_and_nothing_else_of_the_package() -> None:
     assert {name: text for name, text in found.items() if text} == {
         f"{PLUGIN}/site_factor_policyfactory.c": GPL,
         f"{PLUGIN}/Makefile": GPL,
-        "policyfactory/export/scripts/policy.h": f"{APACHE} OR {GPL}",
+        "policyfactory/exports/scripts/policy.h": f"{APACHE} OR {GPL}",
     }
     assert {name for name in found if name.startswith(str(PLUGIN))} <= {name for name in found if found[name]}
     # What includes another program's headers is a work based on it.

@@ -33,7 +33,7 @@ from test_easy import LOGS, read  # noqa: E402 (the folder above is on the path 
 
 from policyfactory.core.files import atomic_write  # noqa: E402 (the folder above is on the path now)
 from policyfactory.policy.store import resolve  # noqa: E402 (the folder above is on the path now)
-from policyfactory.simulate.simulate import Rules, simulate  # noqa: E402 (the folder above is on the path now)
+from policyfactory.simulation.simulate import Rules, simulate  # noqa: E402 (the folder above is on the path now)
 from policyfactory.workload.jobs import Workload  # noqa: E402 (the folder above is on the path now)
 
 COLUMNS = (
@@ -44,7 +44,7 @@ COLUMNS = (
 OURS = """
 import json, sys, time
 from pathlib import Path
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.policy.store import resolve
 from policyfactory.workload.clean import read
 workload = read(Path(sys.argv[1]), processors=int(sys.argv[2]))

@@ -31,7 +31,7 @@ from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Workers
 
 if TYPE_CHECKING:
-    from policyfactory.evaluate.experiment import Experiment
+    from policyfactory.evaluation.experiment import Experiment
 
 __all__ = ["MEASUREMENTS", "main"]
 
@@ -155,7 +155,7 @@ def starts(rounds: int) -> list[Row]:
 def evaluations(traces: Path) -> list[Row]:
     """Return the processor seconds of the work units of evaluate/tpds18.toml: a policy, or all tuners, on a case."""
     from policyfactory.policy.policy import Policy
-    from policyfactory.simulate.tuning.tuner import run_contender
+    from policyfactory.simulation.tuning.tuner import run_contender
 
     experiment = _tables(traces)
     rows: list[Row] = []
@@ -274,16 +274,16 @@ def _bytes_at_scheduler(dask_scheduler: object) -> tuple[int, int]:  # noqa: ARG
 
 def _shared_of_an_evaluation(traces: Path) -> int:
     """Return the pickled bytes of what each worker gets for evaluate/tpds18.toml."""
-    from policyfactory.evaluate.work import Shared
+    from policyfactory.evaluation.work import Shared
 
     return len(pickle.dumps(Shared(_tables(traces), {}, in_text=False), protocol=5))
 
 
 def _tables(traces: Path) -> Experiment:
     """Return the experiment of tables 3 and 4 of evaluate/tpds18.toml."""
-    from policyfactory.evaluate.cases import with_cases
-    from policyfactory.evaluate.protocol import read_protocol
-    from policyfactory.evaluate.study import read_logs, selected
+    from policyfactory.evaluation.cases import with_cases
+    from policyfactory.evaluation.protocol import read_protocol
+    from policyfactory.evaluation.study import read_logs, selected
 
     protocol = selected(read_protocol(Path(__file__).parent.parent / "tpds18.toml"), ["tables"])
     return with_cases(protocol.experiments[0], read_logs(protocol, [traces]))

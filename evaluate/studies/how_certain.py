@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.fit.bootstrap import certainty_csv
-from policyfactory.fit.fits import fit
-from policyfactory.fit.model import agreement, order_share
-from policyfactory.fit.pictures import draw_certainty
-from policyfactory.fit.regression import sort_key
+from policyfactory.fitting.bootstrap import certainty_csv
+from policyfactory.fitting.fits import fit
+from policyfactory.fitting.model import agreement, order_share
+from policyfactory.fitting.pictures import draw_certainty
+from policyfactory.fitting.regression import sort_key
 from policyfactory.trials.files import generate
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.table import ScoreTable, read_score_table

@@ -27,16 +27,16 @@ import numpy as np
 
 from policyfactory.core.files import atomic_write, dump_json, package_versions
 from policyfactory.core.options import FloatArray
-from policyfactory.learn.choice import FORMULAS, SOFTENED, why_not
-from policyfactory.learn.comparing import PUBLISHED
-from policyfactory.learn.ranking import rank, values_of
+from policyfactory.learning.choice import FORMULAS, SOFTENED, why_not
+from policyfactory.learning.comparing import PUBLISHED
+from policyfactory.learning.ranking import rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.report.terminal import note
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.compare import compare_replicas
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

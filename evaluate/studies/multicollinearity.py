@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.files import atomic_write
-from policyfactory.fit.bootstrap import Refit, draw_counts, refit
-from policyfactory.fit.forms import fit_all_polynomials
-from policyfactory.fit.model import agreement
-from policyfactory.fit.regression import Fit, inflation
-from policyfactory.fit.sample import Sample, prepare
+from policyfactory.fitting.bootstrap import Refit, draw_counts, refit
+from policyfactory.fitting.forms import fit_all_polynomials
+from policyfactory.fitting.model import agreement
+from policyfactory.fitting.regression import Fit, inflation
+from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.trials.files import generate
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.table import read_score_table

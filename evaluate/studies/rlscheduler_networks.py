@@ -42,7 +42,7 @@ from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.rollouts import PaperWorld, play
 from policyfactory.search.reinforce.training import AgentTraining, TrainedNumbers, chooser_of
-from policyfactory.simulate.compat import CommittedLog
+from policyfactory.simulation.compat import CommittedLog
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import RLSCHEDULER_JOBS, starts_rlscheduler
 

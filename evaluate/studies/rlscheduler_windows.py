@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import new_figure, plain_numbers, save_picture
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.simulate.compat import CommittedLog, starts_by_formula
+from policyfactory.simulation.compat import CommittedLog, starts_by_formula
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import RLSCHEDULER_JOBS
 

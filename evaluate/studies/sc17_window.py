@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.evaluate.cases import with_cases
-from policyfactory.evaluate.logs import read_log
-from policyfactory.evaluate.protocol import Protocol, read_protocol
-from policyfactory.evaluate.run import run_cases
+from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.logs import read_log
+from policyfactory.evaluation.protocol import Protocol, read_protocol
+from policyfactory.evaluation.run import run_cases
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.compat import TICKS, simulate_sc17
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import Rules, Schedule, simulate
+from policyfactory.simulation.compat import TICKS, simulate_sc17
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import Rules, Schedule, simulate
 from policyfactory.statistics.compare import compare_values, judged_together
 from policyfactory.statistics.intervals import Estimate, estimate_value
 

@@ -10,8 +10,8 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, workers_of
 from policyfactory.core.errors import UsageError
-from policyfactory.evaluate.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
-from policyfactory.evaluate.written import plain_content
+from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
+from policyfactory.evaluation.written import plain_content
 
 __all__ = ["evaluate", "tune"]
 
@@ -160,7 +160,12 @@ def tune(
         "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
     }
     none = {"precision": None, "max_resamples": 1}
-    run_content(content, Request(output, overwrite, "none", who, none, json, _SHOWN))
+    run_content(
+        content,
+        Request(
+            output=output, overwrite=overwrite, starts="none", workers=who, options=none, as_json=json, shown=_SHOWN
+        ),
+    )
 
 
 def _words(option_name: str, text: str) -> list[str]:

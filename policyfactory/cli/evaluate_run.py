@@ -19,9 +19,9 @@ from policyfactory.core.files import Manifest, command_line, dump_json
 from policyfactory.core.journal import partial_path
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.precision import Precision
-from policyfactory.evaluate.protocol import Protocol, protocol_of, read_file
-from policyfactory.evaluate.results_folder import (
+from policyfactory.evaluation.precision import Precision
+from policyfactory.evaluation.protocol import Protocol, protocol_of, read_file
+from policyfactory.evaluation.results_folder import (
     Result,
     as_dict,
     in_brief,
@@ -30,10 +30,10 @@ from policyfactory.evaluate.results_folder import (
     section_dict,
     write_report,
 )
-from policyfactory.evaluate.starts import Layout, StartsWriter, file_names
-from policyfactory.evaluate.study import RunSettings, RunTally, read_logs, selected
-from policyfactory.evaluate.words import rules_in_words
-from policyfactory.evaluate.written import of_logs, plain_content
+from policyfactory.evaluation.starts import Layout, StartsWriter, file_names
+from policyfactory.evaluation.study import RunSettings, RunTally, read_logs, selected
+from policyfactory.evaluation.words import rules_in_words
+from policyfactory.evaluation.written import of_logs, plain_content
 from policyfactory.parallel.workers import Workers
 from policyfactory.report.page import caution_of
 from policyfactory.report.terminal import (

@@ -11,16 +11,16 @@ import typer
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.options import Overwrite, complete_targets
 from policyfactory.core.errors import UsageError
-from policyfactory.export.options import ExportOptions, instant
+from policyfactory.exports.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from policyfactory.export.exported import Exported
-    from policyfactory.export.preview import Preview
-    from policyfactory.export.queue import Queue
+    from policyfactory.exports.exported import Exported
+    from policyfactory.exports.preview import Preview
+    from policyfactory.exports.queue import Queue
 
 __all__ = ["export"]
 
@@ -132,7 +132,7 @@ def export(
 
     Example: policyfactory export learned/policy.json --workload site.swf.gz --output job_submit.lua
     """
-    from policyfactory.export.export import export as export_policy
+    from policyfactory.exports.export import export as export_policy
     from policyfactory.workload.accounting.times import find_zone
 
     if preview is None and (as_json or at is not None or time_zone is not None):
@@ -176,7 +176,7 @@ def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: b
 
 def _advise(exported: Exported, *, verbose: bool) -> None:
     """Say what must be done with the files and what they cannot do; all of it stands in their heads."""
-    from policyfactory.export.content import instructions
+    from policyfactory.exports.content import instructions
 
     lines = exported.instructions() if verbose else instructions(exported.export.settings)
     if exported.export.install and not verbose:
@@ -190,7 +190,7 @@ def _advise(exported: Exported, *, verbose: bool) -> None:
 def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     """Read the queue, and say what was taken for granted."""
     from policyfactory.core.inputs import read_bytes
-    from policyfactory.export.queue import LARGEST_FILE, read_queue
+    from policyfactory.exports.queue import LARGEST_FILE, read_queue
     from policyfactory.workload.accounting.times import machine_zone, shown
 
     place = "stdin" if name == "-" else name

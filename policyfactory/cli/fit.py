@@ -16,7 +16,7 @@ from policyfactory.core.random import check_seed
 from policyfactory.report.terminal import console, note, progress, show_section, warn
 
 if TYPE_CHECKING:
-    from policyfactory.fit.fits import Fits
+    from policyfactory.fitting.fits import Fits
 
 __all__ = ["fit", "show_fit"]
 
@@ -78,8 +78,8 @@ def fit(
 
     Example: policyfactory fit scores.csv --output model.json --report fit.md
     """
-    from policyfactory.fit import fits as library
-    from policyfactory.fit.fits import RANKING
+    from policyfactory.fitting import fits as library
+    from policyfactory.fitting.fits import RANKING
     from policyfactory.trials.table import read_score_table
 
     check_seed(seed)
@@ -106,7 +106,7 @@ def fit(
 
 
 def _families(given: list[FormFamily] | None, forms: list[str] | None) -> tuple[str, ...]:
-    from policyfactory.fit.fits import FAMILIES
+    from policyfactory.fitting.fits import FAMILIES
 
     if given is None:
         return () if forms else ("forms",)
@@ -144,7 +144,7 @@ def _stages(bar: Any) -> Callable[[str, int], Callable[[], None]]:
 
 def show_fit(fits: Fits, *, as_json: bool) -> None:
     """Print the formulas and how far to trust them."""
-    from policyfactory.fit.fits import report_tables, sentences
+    from policyfactory.fitting.fits import report_tables, sentences
     from policyfactory.report.sections import Section
 
     if as_json:

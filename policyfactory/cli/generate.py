@@ -13,7 +13,7 @@ from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.files import atomic_write, check_directory, check_output, refuse_earlier, together
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
 from policyfactory.trials.options import GenerateOptions
 

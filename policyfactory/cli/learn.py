@@ -15,12 +15,12 @@ from policyfactory.cli.exits import leave
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
-from policyfactory.learn.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
+from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
 from policyfactory.report.terminal import console, note, show_verdict, warn
 
 if TYPE_CHECKING:
-    from policyfactory.learn.comparing import Compared
-    from policyfactory.learn.learned import Learned
+    from policyfactory.learning.comparing import Compared
+    from policyfactory.learning.learned import Learned
 
 __all__ = ["demo", "learn"]
 
@@ -50,8 +50,8 @@ def learn(
     who = workers_of(options)
 
     from policyfactory.cli.screen import Screen
-    from policyfactory.learn.comparing import STEPS
-    from policyfactory.learn.run import learn as learn_policy
+    from policyfactory.learning.comparing import STEPS
+    from policyfactory.learning.run import learn as learn_policy
 
     first = note_compiling if how.judged_under_slurm else lambda: None
     begin = time.monotonic()
@@ -92,7 +92,7 @@ def demo(
     Example: policyfactory demo
     """
     from policyfactory.cli.screen import Screen
-    from policyfactory.learn.demonstration import demonstrate
+    from policyfactory.learning.demonstration import demonstrate
 
     how, who = options_of(LearnOptions, options), workers_of({})
     begin = time.monotonic()
@@ -106,7 +106,7 @@ def demo(
 
 
 def _close_demo(compared: Compared) -> None:
-    from policyfactory.learn.comparing import formula_in_words
+    from policyfactory.learning.comparing import formula_in_words
 
     policy = compared.winner.model.policy
     screen = console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import sys
@@ -84,6 +85,7 @@ def build_app() -> typer.Typer:
     return app
 
 
+@functools.cache
 def build_command() -> click.Command:
     """Return the whole command as it is run: with both levels of its help."""
     import typer.main

@@ -15,7 +15,7 @@ import typer
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import DeclaredOption, declared, options_of
 from policyfactory.core.options import option as declared_option
-from policyfactory.evaluate.options import Declared
+from policyfactory.evaluation.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
 
 __all__ = [
@@ -245,7 +245,7 @@ def _last_of(incomplete: str, names: Iterable[str]) -> list[str]:
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Return the metrics that begin so."""
-    from policyfactory.simulate.metrics import METRICS
+    from policyfactory.simulation.metrics import METRICS
 
     return _last_of(incomplete, [*METRICS, "all"])
 
@@ -259,7 +259,7 @@ def complete_policies(incomplete: str) -> list[str]:
 
 def complete_targets(incomplete: str) -> list[str]:
     """Return the targets of an export that begin so."""
-    from policyfactory.export.targets import TARGETS
+    from policyfactory.exports.targets import TARGETS
 
     return [name for name in TARGETS if name.startswith(incomplete)]
 

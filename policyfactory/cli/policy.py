@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from policyfactory.policy.network import Network
     from policyfactory.policy.policy import Policy
     from policyfactory.policy.store import Model
-    from policyfactory.predict.explained import Submitter
+    from policyfactory.prediction.explained import Submitter
 
 __all__ = ["app", "explain_policy"]
 
@@ -128,7 +128,17 @@ def explain_policy(
     from policyfactory.policy.store import resolve
 
     policy = resolve(name)
-    asked = _AskedPolicy(tuple(job or ()), workload, job_id, history, predictor, user, group, at, output)
+    asked = _AskedPolicy(
+        jobs=tuple(job or ()),
+        workload=workload,
+        job_id=job_id,
+        history=history,
+        predictor=predictor,
+        user=user,
+        group=group,
+        at=at,
+        output=output,
+    )
     asked.check()
     if not job and job_id is None:
         if policy.network is None:
@@ -144,9 +154,9 @@ def explain_policy(
 def _of_log(policy: Policy, asked: _AskedPolicy, estimate_missing: EstimateMissing) -> Explanation:
     """Explain a job of a log."""
     from policyfactory.cli.screen import percent_bar
-    from policyfactory.predict.store import load_forests
-    from policyfactory.predict.training import Predictor
-    from policyfactory.simulate.explained import explain_job
+    from policyfactory.prediction.store import load_forests
+    from policyfactory.prediction.training import Predictor
+    from policyfactory.simulation.explained import explain_job
 
     if asked.workload is None or asked.job_id is None:
         raise AssertionError("a job of no log")
@@ -164,7 +174,7 @@ def _of_jobs(policy: Policy, asked: _AskedPolicy) -> list[Explanation]:
     jobs = [parse_job(text) for text in asked.jobs]
     if asked.history is None or asked.predictor is None:
         return [explain(policy, job) for job in jobs]
-    from policyfactory.predict.explained import explain_submission
+    from policyfactory.prediction.explained import explain_submission
 
     submitter = _submitter(asked, asked.history, asked.predictor)
     return [explain_submission(policy, job, submitter) for job in jobs]
@@ -175,10 +185,10 @@ def _submitter(asked: _AskedPolicy, history: Path, predictor: Path) -> Submitter
     import datetime as dt
     import time
 
-    from policyfactory.export.options import instant
-    from policyfactory.predict.explained import Submitter
-    from policyfactory.predict.history_file import open_history
-    from policyfactory.predict.store import load_forests
+    from policyfactory.exports.options import instant
+    from policyfactory.prediction.explained import Submitter
+    from policyfactory.prediction.history_file import open_history
+    from policyfactory.prediction.store import load_forests
     from policyfactory.workload.accounting.times import machine_zone
 
     zone = machine_zone()[0]
@@ -205,7 +215,7 @@ def _explain_network(
 ) -> None:
     """Print, and draw, what the inputs of a network do."""
     from policyfactory.report.terminal import note
-    from policyfactory.simulate.explained import explain_network
+    from policyfactory.simulation.explained import explain_network
 
     effects = explain_network(policy, workload, estimate_missing=estimate_missing)
     if output is not None:

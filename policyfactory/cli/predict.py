@@ -12,8 +12,8 @@ from policyfactory.cli import options as option
 from policyfactory.cli.options import with_options
 from policyfactory.cli.review import ZoneOption
 from policyfactory.core.options import declared, options_of
-from policyfactory.evaluate.options import OPTIONS
-from policyfactory.predict.options import PredictorOptions
+from policyfactory.evaluation.options import OPTIONS
+from policyfactory.prediction.options import PredictorOptions
 from policyfactory.report.terminal import note, show_sections, warn
 
 __all__ = ["app", "predict"]
@@ -133,10 +133,10 @@ def update(
     Example: policyfactory history update sacct.txt --state history
     """
     from policyfactory.core.files import check_file, exclusive
-    from policyfactory.export.options import instant
-    from policyfactory.predict.history import HistoryLimits
-    from policyfactory.predict.history_file import hash_with, key_of, read_history, read_jobs, write_history
-    from policyfactory.predict.history_file import update as bring_up
+    from policyfactory.exports.options import instant
+    from policyfactory.prediction.history import HistoryLimits
+    from policyfactory.prediction.history_file import hash_with, key_of, read_history, read_jobs, write_history
+    from policyfactory.prediction.history_file import update as bring_up
     from policyfactory.workload.accounting.times import find_zone, machine_zone
 
     limits = HistoryLimits(users=users)
@@ -152,7 +152,7 @@ def update(
         done = bring_up(history, jobs, now, hashed, limits)
         write_history(history, output, hashed)
     if renew:
-        from policyfactory.export.slurm.job_submit import renewal_commands
+        from policyfactory.exports.slurm.job_submit import renewal_commands
 
         for command in renewal_commands(done.changed):
             typer.echo(command)

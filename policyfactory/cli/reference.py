@@ -78,13 +78,13 @@ def _default(parameter: Any) -> str:
 
 def with_tables(page: str) -> str:
     """Return a page with the table of keys behind each of its marks, ``<!-- keys: CLASS -->``, as declared today."""
-    from policyfactory.evaluate import options
+    from policyfactory.evaluation import options
 
     return _MARK.sub(lambda mark: mark[1] + "".join(_keys(getattr(options, mark[2]))), page)
 
 
 def _keys(table: Any) -> list[str]:
-    from policyfactory.evaluate.options import key_of
+    from policyfactory.evaluation.options import key_of
 
     rows = ["| key | type | meaning | default |\n", "|---|---|---|---|\n"]
     for name, field in table.model_fields.items():
@@ -99,8 +99,8 @@ def _keys(table: Any) -> list[str]:
 
 def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
     """Return in words what is written for a type, with its limits."""
-    from policyfactory.evaluate.options import OptionTable, plain_type
-    from policyfactory.evaluate.written import span
+    from policyfactory.evaluation.options import OptionTable, plain_type
+    from policyfactory.evaluation.written import span
 
     kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}

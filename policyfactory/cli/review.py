@@ -183,7 +183,7 @@ def write(
     OutputError
         If there is a page already and it is not to be replaced, or a file cannot be written.
     """
-    from policyfactory.evaluate.results_folder import room, save
+    from policyfactory.evaluation.results_folder import room, save
     from policyfactory.report.files import Drawings, save_sections
     from policyfactory.report.page import BoardGroup, Page, render
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Self
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
 from policyfactory.core.process import WorkCounter
-from policyfactory.learn.ranking import Progress, Step
+from policyfactory.learning.ranking import Progress, Step
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from policyfactory.evaluate.results_folder import Result
-    from policyfactory.fit.fits import Fits
-    from policyfactory.learn.ranking import Ranked, Ranking
+    from policyfactory.evaluation.results_folder import Result
+    from policyfactory.fitting.fits import Fits
+    from policyfactory.learning.ranking import Ranked, Ranking
     from policyfactory.trials.files import Written
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog

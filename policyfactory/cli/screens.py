@@ -12,7 +12,7 @@ from policyfactory.report.terminal import console, note, note_kept, show_table, 
 from policyfactory.search.environment.goals import GUARDS
 from policyfactory.search.judging import COSTS
 from policyfactory.search.learner import Follower
-from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulation.metrics import METRICS
 
 if TYPE_CHECKING:
     from policyfactory.search.distill import Distilled, Rated

@@ -25,7 +25,7 @@ from policyfactory.core.files import (
     refuse_earlier,
     together,
 )
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import console, note, progress, show_table, warn
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def replay(
 
     Example: policyfactory site replay site.swf.gz site.toml --output replayed
     """
-    from policyfactory.evaluate.fidelity.compare import fidelity, sections_of, verdict_of
+    from policyfactory.evaluation.fidelity.compare import fidelity, sections_of, verdict_of
     from policyfactory.site.file import site_and_digest
     from policyfactory.workload.clean import read
 
@@ -253,7 +253,7 @@ def check(
 
     Example: policyfactory site check site.swf.gz site.toml
     """
-    from policyfactory.simulate.slurm.jobs import fit_to
+    from policyfactory.simulation.slurm.jobs import fit_to
     from policyfactory.site.file import read_site
     from policyfactory.workload.clean import read
 

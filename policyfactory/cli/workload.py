@@ -12,7 +12,7 @@ from policyfactory.cli import options as option
 from policyfactory.cli import workload_import, workload_make
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.presets import Overrun, ZeroRun
 

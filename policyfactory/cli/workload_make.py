@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.files import Manifest, check_file, command_line, digest_of, exclusive, refuse_earlier, together
 from policyfactory.core.text import parse_duration
 from policyfactory.core.version import __version__
-from policyfactory.evaluate.options import OPTIONS
+from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import note, warn
 
 if TYPE_CHECKING:
@@ -102,7 +102,15 @@ def lublin(
         uprob=_per_class("--uprob", uprob),
     )
     longest = None if requests == "none" else _longest(max_estimate or _DEFAULT_MAX_ESTIMATE)
-    recipe = Recipe(model, jobs, seed, stream, load, longest, tuple(_user_bins(bins or [], jobs)))
+    recipe = Recipe(
+        model=model,
+        jobs=jobs,
+        seed=seed,
+        stream=stream,
+        load=load,
+        max_estimate=longest,
+        user_bins=tuple(_user_bins(bins or [], jobs)),
+    )
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
         log, notes = make_log(recipe, _command())

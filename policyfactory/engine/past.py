@@ -46,7 +46,8 @@ __all__ = [
     "usual_requests",
 ]
 
-# Numbers that are known of a job by itself, and kinds of groups that it belongs to; see policyfactory.predict.features.
+# Numbers that are known of a job by itself, and kinds of groups that it belongs to; see
+# policyfactory.prediction.features.
 FACTS, GROUPS = 7, 7
 # Then what its user did (22 numbers), and of each group four.
 OF_USER = 22
@@ -286,7 +287,7 @@ def describe(past: Past, start: Int64Array, job: int, now: int, features: FloatA
     """Fill in the features of ``job`` as it is submitted now; all that happened up to now must have been noted.
 
     ``start``: int64 array (n,), of the jobs that were started. ``features``: float64 array (FEATURES,); what is
-    unknown is -1. `policyfactory.predict.features.NAMES` names them.
+    unknown is -1. `policyfactory.prediction.features.NAMES` names them.
     """
     for at in range(FACTS):
         features[at] = past.facts[job, at]

@@ -581,7 +581,7 @@ def network_effects(network: Network, jobs: JobSample | None = None) -> NetworkE
     network : Network
         The network.
     jobs : JobSample, optional
-        The jobs; without them `wide_jobs`. `policyfactory.simulate.explained` has those of a log's queues.
+        The jobs; without them `wide_jobs`. `policyfactory.simulation.explained` has those of a log's queues.
     """
     jobs = wide_jobs() if jobs is None else jobs
     table = np.column_stack([input_values(formula, jobs) for formula in network.inputs])
@@ -603,7 +603,20 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int,
     expression = parse(formula)
     label = _WORDS.get(expression.variables, formula)
     none = np.empty(0)
-    dead = InputEffect(place + 1, formula, label, "", "", none, none, none, none, 0.0, 0.0, "")
+    dead = InputEffect(
+        place=place + 1,
+        formula=formula,
+        label=label,
+        why_dead="",
+        variable="",
+        axis=none,
+        mean=none,
+        low=none,
+        high=none,
+        swing=0.0,
+        share=0.0,
+        words="",
+    )
     if not expression.variables - {"m"}:
         return dataclasses.replace(dead, label=CONSTANT, why_dead="constant")
     if not np.ptp(table[:, place]):
@@ -621,7 +634,20 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int,
     mean = curves.mean(axis=1)
     low, high = np.percentile(curves, _BAND, axis=1)
     words = _effect_words(expression, variable, axis, mean, swing)
-    return InputEffect(place + 1, formula, label, "", variable, axis, mean, low, high, swing, 0.0, words)
+    return InputEffect(
+        place=place + 1,
+        formula=formula,
+        label=label,
+        why_dead="",
+        variable=variable,
+        axis=axis,
+        mean=mean,
+        low=low,
+        high=high,
+        swing=swing,
+        share=0.0,
+        words=words,
+    )
 
 
 def _axis(expression: Expression, jobs: JobSample, own: FloatArray) -> tuple[str, FloatArray, FloatArray]:

@@ -87,7 +87,16 @@ class Form:
         where = tuple(np.array(places[one]) for one in names)
         if threshold:
             names, where = (*names, threshold), (*where, np.empty(0, dtype=np.intp))
-        return cls(name, text, expression, names, program, where, expression.variables, threshold)
+        return cls(
+            name=name,
+            text=text,
+            expression=expression,
+            names=names,
+            program=program,
+            places=where,
+            variables=expression.variables,
+            threshold=threshold,
+        )
 
     @property
     def is_static(self) -> bool:

@@ -584,11 +584,11 @@ def _is_layer(value: Any) -> bool:
 
 
 _SCHEMA = Schema(
-    "network",
-    NETWORK_KIND,
-    "train",
-    NETWORK_SCHEMA,
-    {
+    what="network",
+    kind=NETWORK_KIND,
+    made_by="train",
+    version=NETWORK_SCHEMA,
+    fields={
         **POLICY_FIELDS,
         "inputs": (
             lambda value: (
@@ -607,6 +607,6 @@ _SCHEMA = Schema(
         ),
         "mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
     },
-    ("name", "inputs", "layers"),
-    frozenset({"order", "parameters", "written_by"}),
+    required=("name", "inputs", "layers"),
+    ignored=frozenset({"order", "parameters", "written_by"}),
 )

@@ -235,11 +235,11 @@ def _are_coefficients(value: Any) -> bool:
 
 
 _SCHEMA = Schema(
-    "model",
-    _KIND,
-    "fit or export --to json",
-    MODEL_SCHEMA,
-    {
+    what="model",
+    kind=_KIND,
+    made_by="fit or export --to json",
+    version=MODEL_SCHEMA,
+    fields={
         **POLICY_FIELDS,
         "formula": text_of(4000),
         "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
@@ -255,8 +255,8 @@ _SCHEMA = Schema(
             ),
         ),
     },
-    ("name", "formula"),
-    frozenset({"latex", "order", "units", "static", "written_by"}),
+    required=("name", "formula"),
+    ignored=frozenset({"latex", "order", "units", "static", "written_by"}),
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated, format_duration
 from policyfactory.report.sections import Cell, Column
-from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES, difference_unit
 

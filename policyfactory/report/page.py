@@ -150,7 +150,16 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
     axis = _axis(table, cells[table.bars], rows, columns[table.bars]) if table.bars > 0 else None
     tall = len(rows) > _TALL
     return TableView(
-        table.title, table.note, tuple(columns), turned, len(table.rows), path, tall, keys, axis, table.front
+        title=table.title,
+        note=table.note,
+        columns=tuple(columns),
+        rows=turned,
+        all_rows=len(table.rows),
+        file=path,
+        tall=tall,
+        keys=keys,
+        axis=axis,
+        front=table.front,
     )
 
 
@@ -215,7 +224,7 @@ def _cell(cell: Cell, number_format: NumberFormat) -> CellView:
         return CellView("", "", False, "", cell.mark, kind)
     if isinstance(value, str):
         wrap = "" if len(value) <= _LONG else "wrap" if max(map(len, value.split()), default=0) <= _LONG else "break"
-        return CellView(value, "", False, "", cell.mark, kind, wrap)
+        return CellView(text=value, sort="", number=False, interval="", mark=cell.mark, kind=kind, wrap=wrap)
     text, interval = number_format.texts(cell)
     return CellView(text, f"{float(value):.12g}".replace("inf", "Infinity"), True, interval, cell.mark, kind)
 
@@ -477,13 +486,15 @@ class _GroupsOf:
     def _section(self, anchor: str, section: Section, folder: str) -> _SectionView:
         tables = [(table, self._table(table, folder, section.name)) for table in section.tables]
         return _SectionView(
-            anchor,
-            section.title,
-            tuple(text for text in section.paragraphs if not _said(text, self.page.answers)),
-            tuple(seen for table, seen in tables if table.front),
-            tuple(seen for table, seen in tables if not table.front),
-            tuple(self._picture(picture, folder, section.name) for picture in section.pictures),
-            tuple(_TimelineView(one.title, one.note, text) for one in section.timelines if (text := one.pack())),
+            id=anchor,
+            title=section.title,
+            paragraphs=tuple(text for text in section.paragraphs if not _said(text, self.page.answers)),
+            front=tuple(seen for table, seen in tables if table.front),
+            tables=tuple(seen for table, seen in tables if not table.front),
+            pictures=tuple(self._picture(picture, folder, section.name) for picture in section.pictures),
+            timelines=tuple(
+                _TimelineView(one.title, one.note, text) for one in section.timelines if (text := one.pack())
+            ),
         )
 
     def _table(self, table: Table, folder: str, section: str) -> TableView:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.simulate.schedule import rectangles_of
+from policyfactory.simulation.schedule import rectangles_of
 from policyfactory.workload.jobs import Workload
 
 __all__ = ["MOST_JOBS", "Drawn", "Timeline", "packed"]

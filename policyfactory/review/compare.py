@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, format_duration
-from policyfactory.evaluate.verdict import requests_invented
-from policyfactory.evaluate.words import basis_in_words
+from policyfactory.evaluation.verdict import requests_invented
+from policyfactory.evaluation.words import basis_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.report.sections import Column, Section
 from policyfactory.report.verdict import TOO_FAR, Verdict
@@ -30,9 +30,9 @@ from policyfactory.review.times import (
     plain_table,
     sign,
 )
-from policyfactory.simulate.metrics import job_values
-from policyfactory.simulate.schedule import Schedule, lacking_starts, recorded_schedule
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import job_values
+from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
+from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload, load_in_words
@@ -312,13 +312,13 @@ def changes(before: Period, after: Period, pairs: Sequence[tuple[int, int]]) -> 
             waits, bslds = ([part[at] for part in parts] for at in (0, 1))
             found.append(
                 Changed(
-                    kind,
-                    str(name),
-                    (int(counts[0][name]), int(counts[1][name])),
-                    (waits[0].value, waits[1].value),
-                    (bslds[0].value, bslds[1].value),
-                    difference_of(waits[1], waits[0]),
-                    difference_of(bslds[1], bslds[0]),
+                    kind=kind,
+                    name=str(name),
+                    jobs=(int(counts[0][name]), int(counts[1][name])),
+                    wait=(waits[0].value, waits[1].value),
+                    bsld=(bslds[0].value, bslds[1].value),
+                    of_wait=difference_of(waits[1], waits[0]),
+                    of_bsld=difference_of(bslds[1], bslds[0]),
                 )
             )
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.picture import keeps_settings, new_figure
 from policyfactory.core.text import counted, format_duration
-from policyfactory.evaluate.verdict import requests_invented
+from policyfactory.evaluation.verdict import requests_invented
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.report.sections import Cell, Column, Picture, Section
 from policyfactory.report.verdict import TOO_FAR, Light, Verdict
@@ -38,8 +38,8 @@ from policyfactory.review.times import (
     sign,
     weeks_of_schedule,
 )
-from policyfactory.simulate.schedule import Schedule, recorded_schedule
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.schedule import Schedule, recorded_schedule
+from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
 
 if TYPE_CHECKING:
@@ -98,7 +98,16 @@ def review(
         means_of(period.schedule).bsld / means_of(simulated).bsld
         for period, simulated in zip((first, second), base, strict=True)
     )
-    found = Review(first, second, pairs, tuple(ways), groups, gains, distances, Verdict("cannot tell", ()))
+    found = Review(
+        before=first,
+        after=second,
+        pairs=pairs,
+        ways=tuple(ways),
+        groups=groups,
+        gains=gains,
+        distances=distances,
+        verdict=Verdict("cannot tell", ()),
+    )
     return dataclasses.replace(found, verdict=judge(found))
 
 

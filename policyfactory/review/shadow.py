@@ -128,7 +128,19 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
         beside[job] += len(waiting)
     starts, passed, pairs, others, by_submit, priors, other_prior = counts.tolist()
     looked = -(-len(began) // step)
-    return OrderedPairs(starts, looked, passed, pairs, others, by_submit, priors, other_prior, up, down, beside)
+    return OrderedPairs(
+        starts=starts,
+        looked=looked,
+        passed=passed,
+        pairs=pairs,
+        other=others,
+        by_submit=by_submit,
+        prior=priors,
+        other_prior=other_prior,
+        up=up,
+        down=down,
+        beside=beside,
+    )
 
 
 def _before(jobs: Int64Array, job: int, value: FloatArray) -> NDArray[np.bool_]:

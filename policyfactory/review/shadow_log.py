@@ -193,13 +193,13 @@ def _line(fields: dict[str, str]) -> Logged | None:
     if not 0 < present < 4_294_967_294:  # held, or not computed yet
         present = math.nan
     return Logged(
-        int(at),
-        "" if job == "-" else job,
-        "" if user == "-" else user[:40],
-        int(submit),
-        int(time),
-        int(processors),
-        number,
-        present,
-        cost,
+        at=int(at),
+        job="" if job == "-" else job,
+        user="" if user == "-" else user[:40],
+        submit=int(submit),
+        time=int(time),
+        processors=int(processors),
+        number=number,
+        present=present,
+        cost_us=cost,
     )

@@ -22,8 +22,8 @@ from policyfactory.core.random import generator
 from policyfactory.core.text import WEEK, counted, format_duration
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.report.verdict import NOBODY
-from policyfactory.simulate.metrics import TAU, job_values, memory_of, weeks_of
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulation.metrics import TAU, job_values, memory_of, weeks_of
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly
 from policyfactory.statistics.intervals import MIN_CASES, Estimate, Interval
 from policyfactory.workload.accounting.importing import Zone, import_logs

@@ -35,9 +35,9 @@ from policyfactory.search.replicated import (
     replicated,
     submitted,
 )
-from policyfactory.simulate.metrics import weekly_sums
-from policyfactory.simulate.prepare import asked_of
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulation.metrics import weekly_sums
+from policyfactory.simulation.prepare import asked_of
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_ratio
 from policyfactory.statistics.intervals import Estimate

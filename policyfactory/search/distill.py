@@ -497,7 +497,16 @@ def _distilled(
     rated = _rated(candidates, given)
     chosen = _choose(rated, options.margin)
     judged = _judge(workload, windows, options, policy, chosen)
-    return Distilled(network, workload, windows, options, given, tuple(rated), chosen, judged)
+    return Distilled(
+        network=network,
+        workload=workload,
+        windows=windows,
+        options=options,
+        pairs=given,
+        rated=tuple(rated),
+        chosen=chosen,
+        judged=judged,
+    )
 
 
 def _pairs(

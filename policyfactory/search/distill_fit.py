@@ -1,6 +1,6 @@
 """Formulas that may stand in for a network: published ones, the forms of the SC'17 paper, and the searched families.
 
-The forms are those of `policyfactory.fit.forms`, in p and q, and with a wait in the place of r: w + 10, which has a
+The forms are those of `policyfactory.fitting.forms`, in p and q, and with a wait in the place of r: w + 10, which has a
 logarithm and a reciprocal for a job that has just come too. All of them, and all stock families but one, are linear
 in their coefficients once the order alone counts.
 """
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.fit.forms import distinct_forms, product_text
+from policyfactory.fitting.forms import distinct_forms, product_text
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, FittedNumber
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
 from policyfactory.search.families import REFERENCES, Family
 from policyfactory.search.formulas import term_of
-from policyfactory.simulate.compat import CommittedLog
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import run_prepared
+from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import run_prepared
 from policyfactory.statistics.intervals import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
@@ -407,7 +407,7 @@ def collect_queues(
     network : Policy
         Who decides.
     rules : Rules
-        As for `policyfactory.simulate.simulate.simulate`.
+        As for `policyfactory.simulation.simulate.simulate`.
     decisions : int
         At most so many of each window, drawn evenly of all at which at least two jobs wait and one of them fits (in
         the compatibility mode: at which two are shown).
@@ -437,7 +437,16 @@ def collect_queues(
     decision = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts]).astype(np.int64)
     p, q, w = (np.ascontiguousarray(column) for column in columns)
     machine = windows[0].machine
-    return Queues(decision, p, q, w, np.array(free), np.array(of_window, dtype=np.int64), machine, longer)
+    return Queues(
+        decision=decision,
+        p=p,
+        q=q,
+        w=w,
+        free=np.array(free),
+        window=np.array(of_window, dtype=np.int64),
+        machine=machine,
+        longer=longer,
+    )
 
 
 def _snapshots(

@@ -31,7 +31,7 @@ from policyfactory.search.families import Family, family_of
 from policyfactory.search.judging import COSTS, breaches_of, gain, non_dominated
 from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
 from policyfactory.search.options import Objective, SearchOptions, TrainOptions
-from policyfactory.simulate.metrics import METRICS
+from policyfactory.simulation.metrics import METRICS
 
 __all__ = [
     "Evolution",

@@ -33,11 +33,11 @@ from policyfactory.search.environment.goals import GUARDS, Goal
 from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
 from policyfactory.search.replicated import Part, replicated
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import run_prepared
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule
+from policyfactory.simulation.simulate import run_prepared
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import parse_windows, slices_of
 
@@ -527,7 +527,7 @@ def played(windows: list[Workload], rules: Rules) -> Played:
         If the rules refuse the jobs.
     """
     if rules.compatibility == "rlscheduler":
-        from policyfactory.simulate.compat import CommittedLog, committed_schedule
+        from policyfactory.simulation.compat import CommittedLog, committed_schedule
 
         return _Windows(
             [functools.partial(committed_schedule, CommittedLog.of_workload(one), one, rules) for one in windows]

@@ -11,8 +11,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import Option, check_values, option, same_option
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import parse_duration
-from policyfactory.evaluate.options import OPTIONS
-from policyfactory.simulate.rules import Backfill, Rules
+from policyfactory.evaluation.options import OPTIONS
+from policyfactory.simulation.rules import Backfill, Rules
 from policyfactory.workload.machine import parse_assumptions
 from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.resample import LOADS

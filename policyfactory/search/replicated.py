@@ -24,15 +24,15 @@ from policyfactory.engine.easy import easy
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Predictor, Training
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Predictor, Training
 from policyfactory.search.families import PUBLISHED
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.predicted import Foreseen, run_predicted
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import run_prepared, simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.predicted import Foreseen, run_predicted
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule
+from policyfactory.simulation.simulate import run_prepared, simulate
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import LOADS, Replicas, loads_of

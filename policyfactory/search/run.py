@@ -322,7 +322,15 @@ def train(
         raise UsageError(f"--replicas are for the learner search; {learner.name} learns on windows")
     check_goal(goal_of(options.goal), workload)
     windows = draw_windows(workload, options)
-    task = Task(workload, windows, options, Workers.of(workers), None, overwrite, follower or Follower())
+    task = Task(
+        workload=workload,
+        windows=windows,
+        options=options,
+        workers=Workers.of(workers),
+        journal=None,
+        overwrite=overwrite,
+        follower=follower or Follower(),
+    )
     if output is None:
         return _run(task, learner)
     folder = check_directory(Path(output))

@@ -21,8 +21,8 @@ import numpy as np
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.schedule import RECORDED
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.schedule import RECORDED
 from policyfactory.statistics.evaluation import estimate_weekly, estimate_weekly_ratio
 from policyfactory.statistics.intervals import (
     Estimate,

@@ -15,10 +15,10 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.core.text import WEEK
-from policyfactory.simulate.cases import CaseFacts
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import RECORDED
-from policyfactory.simulate.tuning.tuner import Contender
+from policyfactory.simulation.cases import CaseFacts
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import RECORDED
+from policyfactory.simulation.tuning.tuner import Contender
 from policyfactory.statistics.intervals import LEAST_SPREAD, MIN_CASES, RESAMPLES, ROUNDING, Estimate, studentised
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class WeeklyValues:
     jobs : int64 array (weeks,)
         Jobs submitted in each week.
     values, weights : float64 array (n_contenders, weeks, n_metrics)
-        Sums as in `policyfactory.simulate.metrics.WeeklySums`; NaN for another metric.
+        Sums as in `policyfactory.simulation.metrics.WeeklySums`; NaN for another metric.
     memory_s : float
         How long the queue remembers under the baseline, in seconds; infinite if the log is too short to tell.
     recorded_values, recorded_weights : float64 array (weeks, n_metrics) or None
@@ -82,7 +82,7 @@ class Evaluation:
     longest_wait_job : int64 array (n_cases, n_contenders)
         Id of the job that waited longest (the first of several).
     waiting : int64 array (n_cases, n_contenders)
-        How many jobs wait longer than `policyfactory.simulate.metrics.TAU`.
+        How many jobs wait longer than `policyfactory.simulation.metrics.TAU`.
     recorded : float64 array (n_cases, n_metrics) or None
         The metrics of the recorded schedules, if that was asked for; NaN where a record has no answer.
     weekly : mapping of str to WeeklyValues
@@ -237,7 +237,7 @@ class Evaluation:
 # Weeks are drawn in blocks, on a circle (D. N. Politis and J. P. Romano, "A circular block-resampling procedure for
 # stationary data", in Exploring the Limits of Bootstrap, 1992): within a block they stay as they followed each other,
 # so that what one week does to the next is in every draw. A block is twice as long as the queue remembers
-# (`policyfactory.simulate.metrics`), and at least a week. The statistic is a ratio of sums (of the jobs' values over
+# (`policyfactory.simulation.metrics`), and at least a week. The statistic is a ratio of sums (of the jobs' values over
 # the jobs), its standard error that of the linearisation; an end of the interval is the farther one of the studentised
 # bootstrap's and of Student's with one degree of freedom less than there are blocks. docs/statistics.md has the
 # coverage.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.schedule import RECORDED
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.schedule import RECORDED
 from policyfactory.statistics.compare import mean_ranks
 from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic, estimate_level, estimate_value
@@ -169,20 +169,20 @@ def _summary(evaluation: Evaluation, key: tuple[str, str, str], statistic: Stati
     quantiles = np.quantile(column, [0, 0.25, 0.5, 0.75, 1]).tolist() if n else [math.nan] * 5
     lowest, low, median, high, highest = quantiles
     return Summary(
-        log,
-        metric,
-        policy,
-        METRICS[metric].unit,
-        statistic if weekly is None else "weeks",
-        n,
-        estimate.value,
-        estimate.interval,
-        median,
-        float(column.mean()) if n else math.nan,
-        lowest,
-        highest,
-        low if n > 1 else None,
-        high if n > 1 else None,
+        log=log,
+        metric=metric,
+        policy=policy,
+        unit=METRICS[metric].unit,
+        statistic=statistic if weekly is None else "weeks",
+        cases=n,
+        value=estimate.value,
+        interval=estimate.interval,
+        median=median,
+        mean=float(column.mean()) if n else math.nan,
+        lowest=lowest,
+        highest=highest,
+        quartile_1=low if n > 1 else None,
+        quartile_3=high if n > 1 else None,
     )
 
 

@@ -167,7 +167,15 @@ def _fill(
             low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
             # In floating point equal scores differ in their last bits.
             idle = int((spreads < 1e-12).sum())
-            written = Written(output, resumed, done, seconds, options.trials_each, (low, middle, high), idle)
+            written = Written(
+                output=output,
+                resumed=resumed,
+                done=done,
+                seconds=seconds,
+                trials_each=options.trials_each,
+                precision=(low, middle, high),
+                idle=idle,
+            )
             manifest = Manifest(
                 kind=KIND,
                 command=command_line(),

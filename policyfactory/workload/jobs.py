@@ -448,7 +448,19 @@ class CleaningReport:
 
 
 # Of jobs that come from a model or a table.
-NOT_CLEANED = CleaningReport("", "", "none", "", "error", 0, "", 0, 0, (), 0)
+NOT_CLEANED = CleaningReport(
+    source="",
+    sha256="",
+    preset="none",
+    description="",
+    estimate_missing="error",
+    machine=0,
+    machine_source="",
+    read=0,
+    kept=0,
+    steps=(),
+    shift=0,
+)
 
 
 # The workload: a frozen table of rigid jobs and the machine they run on -----------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from commands import Run
 from habits import users_with_habits, write_log
-from policyfactory.predict.store import save_forests
+from policyfactory.prediction.store import save_forests
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, make_site_past
 
 INDEX = {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export import export as exporting
+from policyfactory.exports import export as exporting
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import CATALOGUE, Model, load_model, save_model
-from policyfactory.predict.store import save_forests
+from policyfactory.prediction.store import save_forests
 from site_history import POLICY, small_forests
 
 PROGRAMS = {"python": ".py", "c": ".c", "lua": ".lua", "latex": ".tex", "json": ".json"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policyfactory.predict.history_file import hash_with, key_of, read_history
+from policyfactory.prediction.history_file import hash_with, key_of, read_history
 
 COLUMNS = "JobID|UID|GID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|AllocNodes"
 NOW = 1_800_000_000

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from daily_log import daily
 
-from policyfactory.learn.learned import Learned
-from policyfactory.learn.options import LearnOptions
+from policyfactory.learning.learned import Learned
+from policyfactory.learning.options import LearnOptions
 from policyfactory.policy.store import load_model
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Site

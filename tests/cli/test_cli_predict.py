@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from habits import log_text, users_with_habits, write_log
-from policyfactory.evaluate.logs import read_predictions
-from policyfactory.predict.store import load_forests
+from policyfactory.evaluation.logs import read_predictions
+from policyfactory.prediction.store import load_forests
 from policyfactory.workload.clean import read
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

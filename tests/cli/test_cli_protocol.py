@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.cli import main
-from policyfactory.evaluate.protocol import read_file
+from policyfactory.evaluation.protocol import read_file
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -14,7 +14,7 @@ import pytest
 import policyfactory as pf
 from naive.logs import text_of
 from policyfactory.core.errors import UsageError
-from policyfactory.learn.options import LearnOptions
+from policyfactory.learning.options import LearnOptions
 
 Run = Callable[..., Any]
 SMALL = ("--tuples", 32, "--trials", 512, "--state-size", 2, "--queue-size", 4)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import default_workload
 
 BEGIN = 1_700_000_000

@@ -12,7 +12,7 @@ import pytest
 
 from naive.logs import text_of
 from policyfactory.cli import main
-from policyfactory.evaluate.protocol import read_protocol
+from policyfactory.evaluation.protocol import read_protocol
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -11,8 +11,8 @@ import pytest
 from policyfactory.cli.main import build_command
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, declared, option, options_of
-from policyfactory.learn.options import LearnOptions
-from policyfactory.predict.options import PredictorOptions
+from policyfactory.learning.options import LearnOptions
+from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
 from policyfactory.trials.options import GenerateOptions
 

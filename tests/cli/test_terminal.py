@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from policyfactory.cli.screen import Screen
-from policyfactory.learn.ranking import Step
+from policyfactory.learning.ranking import Step
 from policyfactory.report import terminal
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.terminal import console, show_columns, show_section, show_sections, show_standings

@@ -24,7 +24,7 @@ COMMAND = """
 import sys
 from pathlib import Path
 from policyfactory.cli.main import run
-from policyfactory.simulate import simulate
+from policyfactory.simulation import simulate
 kernel = simulate.easy_timed
 def begun(*arguments):
     Path("begun").touch()

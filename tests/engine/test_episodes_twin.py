@@ -12,10 +12,10 @@ from naive.online_cases import STATIC, TIMED, Shape, plain_jobs, policy, random_
 from policyfactory.core.errors import EvaluationError
 from policyfactory.engine.episodes import SINCE, TOTAL
 from policyfactory.search.environment.episodes import EpisodeOptions, Episodes
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Schedule
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 COSTS = {"wait": "mean_wait", "turnaround": "mean_turnaround", "bsld": "mean_bsld", "slowdown": "mean_slowdown"}

@@ -14,7 +14,7 @@ import pytest
 
 from naive.online_cases import plain_schedule, policy
 from policyfactory.engine.trials import order_values, pose
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 

@@ -48,7 +48,7 @@ from policyfactory.engine.events import (
     tagged,
 )
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import LARGEST_MACHINE, Workload
 

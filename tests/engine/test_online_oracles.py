@@ -17,8 +17,8 @@ import pytest
 from naive.online import Job, Online
 from naive.orders import ORDERS
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 

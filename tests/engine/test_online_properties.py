@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from naive.online_cases import FORMULAS, Shape, policy, random_rules, random_workload
-from policyfactory.simulate.simulate import Rules, Schedule, simulate
+from policyfactory.simulation.simulate import Rules, Schedule, simulate
 
 # No job of no run time: then every pass of an instant sees the same completions.
 SHAPE = Shape(jobs=50, machine=10, gap=5, longest=15)

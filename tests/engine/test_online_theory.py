@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 

@@ -22,7 +22,7 @@ from naive.online_cases import (
     random_workload,
 )
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 SHAPES = (

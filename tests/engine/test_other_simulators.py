@@ -18,7 +18,7 @@ import pytest
 from naive.online import Job
 from naive.other_simulators import accasim_easy, batsched_easy_fast, rlscheduler
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 
 Columns = dict[str, np.ndarray]

@@ -16,12 +16,12 @@ from policyfactory.engine.easy import easy, easy_timed
 from policyfactory.engine.events import new_jobs
 from policyfactory.engine.past import FEATURES, LEAF, MOST_RENEWED, Forest, no_forest
 from policyfactory.policy.policy import Policy
-from policyfactory.predict.features import known_of
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Forests, Predictor
-from policyfactory.simulate.predicted import Foreseen, run_predicted
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
+from policyfactory.prediction.features import known_of
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Forests, Predictor
+from policyfactory.simulation.predicted import Foreseen, run_predicted
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Attributes, Workload
 
 STATIC = "-ln(s) + ln(e) + 0.4*ln(q) + 0.01*e90 - 0.3*user_waiting + user_running/7"

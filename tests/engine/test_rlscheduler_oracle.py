@@ -14,8 +14,8 @@ import pytest
 
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
-from policyfactory.simulate.compat import CommittedLog, starts_by_formula
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.compat import CommittedLog, starts_by_formula
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.windows import starts_rlscheduler
 from support import shared_path

@@ -12,9 +12,9 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
-from policyfactory.simulate.compat import CommittedLog, starts_by_formula
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.compat import CommittedLog, starts_by_formula
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 MACHINE = 16

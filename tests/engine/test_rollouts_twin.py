@@ -11,8 +11,8 @@ from naive import rollouts as twin
 from policyfactory.engine.compat.rlscheduler import NEXT
 from policyfactory.engine.rollouts import Accrual, Layers, accrue_all, choose_all, new_choices
 from policyfactory.search.environment.episodes import EpisodeOptions, PaperEpisodes
-from policyfactory.simulate.compat import CommittedLog
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 

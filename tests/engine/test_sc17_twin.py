@@ -31,9 +31,9 @@ from policyfactory.engine.compat.sc17 import (
 )
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
-from policyfactory.simulate.prepare import formula_of
-from policyfactory.simulate.simulate import Rules
+from policyfactory.simulation.compat import OWN_KEYS, simulate_sc17
+from policyfactory.simulation.prepare import formula_of
+from policyfactory.simulation.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 # Others: the package's formula, and the same arithmetic by hand (x: the p of the policy; now: whole seconds).

@@ -10,7 +10,7 @@ import pytest
 
 from naive import slurm_kernels as plain
 from policyfactory.engine.slurm.priority import FairShares, fair_tree, no_fair_tree
-from policyfactory.simulate.slurm.machine import shares_of
+from policyfactory.simulation.slurm.machine import shares_of
 from policyfactory.site.model import Association, NodeGroup, Partition, Site
 
 

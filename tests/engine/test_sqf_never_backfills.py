@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from naive.online_cases import Shape, random_workload
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
+from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 

@@ -33,8 +33,8 @@ from policyfactory.engine.events import is_empty, new_jobs, new_state
 from policyfactory.engine.switching import _part, _reset, new_run
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.simulate.switching import SwitchingSimulation, simulate_periods
+from policyfactory.simulation.simulate import Rules, simulate
+from policyfactory.simulation.switching import SwitchingSimulation, simulate_periods
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 

@@ -34,10 +34,10 @@ def warm() -> None:
     import policyfactory.cli.evaluate_run
     import policyfactory.engine.easy
     import policyfactory.engine.trials
-    import policyfactory.evaluate.results_folder
-    import policyfactory.evaluate.study
-    import policyfactory.export.export
-    import policyfactory.fit.fits
+    import policyfactory.evaluation.results_folder
+    import policyfactory.evaluation.study
+    import policyfactory.exports.export
+    import policyfactory.fitting.fits
     import policyfactory.trials.files
     import policyfactory.workload.clean
     import policyfactory.workload.swf.scan  # noqa: F401

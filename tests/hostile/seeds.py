@@ -7,7 +7,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from policyfactory.predict.features import NAMES
+from policyfactory.prediction.features import NAMES
 
 __all__ = [
     "FILETXT", "FORMS", "FORMULAS", "MANIFEST", "MODEL", "PACKED", "PBS", "PREDICTIONS", "PREDICTORS", "PROTOCOLS",

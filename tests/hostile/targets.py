@@ -27,18 +27,18 @@ from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFor
 from policyfactory.core.journal import Journal
 from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import dump_toml
-from policyfactory.evaluate.analyses import make_analysis
-from policyfactory.evaluate.analyses.gantt import KeptSchedule
-from policyfactory.evaluate.analyses.starvation import LongWaits
-from policyfactory.evaluate.logs import read_predictions
-from policyfactory.evaluate.protocol import read_file, read_protocol
-from policyfactory.evaluate.work import SimulationResult, decode, encode
-from policyfactory.export.content import ExportSite
-from policyfactory.export.expressible import linear_coefficients
-from policyfactory.export.queue import read_queue
-from policyfactory.export.targets import TARGETS as EXPORTS
-from policyfactory.fit.forms import fit_user_form
-from policyfactory.fit.sample import nonlinear_names, prepare
+from policyfactory.evaluation.analyses import make_analysis
+from policyfactory.evaluation.analyses.gantt import KeptSchedule
+from policyfactory.evaluation.analyses.starvation import LongWaits
+from policyfactory.evaluation.logs import read_predictions
+from policyfactory.evaluation.protocol import read_file, read_protocol
+from policyfactory.evaluation.work import SimulationResult, decode, encode
+from policyfactory.exports.content import ExportSite
+from policyfactory.exports.expressible import linear_coefficients
+from policyfactory.exports.queue import read_queue
+from policyfactory.exports.targets import TARGETS as EXPORTS
+from policyfactory.fitting.forms import fit_user_form
+from policyfactory.fitting.sample import nonlinear_names, prepare
 from policyfactory.parallel.dask import scheduler_address
 from policyfactory.policy.algebra import simplify_order
 from policyfactory.policy.compile import compile_expression
@@ -46,15 +46,15 @@ from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse, to_latex
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, model_from_json, model_to_json
-from policyfactory.predict.history import History, HistoryLimits
-from policyfactory.predict.history_file import hash_with, read_history, read_jobs, update, write_history
-from policyfactory.predict.store import forests_from_json, forests_to_json, load_forests
+from policyfactory.prediction.history import History, HistoryLimits
+from policyfactory.prediction.history_file import hash_with, read_history, read_jobs, update, write_history
+from policyfactory.prediction.store import forests_from_json, forests_to_json, load_forests
 from policyfactory.review.shadow import compare_orders
 from policyfactory.review.shadow_log import read_shadow
 from policyfactory.search.learner import count
 from policyfactory.search.replicated import lines_of, submitted
 from policyfactory.search.run import pick
-from policyfactory.simulate.cases import CaseFacts
+from policyfactory.simulation.cases import CaseFacts
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.importing import Zone, import_logs

@@ -1,6 +1,6 @@
 """Every string that goes into a shell, a terminal, TOML, JSON, HTML, C, Lua, Perl or awk comes out again or is shown.
 
-The exports' own tests (tests/export/test_export_hostile.py and others) compare whole files; here the interpreters run.
+The exports' own tests (tests/exports/test_export_hostile.py and others) compare whole files; here the interpreters run.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from naive.oar import write_stand_in
 from policyfactory.core.files import command_line, dump_json
 from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
-from policyfactory.export.content import ExportSite, ascii_text, identifier
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import ExportSite, ascii_text, identifier
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
 

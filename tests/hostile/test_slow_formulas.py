@@ -11,9 +11,9 @@ import pytest
 
 from commands import Run
 from policyfactory.core.errors import FormulaError
-from policyfactory.export.expressible import linear_coefficients, slope
-from policyfactory.export.gridengine import urgencies
-from policyfactory.fit.sample import expand, nonlinear_names
+from policyfactory.exports.expressible import linear_coefficients, slope
+from policyfactory.exports.gridengine import urgencies
+from policyfactory.fitting.sample import expand, nonlinear_names
 from policyfactory.policy.algebra import LARGEST, multiply_out, simplify_order
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Policy

@@ -121,7 +121,7 @@ def page_table(rows: Mapping[str, Counter[str]]) -> str:
         "| killed, % without the explained |"
     )
     lines = [title, "|---|---|---|---|---|---|---|---|---|"]
-    folders = {"engine": "engine", "trials": "scores", "fit": "fits"}
+    folders = {"engine": "engine", "trials": "scores", "fitting": "fits"}
     for folder, sum_of in folders.items():
         of_folder = {name: row for name, row in rows.items() if name.split("/")[1] == folder}
         lines += [_line(f"`{name.split('/', 1)[1].removesuffix('.py')}`", row) for name, row in of_folder.items()]

@@ -176,9 +176,9 @@ def test_the_interval_is_wilsons(killed: int, all_: int, low: float, high: float
 
 
 def test_files_of_results_are_joined_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "some" / "fit").mkdir(parents=True)
-    (tmp_path / "some" / "fit" / "sums.py").write_text("def total(a, b):\n    return a + b - 3\n", encoding="utf-8")
-    module = "some/fit/sums.py"
+    (tmp_path / "some" / "fitting").mkdir(parents=True)
+    (tmp_path / "some" / "fitting" / "sums.py").write_text("def total(a, b):\n    return a + b - 3\n", encoding="utf-8")
+    module = "some/fitting/sums.py"
     (tmp_path / "targets.toml").write_text(f'[[target]]\nmodule = "{module}"\ntests = []\n', encoding="utf-8")
     before = "return a + b - 3"
     (tmp_path / "survivors.toml").write_text(
@@ -211,7 +211,7 @@ def test_files_of_results_are_joined_and_counted(tmp_path: Path, capsys: pytest.
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "| `fit/sums` | 4 | 3 | 2 | 1 | 1 | 0 | 66.6 | 100.0 |" in text
+    assert "| `fitting/sums` | 4 | 3 | 2 | 1 | 1 | 0 | 66.6 | 100.0 |" in text
     assert "old" not in text
     # In the other order the first file counts: a survivor without a reason.
     assert main([*options, "--join", *files[::-1]]) == 1

@@ -12,7 +12,7 @@ from naive.network import random_network
 from naive.network import score as network_score
 from naive.online import Job, Online, Score
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.simulate.simulate import Rules
+from policyfactory.simulation.simulate import Rules
 from policyfactory.workload.jobs import Workload
 
 Plain = Callable[[np.float64, np.float64, np.float64, np.float64, np.float64], np.float64]

@@ -11,8 +11,8 @@ import numpy as np
 
 from policyfactory.core.options import FloatArray
 from policyfactory.engine.past import Forest
-from policyfactory.predict.history import History, Means, UserPast
-from policyfactory.predict.training import Forests
+from policyfactory.prediction.history import History, Means, UserPast
+from policyfactory.prediction.training import Forests
 
 __all__ = ["described", "foreseen"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from naive.slurm import Job, Placed
 from naive.slurm_jobs import limit_of
 from policyfactory.core.options import Int64Array
-from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
 

@@ -28,9 +28,9 @@ from naive.online_cases import (
 from policyfactory.engine.metrics import allocate
 from policyfactory.engine.trials import front_values, occupy, order_values, pose
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.simulate.compat import OWN_KEYS, simulate_sc17
-from policyfactory.simulate.simulate import Rules, simulate
-from policyfactory.simulate.switching import SwitchingSimulation
+from policyfactory.simulation.compat import OWN_KEYS, simulate_sc17
+from policyfactory.simulation.simulate import Rules, simulate
+from policyfactory.simulation.switching import SwitchingSimulation
 from policyfactory.workload.jobs import Workload
 
 Rng = np.random.Generator

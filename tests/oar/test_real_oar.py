@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export
-from policyfactory.export.oar import make
-from policyfactory.export.queue import Queue, start_order
+from policyfactory.exports.content import Export
+from policyfactory.exports.oar import make
+from policyfactory.exports.queue import Queue, start_order
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
 from schedulers.oar import Server

@@ -12,14 +12,14 @@ import pytest
 
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.engine.waiting import score_waiting
-from policyfactory.export.export import export
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.export import export
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.algebra import simplify_order
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse, to_latex
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Requests, Workload
 from policyfactory.workload.machine import assume, parse_assumptions
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import ExportSite
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import ExportSite
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.store import CATALOGUE, load_model, published_model, resolve
 
 

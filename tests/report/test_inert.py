@@ -78,7 +78,7 @@ def test_a_number_or_a_dash_stays_what_it_is(text):
 
 
 def test_names_in_the_long_tables_are_texts():
-    from policyfactory.evaluate.results_folder import _long_csv
+    from policyfactory.evaluation.results_folder import _long_csv
 
     frame = pd.DataFrame({"log": ["=a"], "policy": ["@b"], "metric": ["mean_wait"], "value": [-1.5]})
     assert _long_csv({"-c": frame}) == "experiment,log,policy,metric,value\n'-c,'=a,'@b,mean_wait,-1.5\n"

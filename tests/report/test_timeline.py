@@ -13,7 +13,7 @@ import pytest
 from policyfactory.policy.store import resolve
 from policyfactory.report import timeline
 from policyfactory.report.timeline import Drawn, packed
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload
 

@@ -23,7 +23,7 @@ from policyfactory.review.times import (
     read_accounting,
     sign,
 )
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import write_swf

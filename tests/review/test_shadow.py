@@ -18,7 +18,7 @@ from policyfactory.policy.store import resolve
 from policyfactory.review.compare import judge_simulated
 from policyfactory.review.shadow import compare_orders, shadow
 from policyfactory.review.shadow_log import Logged, read_shadow
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import CleaningStep, Workload
 from policyfactory.workload.models.lublin import default_workload
 from policyfactory.workload.swf.files import write_swf

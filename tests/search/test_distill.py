@@ -20,7 +20,7 @@ from policyfactory.core.errors import (
     WorkloadError,
 )
 from policyfactory.core.files import exclusive
-from policyfactory.export.export import export
+from policyfactory.exports.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
@@ -28,8 +28,8 @@ from policyfactory.search.distill import distill, trained_with
 from policyfactory.search.distill_fit import published_formulas
 from policyfactory.search.environment.goals import goal_of
 from policyfactory.search.options import DistillOptions, TrainOptions
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
 
 SMALL = DistillOptions(

@@ -22,7 +22,7 @@ from policyfactory.search.distill_fit import (
     fit_order,
     search_order,
 )
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
 

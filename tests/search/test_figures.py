@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from policyfactory.policy.policy import Policy
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import cut
 from support import shared_path

@@ -19,9 +19,9 @@ from policyfactory.search.reinforce.networks import layers_of, network_of, numbe
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
 from policyfactory.search.reinforce.training import by_other_rollouts, by_values, costs_to_go, normalised
-from policyfactory.simulate.compat import CommittedLog
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from small_training import JOBS, all_starts, few, small_log, small_world
 
 FIRST = np.array([0, 3, 250, 431, 77])

@@ -13,8 +13,8 @@ import pytest
 
 from policyfactory.policy.network import load_network
 from policyfactory.policy.store import resolve
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import cut
 from support import extra_module

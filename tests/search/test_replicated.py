@@ -8,12 +8,12 @@ import pytest
 from policyfactory.core.errors import UsageError
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.training import Predictor
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.training import Predictor
 from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, replicated
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import Replicas, loads_of
 

@@ -18,9 +18,9 @@ from policyfactory.search.formulas import Evolution, FormulaSearch
 from policyfactory.search.learner import MEASURED, draw_windows, measured, played
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.run import train
-from policyfactory.simulate.metrics import measure
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
 
 SMALL = TrainOptions(window_jobs=80, training_windows=6, choosing_windows=4, judged_windows=6, bands=())

@@ -19,7 +19,7 @@ from policyfactory.search.learner import draw_windows, measured
 from policyfactory.search.options import SearchOptions, TrainOptions
 from policyfactory.search.replicated import Part, replicated
 from policyfactory.search.run import train
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 
 FEW = SearchOptions(families=("predicted", "power"), restarts=1, evaluations=16)

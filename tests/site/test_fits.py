@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.simulate.slurm.jobs import fit_to
+from policyfactory.simulation.slurm.jobs import fit_to
 from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Scheduling, Site
 from policyfactory.workload.jobs import Requests, Workload

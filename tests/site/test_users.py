@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from policyfactory.evaluate.fidelity.compare import fidelity, verdict_of
-from policyfactory.simulate.slurm.run import run_slurm
+from policyfactory.evaluation.fidelity.compare import fidelity, verdict_of
+from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.fits import fit_jobs, with_alike_users
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Priority, Qos, Site
 from policyfactory.workload.jobs import Requests, Workload

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.export.content import ExportSite
-from policyfactory.export.queue import Queue
-from policyfactory.export.sample import ExportSample
+from policyfactory.exports.content import ExportSite
+from policyfactory.exports.queue import Queue
+from policyfactory.exports.sample import ExportSample
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model, resolve_model
 from schedulers.processes import wait_for

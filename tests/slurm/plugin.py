@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import Export, ExportSite
-from policyfactory.export.slurm.site_factor_c import make
+from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.slurm.site_factor_c import make
 from policyfactory.policy.store import Model
 from schedulers.processes import require
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.content import Export, ExportSite
-from policyfactory.export.queue import QUEUE_COMMAND, read_queue
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.queue import QUEUE_COMMAND, read_queue
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

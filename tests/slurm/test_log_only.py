@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.export import export
+from policyfactory.exports.export import export
 from policyfactory.policy.policy import Policy
 from policyfactory.review.shadow import shadow
 from policyfactory.review.shadow_log import read_shadow

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from policyfactory.export.queue import Queue
-from policyfactory.export.slurm.nice import FILE_NAME, make, nice_priorities
+from policyfactory.exports.queue import Queue
+from policyfactory.exports.slurm.nice import FILE_NAME, make, nice_priorities
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory, wait_for
 from schedulers.slurm import Cluster

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from naive.site_history import described, foreseen
 from policyfactory.core.options import FloatArray
-from policyfactory.export.content import Export
-from policyfactory.export.foresight import SitePredictions
-from policyfactory.export.queue import Queue
-from policyfactory.export.slurm.job_submit import renewal_commands
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import Export
+from policyfactory.exports.foresight import SitePredictions
+from policyfactory.exports.queue import Queue
+from policyfactory.exports.slurm.job_submit import renewal_commands
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.store import Model
-from policyfactory.predict.history import HistoryLimits
-from policyfactory.predict.history_file import hash_with, key_of, read_history, read_jobs, update, write_history
+from policyfactory.prediction.history import HistoryLimits
+from policyfactory.prediction.history_file import hash_with, key_of, read_history, read_jobs, update, write_history
 from schedulers.processes import short_directory
 from schedulers.slurm import Cluster
 from site_history import COLUMNS, POLICY, make_site_past

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.export.foresight import SitePredictions
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.foresight import SitePredictions
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.store import Model
-from policyfactory.predict.history_file import hash_with, key_of, read_history
+from policyfactory.prediction.history_file import hash_with, key_of, read_history
 from schedulers.processes import short_directory, wait_for
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import Export
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster

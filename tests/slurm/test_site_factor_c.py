@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export
-from policyfactory.export.queue import Queue
+from policyfactory.exports.content import Export
+from policyfactory.exports.queue import Queue
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export
-from policyfactory.export.queue import UNLIMITED_S
-from policyfactory.export.targets import TARGETS
+from policyfactory.exports.content import Export
+from policyfactory.exports.queue import UNLIMITED_S
+from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster

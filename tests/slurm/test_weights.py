@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from policyfactory.export.content import Export, ExportSite
-from policyfactory.export.queue import Queue
-from policyfactory.export.slurm.weights import FILE_NAME, make
+from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.queue import Queue
+from policyfactory.exports.slurm.weights import FILE_NAME, make
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from policyfactory.core.text import DAY, HOUR, percent_change
-from policyfactory.evaluate.words import closing_words, rules_in_words
+from policyfactory.evaluation.words import closing_words, rules_in_words
 from policyfactory.report.sections import scale_for, shown_units
-from policyfactory.simulate.metrics import METRICS
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.rules import Rules
 from policyfactory.statistics.compare import compare, ranks
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.statistics.intervals import Estimate, Interval

@@ -70,8 +70,8 @@ def test_the_bounded_slowdown_divides_by_ten_seconds_at_least():
 
 
 def test_no_two_purposes_of_scores_and_fits_share_random_numbers():
-    from policyfactory.fit import bootstrap
-    from policyfactory.fit import forms as nonlinear
+    from policyfactory.fitting import bootstrap
+    from policyfactory.fitting import forms as nonlinear
     from policyfactory.trials import run
     from policyfactory.trials import run as convergence
     from policyfactory.trials import run as tuples

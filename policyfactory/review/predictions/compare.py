@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY
-from policyfactory.predict.features import local_seconds, missing, requests_of
+from policyfactory.prediction.features import local_seconds, missing, requests_of
 
 if TYPE_CHECKING:
     from policyfactory.policy.policy import Policy
-    from policyfactory.predict.options import PredictorOptions
-    from policyfactory.predict.training import Forests
+    from policyfactory.prediction.options import PredictorOptions
+    from policyfactory.prediction.training import Forests
     from policyfactory.workload.jobs import Workload
 
 __all__ = [

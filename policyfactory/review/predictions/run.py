@@ -19,21 +19,21 @@ from policyfactory.core.options import FloatArray, Int64Array, changed
 from policyfactory.core.picture import keeps_settings
 from policyfactory.core.text import DAY
 from policyfactory.engine.metrics import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, EndedJobs, guesses
-from policyfactory.evaluate.results_folder import KIND as FOLDER
-from policyfactory.evaluate.results_folder import refuse_evaluation, room, save
+from policyfactory.evaluation.results_folder import KIND as FOLDER
+from policyfactory.evaluation.results_folder import refuse_evaluation, room, save
 from policyfactory.policy.store import PolicyLike, resolve
-from policyfactory.predict.features import NAMES, known_of, requests_of
-from policyfactory.predict.options import PredictorOptions
-from policyfactory.predict.store import digest_of_jobs, load_forests, save_forests
-from policyfactory.predict.training import Forests, Predictor
+from policyfactory.prediction.features import NAMES, known_of, requests_of
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.store import digest_of_jobs, load_forests, save_forests
+from policyfactory.prediction.training import Forests, Predictor
 from policyfactory.report.files import Drawings, save_sections
 from policyfactory.report.page import BoardGroup as Part
 from policyfactory.report.page import Page, render
 from policyfactory.review.predictions.compare import RULES, ComparedPredictors, Group
 from policyfactory.review.predictions.words import draw_calibration, sections_of, sentences
-from policyfactory.simulate.predicted import Foreseen, run_predicted
-from policyfactory.simulate.prepare import Prepared, prepare
-from policyfactory.simulate.rules import Rules
+from policyfactory.simulation.predicted import Foreseen, run_predicted
+from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Attributes, Workload
 
 if TYPE_CHECKING:
@@ -194,7 +194,15 @@ def _ended(prepared: Prepared, start: Int64Array, request: FloatArray) -> tuple[
     end = start + np.maximum(prepared.run_time, 1)
     order = np.lexsort((np.arange(len(end)), end)).astype(np.int64)
     run = np.maximum(workload.run_time / workload.ticks, 1.0)
-    jobs = EndedJobs(workload.submit, end, order, user, request, run, workload.processors.astype(np.float64))
+    jobs = EndedJobs(
+        submit=workload.submit,
+        end=end,
+        order=order,
+        user=user,
+        request=request,
+        run=run,
+        processors=workload.processors.astype(np.float64),
+    )
     return jobs, int(user.max(initial=-1)) + 1
 
 

@@ -25,7 +25,7 @@ from policyfactory.search.environment.episodes import (
     PaperLog,
     picture_of,
 )
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import random_rlscheduler

@@ -32,11 +32,11 @@ from policyfactory.policy.network import STANDARD_INPUTS, Mode
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.search.environment.goals import Goal, GoalLike, check_goal, goal_of, measure_guards
-from policyfactory.simulate.compat import CommittedLog
-from policyfactory.simulate.prepare import formula_of, prepare
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.schedule import Carried, Schedule
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.prepare import formula_of, prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Carried, Schedule
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
@@ -461,15 +461,15 @@ class Episodes(EpisodeGroup):
         runs = np.flatnonzero((start >= 0) & (start + batch.run_time[episode, :n] > now))
         waits = np.flatnonzero((start < 0) & (submit <= now))
         return Look(
-            f"{self.workload.name}[{self.window(episode)}]",
-            float(self.times()[episode]),
-            self.workload.machine,
-            (now - start[runs]) / ticks,
-            np.maximum(start[runs] + estimate[runs] - now, 0) / ticks,
-            processors[runs],
-            (now - submit[waits]) / ticks,
-            estimate[waits] / ticks,
-            processors[waits],
+            title=f"{self.workload.name}[{self.window(episode)}]",
+            now=float(self.times()[episode]),
+            machine=self.workload.machine,
+            since=(now - start[runs]) / ticks,
+            left=np.maximum(start[runs] + estimate[runs] - now, 0) / ticks,
+            width=processors[runs],
+            waited=(now - submit[waits]) / ticks,
+            request=estimate[waits] / ticks,
+            needs=processors[waits],
         )
 
 
@@ -786,15 +786,15 @@ class PaperEpisodes(EpisodeGroup):
         start, runs = start[runs], first + runs
         waits, (request, _, waited), _ = self.queue(episode)
         return Look(
-            f"{self.log.name}[{first}]",
-            float(self.times()[episode]),
-            self.log.machine,
-            (now - start).astype(np.float64),
-            np.maximum(start + jobs.request[runs] - now, 0).astype(np.float64),
-            self.log.processors[runs],
-            waited,
-            request,
-            self.log.processors[waits],
+            title=f"{self.log.name}[{first}]",
+            now=float(self.times()[episode]),
+            machine=self.log.machine,
+            since=(now - start).astype(np.float64),
+            left=np.maximum(start + jobs.request[runs] - now, 0).astype(np.float64),
+            width=self.log.processors[runs],
+            waited=waited,
+            request=request,
+            needs=self.log.processors[waits],
         )
 
     def _measured(self, episode: int) -> Schedule:
@@ -839,5 +839,13 @@ def _measured(log: CommittedLog, rows: NDArray[np.int64] | None = None) -> Workl
     unknown = np.full(len(rows), -1)
     width = np.clip(log.processors[rows], 1, log.machine)
     return Workload(
-        log.name, log.machine, log.job_id[rows], submit, jobs.run_time[rows], request, width, log.user[rows], unknown
+        name=log.name,
+        machine=log.machine,
+        job_id=log.job_id[rows],
+        submit=submit,
+        run_time=jobs.run_time[rows],
+        requested_time=request,
+        processors=width,
+        user=log.user[rows],
+        start=unknown,
     )

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.text import format_duration, number_text, parse_duration
-from policyfactory.simulate.metrics import METRICS, measure
-from policyfactory.simulate.schedule import Schedule
+from policyfactory.simulation.metrics import METRICS, measure
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
@@ -173,7 +173,7 @@ class Band:
     Parameters
     ----------
     guard : str
-        A metric (`policyfactory.simulate.metrics.METRICS`) with a good direction.
+        A metric (`policyfactory.simulation.metrics.METRICS`) with a good direction.
     factor : float
         Times the baseline's value: the most that it may be where less is better, the least where more is.
     slack : float

@@ -22,7 +22,7 @@ from policyfactory.search.reinforce.networks import KERNEL, network_of, torch_mo
 from policyfactory.search.reinforce.options import Filtering, PpoOptions, Preset, ppo_options
 from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World
 from policyfactory.search.reinforce.training import BESIDE, AgentTraining, TrainedNumbers, load_checkpoint
-from policyfactory.simulate.compat import CommittedLog
+from policyfactory.simulation.compat import CommittedLog
 
 __all__ = ["Reinforcement", "filtered_starts"]
 

@@ -24,9 +24,9 @@ from policyfactory.search.environment.episodes import (
     Reward,
 )
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.simulate.compat import CommittedLog, starts_by_formula
-from policyfactory.simulate.rules import Rules
-from policyfactory.simulate.simulate import simulate
+from policyfactory.simulation.compat import CommittedLog, starts_by_formula
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
 __all__ = [
@@ -194,16 +194,16 @@ def play(
         # All at the end.
         summed[np.arange(step + 1) >= decisions[:count, None]] = np.repeat(costs, step + 1 - decisions[:count])
     return Rollouts(
-        rows.kept,
-        size,
-        place,
-        np.concatenate(log_probability),
-        episode,
-        when,
-        summed,
-        np.stack(started, axis=1)[:count],
-        decisions[:count],
-        costs,
+        rows=rows.kept,
+        size=size,
+        place=place,
+        log_probability=np.concatenate(log_probability),
+        episode=episode,
+        step=when,
+        accrued=summed,
+        started=np.stack(started, axis=1)[:count],
+        decisions=decisions[:count],
+        costs=costs,
     )
 
 

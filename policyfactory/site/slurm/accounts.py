@@ -353,22 +353,22 @@ def _part(qos: Qos, whole: Limits) -> Qos:
 def _qos_of(row: _LimitRow) -> Qos:
     priority, factor = row.first("priority"), row.first("usagefactor")
     return Qos(
-        row.settings["name"].value.lower(),
-        0 if priority is None else whole(priority, 0, 2**32 - 1),
-        row.wall("maxwall", "maxwalldurationperjob"),
-        row.limits(("grptres",), ("grpjobs",), ("grpsubmit", "grpsubmitjobs")),
-        row.limits(
+        name=row.settings["name"].value.lower(),
+        priority=0 if priority is None else whole(priority, 0, 2**32 - 1),
+        max_wall=row.wall("maxwall", "maxwalldurationperjob"),
+        total=row.limits(("grptres",), ("grpjobs",), ("grpsubmit", "grpsubmitjobs")),
+        per_user=row.limits(
             ("maxtrespu", "maxtresperuser"),
             ("maxjobspu", "maxjobsperuser"),
             ("maxsubmitpu", "maxsubmitjobsperuser"),
         ),
-        row.limits(
+        per_account=row.limits(
             ("maxtrespa", "maxtresperaccount"),
             ("maxjobspa", "maxjobsperaccount"),
             ("maxsubmitpa", "maxsubmitjobsperaccount"),
         ),
-        row.limits(("maxtres", "maxtresperjob")),
-        1.0 if factor is None else _factor(factor),
+        per_job=row.limits(("maxtres", "maxtresperjob")),
+        usage_factor=1.0 if factor is None else _factor(factor),
     )
 
 

@@ -134,7 +134,13 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
             "--keep-unstarted"
         )
     return ImportedJobs(
-        table, np.repeat(rows, table.tasks[rows]), requested, allocated, recorded_limit, peak, peak_time
+        table=table,
+        rows=np.repeat(rows, table.tasks[rows]),
+        requested=requested,
+        allocated=allocated,
+        recorded_limit=recorded_limit,
+        peak=peak,
+        peak_time=peak_time,
     )
 
 
@@ -603,13 +609,13 @@ def partition_limits(
         most = int(np.argmax(counts)) if len(counts) else -1
         partitions.append(
             PartitionLimits(
-                name,
-                len(mine),
-                int(limited.sum()),
-                int((asked & limited).sum()),
-                int(values[most]) if most >= 0 else None,
-                float(counts[most] / limited.sum()) if most >= 0 else 0.0,
-                defaults.get(name),
+                partition=name,
+                jobs=len(mine),
+                limited=int(limited.sum()),
+                asked=int((asked & limited).sum()),
+                commonest=int(values[most]) if most >= 0 else None,
+                share=float(counts[most] / limited.sum()) if most >= 0 else 0.0,
+                default=defaults.get(name),
             )
         )
     return tuple(sorted(partitions, key=lambda one: (-one.jobs, one.partition)))

@@ -292,7 +292,16 @@ class StepCounter:
         if key not in self._steps:
             value = f"{printable(remark.column, 40)} is {printable(remark.value, 60)!r}" if remark.value else ""
             job, place = printable(remark.job, 40), f"{printable(path, 200)}:{remark.line}"
-            self._steps[key] = ImportStep(remark.action, 0, remark.what, remark.why, job, place, remark.expected, value)
+            self._steps[key] = ImportStep(
+                action=remark.action,
+                count=0,
+                what=remark.what,
+                why=remark.why,
+                first_job=job,
+                place=place,
+                expected=remark.expected,
+                value=value,
+            )
         self._steps[key].count += remark.count
 
     def steps(self) -> tuple[ImportStep, ...]:

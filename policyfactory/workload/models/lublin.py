@@ -318,16 +318,19 @@ class JobClass:
 
 
 TYPELESS = JobClass(
-    "all", 0.244, 0.576, 0.8, 4.5, 7.0, 0.86, 4.2, 0.94, 312.0, 0.03, -0.0054, 0.78,
-    10.2303, 0.4871, 1.0225, 8.1737, 3.9631,
+    name="all", serial=0.244, pow2=0.576, ulow=0.8, umed=4.5, uhi=7.0, uprob=0.86,
+    a1=4.2, b1=0.94, a2=312.0, b2=0.03, pa=-0.0054, pb=0.78,
+    aarr=10.2303, barr=0.4871, arar=1.0225, anum=8.1737, bnum=3.9631,
 )  # fmt: skip
 INTERACTIVE = JobClass(
-    "interactive", 0.1541, 0.625, 1.0, 3.0, 5.5, 0.705, 3.8351, 0.6605, 7.073, 0.6856, -0.0118, 0.9156,
-    6.5510, 0.6621, 0.9797, 8.9186, 3.6680,
+    name="interactive", serial=0.1541, pow2=0.625, ulow=1.0, umed=3.0, uhi=5.5, uprob=0.705,
+    a1=3.8351, b1=0.6605, a2=7.073, b2=0.6856, pa=-0.0118, pb=0.9156,
+    aarr=6.5510, barr=0.6621, arar=0.9797, anum=8.9186, bnum=3.6680,
 )  # fmt: skip
 BATCH = JobClass(
-    "batch", 0.2927, 0.6686, 1.2, 5.0, 7.0, 0.875, 6.57, 0.823, 639.1, 0.0156, -0.003, 0.6986,
-    6.0415, 0.8531, 1.0519, 6.1271, 5.2740,
+    name="batch", serial=0.2927, pow2=0.6686, ulow=1.2, umed=5.0, uhi=7.0, uprob=0.875,
+    a1=6.57, b1=0.823, a2=639.1, b2=0.0156, pa=-0.003, pb=0.6986,
+    aarr=6.0415, barr=0.8531, arar=1.0519, anum=6.1271, bnum=5.2740,
 )  # fmt: skip
 
 
@@ -612,7 +615,15 @@ def draw_numpy(model: LublinModel, jobs: int, seed: int) -> Draw:
         run_time[mine] = _draw_run_times(job_class, processors[mine], seed, number)
         oversized += redrawn
     submit = np.floor(np.concatenate(times)[order]).astype(np.int64)
-    return Draw(model, submit, processors, run_time, kind, np.concatenate(weighted)[order], oversized)
+    return Draw(
+        model=model,
+        submit=submit,
+        processors=processors,
+        run_time=run_time,
+        kind=kind,
+        weighted=np.concatenate(weighted)[order],
+        oversized=oversized,
+    )
 
 
 def _draw_arrivals(job_class: JobClass, jobs: int, seed: int, kind: int) -> FloatArray:
@@ -690,7 +701,15 @@ def draw_drand48(model: LublinModel, jobs: int, seed: int) -> Draw:
     columns, weighted = interruptible(archive_jobs, seed48(seed), constants, weights, 2 * model.start_hour, jobs)
     submit, nodes, run_time, kind = columns
     oversized = int((nodes > model.processors).sum())
-    return Draw(model, submit, np.minimum(nodes, model.processors), run_time, kind, weighted, oversized)
+    return Draw(
+        model=model,
+        submit=submit,
+        processors=np.minimum(nodes, model.processors),
+        run_time=run_time,
+        kind=kind,
+        weighted=weighted,
+        oversized=oversized,
+    )
 
 
 @kernel

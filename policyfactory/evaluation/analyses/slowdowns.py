@@ -1,0 +1,702 @@
+"""Slowdowns of single jobs: their classes, whom a policy delays, who jumps the queue, and who ends long before asked.
+
+Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019. A mean
+slowdown is decided by a few jobs; the classes (figure 3: at 1, from 1 to 10, from 10 to 100, from 100 on) say how many
+are served at once and how many badly.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.picture import plain_numbers
+from policyfactory.core.text import enumerated, number_text
+from policyfactory.evaluation.analyses.analysis import (
+    Analysis,
+    LogView,
+    against,
+    cell_of,
+    differences_of,
+    estimate_cell,
+    estimate_of,
+    listed,
+    marked_in_words,
+    marks_of,
+    policies_by_mark,
+    policy_table,
+    value_text,
+    whole_number,
+)
+from policyfactory.evaluation.picture import box_rows, draw_box, key_below, name_rows, panels_down, row_colours
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table
+from policyfactory.simulation.metrics import job_values
+from policyfactory.statistics.intervals import Estimate, estimate_ratio
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policyfactory.simulation.cases import Case
+    from policyfactory.simulation.schedule import Schedule
+    from policyfactory.statistics.evaluation import Evaluation
+
+
+__all__ = ["Backfilled", "Delayed", "DelayedJobs", "Premature", "SlowdownClasses"]
+
+_MOST_EDGES = 6
+# From served at once to served badly; the numbers on the dark ones are white.
+_COLOURS = ("#56B4E9", "#C6E3F3", "#F0E442", "#E69F00", "#D55E00", "#8C3B00", "#4D1F00", "#000000")
+_DARK = 5
+_CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
+_PLACES = {3: (0, 2, 4), 4: (0, 2, 3, 4)}  # which colours a few classes have
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlowdownClasses(Analysis):
+    """How the bounded slowdowns of the jobs are distributed.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        Where classes end, above 1, ascending; the class of those that did not wait comes first.
+
+    Raises
+    ------
+    UsageError
+        If the edges are not such numbers.
+    """
+
+    name: ClassVar[str] = "slowdown-classes"
+    edges: tuple[float, ...] = (10.0, 100.0)
+
+    def __post_init__(self) -> None:
+        try:
+            edges = tuple(float(edge) for edge in self.edges)
+        except (TypeError, ValueError):
+            edges = ()
+        rising = all(low < high for low, high in itertools.pairwise((1.0, *edges)))
+        if not 1 <= len(edges) <= _MOST_EDGES or not rising or not np.isfinite(edges).all():
+            raise UsageError(
+                f"analysis {self.name}: edges is {self.edges!r}; give 1 to {_MOST_EDGES} ascending numbers above 1, "
+                "for example [10, 100]"
+            )
+        object.__setattr__(self, "edges", edges)
+
+    def observe(self, case: Case, schedule: Schedule) -> Int64Array:
+        """Return the number of jobs of each class: int64 array (classes,)."""
+        slowdown = job_values(schedule, "bsld")
+        below = [np.count_nonzero(slowdown <= 1.0), *(np.count_nonzero(slowdown < edge) for edge in self.edges)]
+        edges = np.array([0, *below, len(slowdown)], dtype=np.int64)
+        return np.asarray(edges[1:] - edges[:-1])
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: shares in %, their mean over cases, and what differs from the baseline."""
+        logs = self.by_log(evaluation, seen, _SharesOfLog)
+        picture = Picture(
+            "slowdown-classes",
+            "Shares of the jobs by bounded slowdown, a bar a policy, a panel a log",
+            functools.partial(_draw, logs, self._labels()),
+            "Mean over the cases. Bounded slowdown: max((wait + run)/max(run, 10 s), 1).",
+        )
+        words = tuple(_words(own, self._worst) for own in logs)
+        return Section("slowdown-classes", "How slowdowns are distributed", words, (self._table(logs),), (picture,))
+
+    def _labels(self) -> list[str]:
+        texts = [f"{edge:,g}" for edge in self.edges]
+        between = [f"{low} to {high}" for low, high in itertools.pairwise(["1", *texts])]
+        return ["1 (at once)", *between, self._worst]
+
+    @property
+    def _worst(self) -> str:
+        return f"{self.edges[-1]:,g} and more"
+
+    def _table(self, logs: Sequence[_SharesOfLog]) -> Table:
+        first, *others = self._labels()
+        columns = [
+            Column(first, "%", "did not wait, or so little that it does not count"),
+            *(Column(label, "%", "the lower end belongs to the class") for label in others),
+        ]
+
+        return policy_table(
+            "slowdown-classes",
+            "Shares of the jobs by bounded slowdown",
+            logs,
+            {
+                column: lambda own, place, at=at: estimate_cell(own.shares[:, place, at], "share", own.marks[at][place])
+                for at, column in enumerate(columns)
+            },
+            f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
+        )
+
+
+class _SharesOfLog(LogView):
+    """How the slowdowns of one log are distributed."""
+
+    @functools.cached_property
+    def shares(self) -> FloatArray:
+        """Shares in %: float64 array (cases, policies, classes)."""
+        counts = np.array(self.kept, dtype=np.float64)
+        return np.asarray(100 * counts / counts.sum(axis=2, keepdims=True))
+
+    @functools.cached_property
+    def marks(self) -> list[list[str]]:
+        """The verdicts on the share of each class under each policy."""
+        # More jobs at once are better, fewer of the worst; what lies between depends on where they come from.
+        classes = self.shares.shape[2]
+        direction = {0: False, classes - 1: True}
+        return [
+            marks_of(differences_of(shares, "mean"), shares, self.drawn, lower_is_better=direction.get(at))
+            for at, shares in enumerate(np.moveaxis(self.shares, 2, 0))
+        ]
+
+
+def _words(own: _SharesOfLog, worst: str) -> str:
+    badly = own.shares[:, :, -1]
+    at_once, served_badly = (estimate_of(own.shares[:, 0, at], "share") for at in (0, -1))
+    text = (
+        f"{own.titled}: under {own.baseline} {value_text(at_once, '%')} of the jobs have a slowdown of 1, and "
+        f"{value_text(served_badly, '%')} one of {worst}."
+    )
+    if len(own.policies) == 1:
+        return text
+    if at_once.interval is None:
+        return f"{text} {_best(own.policies, badly.mean(axis=0), worst)} {own.few_cases}"
+    last = own.shares.shape[2] - 1
+    first = _against(own, 0, "served at once", ("more", "fewer"))
+    return f"{text} {first} {_against(own, last, f'at {worst}', ('fewer', 'more'))}"
+
+
+def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
+    if badly.min() == badly.max():
+        return f"The share of {worst} is the same under all policies."
+    least = int(np.argmin(badly))
+    return f"The smallest share of {worst} is that of {policies[least]}, {number_text(badly[least])} %."
+
+
+def _against(own: _SharesOfLog, at: int, what: str, words: tuple[str, str]) -> str:
+    """Say which policies have better or worse shares of class ``at`` than the baseline, in these words."""
+    marked = policies_by_mark(own.policies, own.marks[at].__getitem__)
+    means = dict(zip(own.policies, own.shares[:, :, at].mean(axis=0).tolist(), strict=True))
+    parts = [
+        f"{more} jobs are {what} under {_factors(means, own.baseline, marked[word])}"
+        for word, more in zip(("better", "worse"), words, strict=True)
+        if word in marked
+    ]
+    same = marked.get("no difference", [])
+    if same:
+        of = "in them" if parts else f"in the share of jobs {what}"
+        parts.append(f"no difference {of} is shown for {enumerated(same)}")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _factors(means: Mapping[str, float], baseline: str, policies: Sequence[str]) -> str:
+    """Return the policies with how many times more or fewer jobs of the class they have than the baseline."""
+    factors = []
+    for policy in policies:
+        low, high = sorted((means[policy], means[baseline]))
+        factors.append(
+            f"{policy} ({number_text(high / low)} times)" if low > 0 else f"{policy} ({means[policy]:.3g} %)"
+        )
+    return enumerated(factors)
+
+
+def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
+    policies = logs[0].policies
+    figure, panels = panels_down([own.heading for own in logs], [0.3 * len(policies)] * len(logs))
+    colours = _PLACES.get(len(names), tuple(range(len(names))))
+    for axes, own in zip(panels, logs, strict=True):
+        left = np.zeros(len(policies))
+        for at, label in enumerate(names):
+            share = own.shares[:, :, at].mean(axis=0)
+            axes.barh(range(len(policies)), share, left=left, height=0.75, color=_COLOURS[colours[at]], label=label)
+            ink = "white" if colours[at] >= _DARK else "black"
+            for row in np.flatnonzero(share >= 5.0).tolist():
+                axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
+            left += share
+        name_rows(axes, policies)
+        axes.set_xlim(0, 100)
+        axes.grid(visible=False)
+    panels[-1].set_xlabel("share of the jobs (%)")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(4, len(labels)), title="bounded slowdown", fontsize=9
+    )
+    return figure
+
+
+# How many jobs jump the queue: jobs started by backfilling, a case and policy -----------------------------------------
+
+# Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019,
+# figure 4 and proposition 1: under SQF without a threshold no job is backfilled. The fewer there are, the more closely
+# the machine follows the order that the policy promises.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Backfilled(Analysis):
+    """How many jobs were started while one ahead of them in the queue stayed waiting."""
+
+    name: ClassVar[str] = "backfilled"
+
+    def observe(self, case: Case, schedule: Schedule) -> tuple[int, int]:
+        """Return the number of backfilled jobs, and of all."""
+        return int(np.count_nonzero(schedule.backfilled)), len(schedule)
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: counts, shares, and the change against the baseline."""
+        if evaluation.rules.backfill == "none":
+            return Section("backfilled", "Backfilled jobs", ("Backfilling is off: no job can be backfilled.",))
+        logs = self.by_log(evaluation, seen, _BackfilledJobs)
+        picture = Picture(
+            "backfilled",
+            "Backfilled jobs of each case, a row a policy, a panel a log",
+            functools.partial(_draw_backfilled, logs),
+            "A job is backfilled if Slurm's backfilling pass starts it."
+            if evaluation.rules.backfill == "slurm"
+            else "A job is backfilled if it starts while one ahead of it in the queue stays waiting.",
+        )
+        return Section(
+            "backfilled", "Backfilled jobs", tuple(map(_words_backfilled, logs)), (_table(logs),), (picture,)
+        )
+
+
+class _BackfilledJobs(LogView):
+    """The counts of one log."""
+
+    @functools.cached_property
+    def counts(self) -> FloatArray:
+        """Backfilled jobs: float64 array (cases, policies)."""
+        return self.values(lambda one: one[0])
+
+    def share(self, place: int) -> FloatArray:
+        """Return the backfilled jobs under one policy in % of all, a value a case."""
+        return self.values(lambda one: 100 * one[0] / one[1])[:, place]
+
+    @functools.cached_property
+    def changes(self) -> list[Estimate]:
+        """By how many % the backfilled jobs of all cases together differ from the baseline's, under each policy."""
+        return [estimate_ratio(own, self.counts[:, 0]) for own in self.counts.T]
+
+    def mark(self, place: int) -> str:
+        """Return whether there are more or fewer than under the baseline."""
+        return marks_of(self.changes, self.counts, self.drawn, lower_is_better=None)[place]
+
+
+def _table(logs: Sequence[_BackfilledJobs]) -> Table:
+    def change(own: _BackfilledJobs, place: int) -> Cell | None:
+        known = place and np.isfinite(own.changes[place].value)
+        return cell_of(own.changes[place], own.mark(place)) if known else None
+
+    together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
+    columns = {
+        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: estimate_cell(
+            own.counts[:, place], "count"
+        ),
+        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: estimate_cell(
+            own.share(place), "share"
+        ),
+        Column(f"against {logs[0].baseline}", "%", together): change,
+    }
+    note = (
+        "95 % intervals over the cases. Neither more nor fewer is better: fewer means that the queue's order is kept."
+    )
+    return policy_table("backfilled", "Backfilled jobs", logs, columns, note)
+
+
+def _words_backfilled(own: _BackfilledJobs) -> str:
+    base, policies, there = own.baseline, own.policies, [bool(counts.any()) for counts in own.counts.T]
+    if not any(there):
+        return f"{own.titled}: no job is backfilled under any policy."
+    none = [policy for policy, some in zip(policies, there, strict=True) if not some]
+    if not there[0]:
+        some = [policy for policy in policies if policy not in none]
+        return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
+    share = estimate_of(own.share(0), "share")
+    text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
+    changes = dict(zip(policies, own.changes, strict=True))
+    text += marked_in_words(
+        policies,
+        lambda place: own.mark(place) if there[place] else "none",
+        {"lower": f"Fewer than under {base}", "higher": f"More than under {base}"},
+        lambda policy: f"{policy} {value_text(changes[policy], '%', signed=True)}",
+    )
+    text += marked_in_words(policies, own.mark, {"no difference": f"No difference is shown from {base}"})
+    text += listed("None at all", none)
+    if len(policies) > 1 and share.interval is None:
+        rest = [f"{policy} {changes[policy].value:+.0f} %" for policy in policies[1:] if policy not in none]
+        text += f"{listed(f'Against {base}', rest)} {own.few_cases}"
+    return text
+
+
+def _draw_backfilled(logs: Sequence[_BackfilledJobs]) -> Figure:
+    from matplotlib.ticker import MaxNLocator
+
+    policies = logs[0].policies
+    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
+    for axes, own in zip(panels, logs, strict=True):
+        box_rows(axes, list(own.counts.T), row_colours(policies))
+        name_rows(axes, policies)
+        axes.set_xlim(left=0 if own.counts.any() else None)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        plain_numbers(axes.xaxis)
+        axes.set_xlabel("backfilled jobs of a case")
+    key_below(figure, "box: the middle half of the cases; line: median; dot: a case; orange: the baseline")
+    return figure
+
+
+# Whom a policy makes wait: the sizes of the jobs with the highest bounded slowdown of each case -----------------------
+
+# Figure 2: a policy that does not look at sizes can delay jobs of one processor, which fit almost everywhere.
+
+
+_MOST = 10_000
+_FEW_POLICIES = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class DelayedJobs:
+    """What is kept of one schedule: sizes of the most delayed jobs, the least slowdown among them, a middling size."""
+
+    processors: Int64Array
+    least: float
+    typical: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delayed(Analysis):
+    """The sizes of the jobs with the highest bounded slowdown.
+
+    Parameters
+    ----------
+    count : int
+        Jobs of each case that are looked at; jobs of slowdown 1 are not delayed and never among them.
+
+    Raises
+    ------
+    UsageError
+        If the count is no number of 1 to 10,000.
+    """
+
+    name: ClassVar[str] = "delayed"
+    count: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", min(whole_number(self.name, "count", self.count, 1), _MOST))
+
+    def observe(self, case: Case, schedule: Schedule) -> DelayedJobs:
+        """Return the sizes of the most delayed jobs; of equal slowdowns the first submitted ones."""
+        slowdown = job_values(schedule, "bsld")
+        processors = schedule.workload.processors
+        rows = np.flatnonzero(slowdown > 1.0)
+        if len(rows) > self.count:
+            # Without the many equal ones, which would take long to part.
+            delayed = slowdown[rows]
+            rows = rows[delayed >= np.partition(delayed, len(rows) - self.count)[-self.count]]
+        rows = rows[np.argsort(-slowdown[rows], kind="stable")][: self.count]
+        typical = _middle(processors)
+        return DelayedJobs(processors[rows].copy(), float(slowdown[rows[-1]]) if len(rows) else np.nan, typical)
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: the sizes of all cases together, and the middle of each case compared."""
+        logs = self.by_log(evaluation, seen, _DelayedOfLog)
+        most = f"the {self.count:,} most delayed jobs of each case"
+        what = "size of the job" if self.count == 1 else f"sizes of the {self.count:,} jobs"
+        picture = Picture(
+            "delayed",
+            f"Processors of {most}, a row a policy, a panel a log",
+            functools.partial(_draw_delayed, logs),
+            "Delayed most: highest bounded slowdown max((wait + run)/max(run, 10 s), 1).",
+        )
+        note = f"95 % intervals over the cases.{against(evaluation)}"
+        table = policy_table("delayed", f"Processors of {most}", logs, _COLUMNS, note)
+        title = f"Whom a policy delays: the {what} of highest slowdown"
+        return Section("delayed", title, tuple(map(_words_delayed, logs)), (table,), (picture,))
+
+
+def _middle(processors: Int64Array) -> float:
+    """Return the (lower) median size, by counting where sizes are small numbers."""
+    if not len(processors) or processors.max() > 1 << 20:
+        middle = (len(processors) + 1) // 2 - 1
+        return float(np.partition(processors, middle)[middle]) if len(processors) else 0.0
+    return float(np.searchsorted(np.cumsum(np.bincount(processors)), (len(processors) + 1) // 2))
+
+
+class _DelayedOfLog(LogView):
+    """The delayed jobs of one log."""
+
+    @functools.cached_property
+    def middles(self) -> FloatArray:
+        """Median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
+        return self.values(lambda one: np.median(one.processors) if len(one.processors) else np.nan)
+
+    @functools.cached_property
+    def typical(self) -> float:
+        """Size of a middling job, delayed or not."""
+        return float(np.median([case[0].typical for case in self.kept]))
+
+    def pooled(self, place: int) -> Int64Array:
+        """Return the sizes of the jobs that one policy delays, all cases together."""
+        return np.concatenate([case[place].processors for case in self.kept])
+
+    def mark(self, place: int) -> str:
+        """Return whether larger or smaller jobs are delayed than under the baseline."""
+        return marks_of(differences_of(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
+
+
+def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:
+    """Return what makes a number of the sizes that a policy delays; nothing where it delays none."""
+    return lambda own, place: float(get(sizes)) if len(sizes := own.pooled(place)) else None
+
+
+_COLUMNS = {
+    Column("25 %", "processors", "a quarter of these jobs of all cases have no more"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.25)
+    ),
+    Column("middle", "processors", "median of these jobs of a case, median over the cases"): (
+        lambda own, place: estimate_cell(own.middles[:, place], mark=own.mark(place))
+    ),
+    Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): _pooled(
+        lambda sizes: np.quantile(sizes, 0.75)
+    ),
+    Column("serial", "%", "of these jobs of all cases have one processor"): _pooled(
+        lambda sizes: 100 * np.mean(sizes == 1)
+    ),
+    Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): (
+        lambda own, place: estimate_cell(own.values("least")[:, place])
+    ),
+}
+
+
+def _words_delayed(own: _DelayedOfLog) -> str:
+    middles, base = own.middles, own.baseline
+    if not np.isfinite(middles).any():
+        return f"{own.titled}: no job is delayed under any policy."
+    text = (
+        f"{own.titled}: the median size of the most delayed jobs is {_sizes(own.policies, middles)}; of all jobs it is "
+        f"{own.typical:g}."
+    )
+    if len(own.policies) == 1:
+        return text
+    if not any(own.mark(place) for place in range(1, len(own.policies))):
+        return f"{text} {own.few_cases}"
+    marked = policies_by_mark(own.policies, own.mark)
+    for word, what in (("higher", "Larger"), ("lower", "Smaller")):
+        if word in marked:
+            text += f" {what} jobs than under {base} are delayed under {enumerated(marked[word])}."
+    return text + listed(f"No difference in size from {base}", marked.get("no difference", []))
+
+
+def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
+    """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
+    sizes = {
+        policy: estimate_of(middles[:, place]).value
+        for place, policy in enumerate(policies)
+        if np.isfinite(middles[:, place]).any()
+    }
+    shown = list(sizes)
+    if len(shown) > _FEW_POLICIES:
+        shown = list(dict.fromkeys([shown[0], min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)]))
+    listing = enumerated(f"{sizes[policy]:,g} under {policy}" for policy in shown)
+    return listing if len(shown) == len(sizes) else f"{listing}, the rest between"
+
+
+def _draw_delayed(logs: Sequence[_DelayedOfLog]) -> Figure:
+    from matplotlib.ticker import LogLocator
+
+    policies = logs[0].policies
+    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
+    for axes, own in zip(panels, logs, strict=True):
+        for place, colour in enumerate(row_colours(policies)):
+            if len(pooled := own.pooled(place)):
+                draw_box(axes, place, np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), colour)
+        axes.axvline(own.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
+        machine = own.machine
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(0.9, 1.1 * machine)
+        axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
+        plain_numbers(axes.xaxis, minor=False)
+        name_rows(axes, policies)
+        axes.set_xlabel(f"processors of the job (the machine has {machine:,}), logarithmic")
+    key = "box: middle half; line: median; whiskers: 5 to 95 %; dashed: median of all jobs; orange: the baseline"
+    key_below(figure, key)
+    return figure
+
+
+# Jobs that end long before their request, and how much worse they fare than the others --------------------------------
+
+# Carastan-Santos, de Camargo, Trystram and Zrigui, "One can only gain by replacing EASY backfilling", CCGrid 2019,
+# tables III and IV: a job is premature if its requested time is at least 100 times its run time. Such jobs have huge
+# slowdowns whatever the policy, and a policy that sorts by requested times takes them for long ones.
+
+
+_SHARE = "share"  # the key of a published percentage among those of the policies
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Premature(Analysis):
+    """How many jobs end long before their request, and their mean bounded slowdown over that of the others.
+
+    Jobs of run time 0 are neither: nothing can be said of their request.
+
+    Parameters
+    ----------
+    ratio : float
+        Requested time over run time from which a job is premature.
+    published : mapping of str to mapping of str to float
+        For each log the published percentage (key ``share``) and ratio of mean slowdowns (key: name of a policy).
+    source : str
+        Where these were published.
+
+    Raises
+    ------
+    UsageError
+        If an option is not as it must be.
+    """
+
+    name: ClassVar[str] = "premature"
+    ratio: float = 100.0
+    published: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        ratio = self.ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 1 < ratio < np.inf:
+            raise UsageError(f"analysis {self.name}: ratio is {ratio!r}; give a number above 1, for example 100")
+        if not isinstance(self.published, Mapping) or not all(map(_is_published, self.published.values())):
+            raise UsageError(
+                f"analysis {self.name}: published is {self.published!r}; give numbers by log and policy, for example "
+                "{ kth = { share = 12.4, FCFS = 8.69 } }"
+            )
+
+    def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
+        """Refuse published values of policies that are not there.
+
+        Raises
+        ------
+        UsageError
+            If one is named.
+        """
+        for log, values in self.published.items():
+            for key in values:
+                if key != _SHARE and key not in policies:
+                    raise UsageError(
+                        f"analysis {self.name}: published.{log} has {key!r}; there are {_SHARE} and the policies "
+                        f"{', '.join(policies)}"
+                    )
+
+    def observe(self, case: Case, schedule: Schedule) -> FloatArray:
+        """Return jobs and mean bounded slowdown of the premature ones, then of the others."""
+        run_time = schedule.workload.run_time
+        premature = (schedule.workload.requested_time >= self.ratio * run_time) & (run_time > 0)
+        slowdown = job_values(schedule, "bsld")
+        counts = np.array([np.count_nonzero(premature), np.count_nonzero(run_time)], dtype=np.float64)
+        counts[1] -= counts[0]
+        # Jobs of run time 0 are rare; only where there are some do they have to be told apart.
+        sums = np.bincount(np.where(run_time > 0, premature, 2), slowdown, minlength=3)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.array([counts[0], counts[1], sums[1] / counts[0], sums[0] / counts[1]])
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the section: shares by log, ratios by log and policy, beside what was published."""
+        logs = self.by_log(evaluation, seen, _PrematureOfLog)
+        first = f"Premature are jobs that requested at least {self.ratio:,g} times their run time."
+        return Section(
+            "premature",
+            "Jobs that end long before their request",
+            (first, *map(_words_premature, logs)),
+            (self._shares(logs), self._ratios(logs)),
+        )
+
+    def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        columns = {
+            Column("log"): lambda own: own.log,
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: estimate_cell(
+                own.share, "share"
+            ),
+        }
+        if any(_SHARE in self.published.get(own.log, {}) for own in logs):
+            published = Column("published", "1", self.source)
+            columns[published] = lambda own: self.published.get(own.log, {}).get(_SHARE)
+        note = "Mean over the cases, with 95 % intervals."
+        return Table.of("premature-shares", "Premature jobs of each log", columns, zip(logs), note)
+
+    def _ratios(self, logs: Sequence[_PrematureOfLog]) -> Table:
+        what = "mean bounded slowdown of the premature jobs"
+        columns: dict[Column, Callable[..., Any]] = {
+            Column("ratio", "1", f"{what} over that of the others, in each case"): (
+                lambda own, place: estimate_cell(own.ratio[:, place], mark=own.mark(place))
+            ),
+            Column("premature", "1", what): lambda own, place: estimate_cell(own.sums[:, place, 2]),
+            Column("others", "1", "mean bounded slowdown of the other jobs"): (
+                lambda own, place: estimate_cell(own.sums[:, place, 3])
+            ),
+        }
+
+        def published(own: LogView, place: int) -> float | None:
+            return self.published.get(own.log, {}).get(own.policies[place])
+
+        if any(published(own, place) is not None for own in logs for place in range(len(own.policies))):
+            columns[Column("published", "1", self.source)] = published
+        return policy_table(
+            "premature-ratios",
+            "Mean bounded slowdown of premature jobs over that of the others",
+            logs,
+            columns,
+            f"Medians over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
+        )
+
+
+class _PrematureOfLog(LogView):
+    """The premature jobs of one log."""
+
+    @functools.cached_property
+    def sums(self) -> FloatArray:
+        """What was kept: float64 array (cases, policies, 4)."""
+        return np.array(self.kept, dtype=np.float64)
+
+    @functools.cached_property
+    def share(self) -> FloatArray:
+        """The premature jobs of each case in %; they are the same under every policy."""
+        premature, others = self.sums[:, 0, 0], self.sums[:, 0, 1]
+        jobs = premature + others
+        return np.asarray(100 * np.divide(premature, jobs, out=np.full(len(jobs), np.nan), where=jobs > 0))
+
+    @functools.cached_property
+    def ratio(self) -> FloatArray:
+        """Ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
+        return np.asarray(self.sums[:, :, 2] / self.sums[:, :, 3])
+
+    def mark(self, place: int) -> str:
+        """Return whether the ratio is higher or lower than under the baseline."""
+        return marks_of(differences_of(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
+
+
+def _words_premature(own: _PrematureOfLog) -> str:
+    ratio, base = own.ratio, own.baseline
+    text = f"{own.titled}: {value_text(estimate_of(own.share, 'share'), '%')} of the jobs are premature."
+    first = estimate_of(ratio[:, 0])
+    if not first.cases:
+        return f"{text} Premature and other jobs cannot be compared: no case has both."
+    text += f" Under {base} their mean slowdown is {value_text(first)} times that of the others."
+    if len(own.policies) == 1:
+        return text
+    middles = {policy: number_text(estimate_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
+    if first.interval is None:
+        rest = [f"{middles[policy]} under {policy}" for policy in own.policies[1:]]
+        return f"{text} It is {enumerated(rest)}. {own.few_cases}"
+    apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
+    text += marked_in_words(own.policies, own.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
+    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference is shown from {base}"})
+
+
+def _is_published(values: object) -> bool:
+    if not isinstance(values, Mapping):
+        return False
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values.values())

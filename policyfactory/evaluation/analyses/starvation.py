@@ -1,0 +1,393 @@
+"""The longest waits, and what the threshold did about them.
+
+How often the threshold acted can be seen from the schedule alone: a job whose wait at its start is longer than the
+threshold was overdue, so it had been put at the head of the queue. Some of these were started as backfilled jobs while
+another waited ahead of them; the others were started from the head.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import MINUTE, counted, enumerated, format_duration, number_text, parse_duration
+from policyfactory.evaluation.analyses.analysis import (
+    LogAnalysis,
+    LogView,
+    compared_columns,
+    estimate_cell,
+    pictures_by_log,
+    policy_table,
+    shared_unit,
+    texts,
+)
+from policyfactory.evaluation.picture import Curve, Panel, draw_panels
+from policyfactory.policy.policy import Policy
+from policyfactory.report.sections import Column, Section, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from policyfactory.simulation.cases import Case
+    from policyfactory.simulation.schedule import Schedule
+    from policyfactory.statistics.evaluation import Evaluation
+
+__all__ = ["LogWaits", "LongWaits", "Starvation", "waits_of"]
+
+# The curve's points: from a minute to four years, four in each doubling of the wait.
+_CURVE = tuple(round(MINUTE * 2 ** (k / 4)) for k in range(85))
+
+_IN_WORDS = 6  # policies that are named in words; the tables have all
+_OFTEN = 0.05  # share of the jobs from which the order is for a good part that of submission
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Starvation(LogAnalysis):
+    """Longest waits, p99, and jobs that waited longer than the threshold.
+
+    Parameters
+    ----------
+    beyond : sequence of str
+        Waits; how many jobs waited longer than each is counted, whatever the threshold.
+
+    Raises
+    ------
+    UsageError
+        If one of ``beyond`` is no finite duration.
+    """
+
+    name: ClassVar[str] = "starvation"
+
+    beyond: Sequence[str] = ("20h", "40h", "1w")
+
+    def __post_init__(self) -> None:
+        given = texts(self.name, "beyond", self.beyond)
+        for text in given:
+            if math.isinf(parse_duration(text)):
+                raise UsageError(f"analysis starvation: beyond has {text!r}; give waits as text, for example 20h, 1w")
+        object.__setattr__(self, "beyond", tuple(sorted(set(given), key=parse_duration)))
+
+    def observe(self, case: Case, schedule: Schedule) -> LongWaits:
+        """Return the longest wait and how many jobs waited longer than what."""
+        return waits_of(schedule, (*(int(parse_duration(text)) for text in self.beyond), *_CURVE))
+
+    def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
+        """Return the longest waits, the counts, the words, and how the waits are distributed."""
+        logs = self.by_log(evaluation, seen, LogWaits)
+        waiting = [own for own in logs if (own.values("longest") > MINUTE).any()]
+        pictures = pictures_by_log(
+            "waits",
+            waiting,
+            "how many jobs wait longer than so long",
+            lambda own: _draw(own, len(self.beyond)),
+            "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
+        )
+        paragraphs = []
+        for own in logs:
+            name = f"{own.log}: " if len(logs) > 1 else ""
+            paragraphs += [f"{name}{_longest(own)}", f"{name}{_threshold(own, self.beyond)}"]
+        tables = _longest_table(logs), _waits_table(logs), _overdue_table(logs, self.beyond)
+        return Section("starvation", "The longest waits, and the threshold", tuple(paragraphs), tables, pictures)
+
+
+def _longest_table(logs: Sequence[LogWaits]) -> Table:
+    unit = shared_unit(own.longest(k)[1].longest for own in logs for k in range(len(own.policies)))
+
+    def of(get: Callable[[int, LongWaits], Any]) -> Callable[[LogWaits, int], Any]:
+        def shown(own: LogWaits, place: int) -> Any:
+            number, waits = own.longest(place)
+            return get(number, waits) if waits.longest else None  # of a job that does not wait nothing is said
+
+        return shown
+
+    longest = Column("longest wait", "s", "of any job in any case", shown=unit)
+    columns = {
+        longest: lambda own, place: own.longest(place)[1].longest,
+        Column("case"): of(lambda number, _: str(number)),
+        Column("job", "", "its id in the log"): of(lambda _, waits: str(waits.job_id)),
+        Column("user"): of(lambda _, waits: "unknown" if waits.user < 0 else str(waits.user)),
+        Column("processors", "processors"): of(lambda _, waits: waits.processors),
+        Column("requested time", "s"): of(lambda _, waits: waits.requested),
+        Column("run time", "s"): of(lambda _, waits: waits.run_time),
+    }
+    return policy_table("longest", "The job that waits longest under each policy", logs, columns)
+
+
+def _waits_table(logs: Sequence[LogWaits]) -> Table:
+    unit = shared_unit(value for own in logs for value in own.values("longest").ravel())
+    p99 = Column("p99 wait", "s", "99 % of a case's jobs wait less", unit)
+    longest = Column("longest wait", "s", "of a case", unit)
+    columns = {
+        **compared_columns(p99, lambda own: own.values("p99"), logs[0].baseline),
+        **compared_columns(longest, lambda own: own.values("longest"), logs[0].baseline),
+    }
+    return policy_table("waits", "The long waits of a case", logs, columns)
+
+
+def _overdue_table(logs: Sequence[LogWaits], beyond: Sequence[str]) -> Table:
+    acted = any(own.has_threshold(k) for own in logs for k in range(len(own.policies)))
+    columns = _acted_columns() if acted else {}
+    for at, text in enumerate(beyond):
+        columns |= {
+            Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"): (
+                lambda own, place, at=at: own.beyond(at, place)
+            ),
+            Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"): (
+                lambda own, place, at=at: estimate_cell(own.beyond_share(at)[:, place])
+            ),
+        }
+    return policy_table("overdue", "Jobs that waited too long", logs, columns, "Jobs are those of all cases.")
+
+
+def _acted_columns() -> dict[Column, Callable[..., Any]]:
+    """Return what the threshold did; empty for a policy that has none."""
+
+    def of(get: Callable[[LogWaits, int], Any]) -> Callable[[LogWaits, int], Any]:
+        return lambda own, place: get(own, place) if own.has_threshold(place) else None
+
+    return {
+        Column("threshold", "", "waits beyond it put a job at the head of the queue"): LogWaits.threshold_text,
+        Column("overdue", "jobs", "jobs whose wait at their start was longer than the threshold"): of(
+            lambda own, place: own.count("overdue", place)
+        ),
+        Column("overdue, share", "%", "of the jobs of a case; median over cases"): of(
+            lambda own, place: estimate_cell(own.share("overdue")[:, place])
+        ),
+        Column("from the head", "jobs", "overdue jobs that were started with none waiting ahead of them"): of(
+            lambda own, place: own.count("from_head", place)
+        ),
+    }
+
+
+def _draw(own: LogWaits, first: int) -> Figure:
+    """Draw the share of the jobs that wait longer than x; the curve's counts begin at place ``first``."""
+    x = np.array(_CURVE, dtype=np.float64)
+    curves = []
+    for k, policy in enumerate(own.policies):
+        count = np.array([own.beyond(first + at, k) for at in range(len(_CURVE))], dtype=np.float64)
+        there = count > 0
+        end = max(own.longest(k)[1].longest, MINUTE)
+        curves.append(Curve(policy, np.append(x[there], end), 100.0 * np.append(count[there], 1.0) / own.jobs))
+    thresholds = {own.threshold(k) for k in range(len(own.policies))} - {math.inf}
+    marks = [(theta, f"threshold {format_duration(theta)}") for theta in sorted(thresholds) if theta >= MINUTE]
+    panel = Panel(
+        f"{own.jobs:,} jobs", "wait", "jobs that wait longer (%)", curves, durations=True, log_y=True, marks=marks
+    )
+    return draw_panels([panel], height=3.4)
+
+
+# In words. ------------------------------------------------------------------------------------------------------------
+
+
+def _longest(own: LogWaits) -> str:
+    sentences = []
+    for k, policy in enumerate(own.policies[:_IN_WORDS]):
+        number, waits = own.longest(k)
+        if waits.longest == 0:
+            sentences.append(f"{policy}: no job waits")
+            continue
+        where = f" of {own.place_of(number)}" if len(own.kept) > 1 else ""
+        sentences.append(
+            f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
+            f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
+            f"{format_duration(waits.run_time)} run)"
+        )
+    more = " Those of the other policies are in the table." if len(own.policies) > _IN_WORDS else ""
+    return f"The longest wait of any job, {'; '.join(sentences)}.{more}"
+
+
+def _threshold(own: LogWaits, beyond: Sequence[str]) -> str:
+    with_one = [k for k in range(len(own.policies)) if own.has_threshold(k)]
+    if not with_one:
+        return f"There is no threshold. {_would_be(own, beyond)}"
+    lengths = {own.threshold_text(k) for k in with_one}
+    text = f"Jobs that wait longer than {enumerated(sorted(lengths))} go first, in the order of their submission. "
+    if len(with_one) < len(own.policies):
+        rest = [name for k, name in enumerate(own.policies) if k not in with_one]
+        text += f"{enumerated(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
+    overdue = {k: own.count("overdue", k) for k in with_one}
+    if not any(overdue.values()):
+        return f"{text}It never acted: no job waited that long."
+    idle = [k for k in with_one if overdue[k] and _is_submission_order(own, k)]
+    acted = [k for k in with_one if overdue[k] and k not in idle]
+    counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_IN_WORDS])
+    parts = [f"Of {own.jobs:,} jobs that happened to {counts}."] if acted else []
+    often = [own.policies[k] for k in acted if overdue[k] >= _OFTEN * own.jobs]
+    if often:
+        parts.append(
+            f"Under {enumerated(often)} so many are overdue that the order is for a good part that of submission."
+        )
+    parts += [
+        f"Under {own.policies[k]} it changes nothing ({counted(overdue[k], 'job was', 'jobs were')} overdue): the "
+        "queue is in the order of submission anyway."
+        for k in idle
+    ]
+    never = [own.policies[k] for k in with_one if not overdue[k]]
+    if never:
+        parts.append(f"Under {enumerated(never)} it never acted: no job waited that long.")
+    return text + " ".join(parts)
+
+
+def _how_often_it_acted(own: LogWaits, k: int) -> str:
+    overdue = own.count("overdue", k)
+    beyond = own.longest(k)[1].longest - own.threshold(k)
+    return (
+        f"{overdue:,} under {own.policies[k]} ({number_text(100 * overdue / own.jobs)} %; "
+        f"the longest wait is {format_duration(beyond)} beyond it)"
+    )
+
+
+def _is_submission_order(own: LogWaits, k: int) -> bool:
+    contender = own.evaluation.contenders[k]
+    return isinstance(contender, Policy) and contender.formula.strip() == "r"
+
+
+def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
+    if not beyond:
+        return ""
+    lengths = enumerated(beyond)
+    sentences = []
+    for k, policy in enumerate(own.policies[:_IN_WORDS]):
+        counts = [own.beyond(at, k) for at in range(len(beyond))]
+        sentences.append(
+            f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none"
+        )
+    return (
+        f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(sentences)}. A threshold of that length "
+        "would have put them first, and so changed the waits of others."
+    )
+
+
+# The long waits of one schedule, and those of a log's cases together --------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class LongWaits:
+    """The long waits of one schedule.
+
+    Parameters
+    ----------
+    jobs : int
+        Jobs of the schedule.
+    longest, p99 : float, s
+        The longest wait, and the 99 % quantile (linear between two jobs, as the metric p99_wait).
+    job_id, user, processors : int
+        Of the job that waited longest (the first of several); user -1 if unknown.
+    requested, run_time : float, s
+        Of that job; the run time is what the machine executed.
+    threshold : float, s
+        What the schedule was made with; inf for none.
+    overdue, from_head : int
+        Jobs that waited longer than the threshold; those of them that were not backfilled.
+    beyond : int64 array (lengths,)
+        Jobs that waited longer than each of the lengths asked for.
+    """
+
+    jobs: int
+    longest: float
+    p99: float
+    job_id: int
+    user: int
+    processors: int
+    requested: float
+    run_time: float
+    threshold: float
+    overdue: int
+    from_head: int
+    beyond: Int64Array
+
+
+def waits_of(schedule: Schedule, lengths: Sequence[int]) -> LongWaits:
+    """Return the long waits of a schedule of at least one job.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+    lengths : sequence of int, s
+        Waits; the jobs that waited longer than each are counted.
+    """
+    jobs = schedule.workload
+    wait = schedule.start - jobs.submit
+    n, ticks = len(wait), jobs.ticks
+    at = int(np.argmax(wait))
+    # Most jobs wait not at all or not long: those that did are few enough to be sorted.
+    long = np.sort(wait[wait > 0])
+    theta = schedule.rules.threshold
+    # A whole number of ticks is longer than the threshold if and only if it is longer than its whole part.
+    late = np.zeros(n, dtype=np.bool_) if math.isinf(theta) else wait > math.floor(theta * ticks)
+    edges = np.array(lengths, dtype=np.int64) * ticks
+    return LongWaits(
+        jobs=n,
+        longest=float(wait[at]) / ticks,
+        p99=_quantile(long, n, 0.99) / ticks,
+        job_id=int(jobs.job_id[at]),
+        user=int(jobs.user[at]),
+        processors=int(jobs.processors[at]),
+        requested=float(jobs.requested_time[at]) / ticks,
+        run_time=float(schedule.end[at] - schedule.start[at]) / ticks,
+        threshold=theta,
+        overdue=int(np.count_nonzero(late)),
+        from_head=int(np.count_nonzero(late & ~schedule.backfilled)),
+        beyond=len(long) - np.searchsorted(long, edges, side="right"),
+    )
+
+
+def _quantile(positive: Int64Array, n: int, level: float) -> float:
+    """Return the quantile of ``n`` numbers, of which these, ascending, are not 0."""
+    place = level * (n - 1)
+    below = math.floor(place)
+    zeros = n - len(positive)
+    left, right = (float(positive[k - zeros]) if k >= zeros else 0.0 for k in (below, min(below + 1, n - 1)))
+    return left + (right - left) * (place - below)
+
+
+class LogWaits(LogView):
+    """The waits of all cases of a log."""
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of all cases."""
+        return sum(case[0].jobs for case in self.kept)
+
+    def share(self, field: str) -> FloatArray:
+        """Return one count as a share of the case's jobs in %: float64 array (cases, policies)."""
+        return self.values(lambda waits: 100.0 * getattr(waits, field) / waits.jobs)
+
+    def count(self, field: str, k: int) -> int:
+        """Return one count of policy k, all cases together."""
+        return sum(getattr(case[k], field) for case in self.kept)
+
+    def beyond(self, at: int, k: int) -> int:
+        """Return the jobs that waited longer than length ``at`` under policy k, all cases together."""
+        return sum(int(case[k].beyond[at]) for case in self.kept)
+
+    def beyond_share(self, at: int) -> FloatArray:
+        """Return the share of a case's jobs that waited longer than length ``at``, in %: (cases, policies)."""
+        return self.values(lambda waits: 100.0 * waits.beyond[at] / waits.jobs)
+
+    def longest(self, k: int) -> tuple[int, LongWaits]:
+        """Return the number of the case with the longest wait under policy k, and its waits."""
+        row = int(np.argmax([case[k].longest for case in self.kept]))
+        return self.number(row), self.kept[row][k]
+
+    def threshold(self, k: int) -> float:
+        """Return the lowest threshold that policy k had in a case, in seconds; inf for none."""
+        return float(min(case[k].threshold for case in self.kept))
+
+    def has_threshold(self, k: int) -> bool:
+        """Return whether policy k had a threshold in any case."""
+        return not math.isinf(self.threshold(k))
+
+    def threshold_text(self, k: int) -> str:
+        """Return the threshold of policy k in words."""
+        if not self.has_threshold(k):
+            return "none"
+        several = len({case[k].threshold for case in self.kept}) > 1
+        return f"{format_duration(self.threshold(k))}{' and more' if several else ''}"

@@ -1,0 +1,217 @@
+"""A policy for Grid Engine: a submission verifier that gives each job its urgency, or urgencies of resources alone.
+
+Grid Engine starts the job with the higher priority first. With ``weight_urgency`` 1 and the other weights 0 that is the
+urgency: the sum of each hard request times the slots of the job times the urgency of the resource (sge_priority(5)). So
+
+- a formula of p*q, q, r and w with constant factors needs no program: the urgencies of ``h_rt`` and ``slots`` and
+  ``weight_waiting_time`` are those factors, with the sign flipped (`gridengine_urgency`);
+- for any other formula a job submission verifier (JSV), started by the qmaster, computes the score when a job is
+  submitted and adds a request for it, divided by the slots, as these come back as a factor. Whole numbers from 1 up are
+  requested, so a job without a request, after an error in the script, has 0 and runs last.
+
+Seen with Grid Engine 8.1.9.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.text import format_duration
+from policyfactory.exports.content import Export, ExportSite, File, comment, header, instructions
+from policyfactory.exports.expressible import fixed_epoch, linear_coefficients, static_only, unexpressed
+from policyfactory.exports.languages import perl_function
+from policyfactory.exports.queue import Queue, scaled_priorities
+from policyfactory.exports.sample import learn_scale
+from policyfactory.exports.scripts import fill, filled, parts, sentences
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
+
+__all__ = ["Urgencies", "make", "urgencies"]
+
+NAME = "gridengine"
+RESOURCE = "pf_score"
+JSV_NAME = "policyfactory_jsv.pl"
+_WORDS = "gridengine.txt"
+_TITLES = {
+    "apply.sh": "apply.sh: puts the order into a running Grid Engine; run it as a manager.",
+    "rollback.sh": "rollback.sh: undoes apply.sh; run it as a manager.",
+}
+
+
+def make(model: Model, site: ExportSite) -> Export:
+    """Return the export; without a script of its own where urgencies suffice.
+
+    Raises
+    ------
+    ExportError
+        If the policy changes while a job waits otherwise than by a constant times the time, or counts from no fixed
+        date, or has m.
+    """
+    factors = urgencies(model.policy)
+    return _by_script(model, site) if factors is None else _by_urgency(model, site, factors)
+
+
+def _by_urgency(model: Model, site: ExportSite, factors: Urgencies) -> Export:
+    settings = factors.settings()
+    install, rollback = sentences(_WORDS, "urgency_install"), sentences(_WORDS, "rollback")
+    where = "before" if factors.time < 0 else "after"
+    limits = (
+        *sentences(_WORDS, "urgency_exact"),
+        *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
+        *sentences(_WORDS, *(["urgency_limit"] if factors.time else []), "limits", WHERE=where),
+    )
+    head = [
+        *header(model, site, NAME),
+        *instructions(settings, install, rollback, limits),
+    ]
+    return Export(
+        (
+            _shell(
+                "apply.sh",
+                head,
+                f"start save {'check_limit' if factors.time else ''} keep slots limit complexes weights applied",
+                KNOWN="h_rt",
+                **factors.changes(),
+            ),
+            _shell("rollback.sh", head[:2], "start before rollback"),
+        ),
+        settings,
+        install,
+        rollback,
+        limits,
+        factors.priorities,
+    )
+
+
+def _by_script(model: Model, site: ExportSite) -> Export:
+    policy = model.policy
+    static_only(policy, NAME, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
+    fixed_epoch(policy, NAME)
+    scale = learn_scale(policy, site.sample, largest=site.weight)
+    longest = int(site.sample.p.max())
+    settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
+    install, rollback = sentences(_WORDS, "verifier_install"), sentences(_WORDS, "rollback")
+    limits = unexpressed(policy) + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME)
+    head = header(model, site, NAME, scale)
+    verifier = filled(
+        "verifier.perl",
+        {
+            "HEAD": "\n".join(comment([*head, *instructions(settings, install, rollback, limits)])),
+            "RESOURCE": RESOURCE,
+            "EPOCH": policy.epoch.unix_time or 0,
+            "LONGEST": longest,
+            "RANGE": f"{scale.low!r}, {scale.high!r}, {scale.largest}",
+            "SCORE": "\n".join(perl_function(policy.expression)),
+        },
+    )
+    return Export(
+        files=(
+            File(JSV_NAME, verifier, executable=True),
+            _shell(
+                "apply.sh",
+                head[:2],
+                "start save check_verifier keep slots request complexes offer weights verifier applied",
+                SLOTS="0",
+                KNOWN=RESOURCE,
+                WAITING="0",
+            ),
+            _shell("rollback.sh", head[:2], "start before rollback_verifier rollback"),
+        ),
+        settings=settings,
+        install=install,
+        rollback=rollback,
+        limits=limits,
+        priorities=scaled_priorities(policy, scale),
+        scale=scale,
+    )
+
+
+def _shell(name: str, head: list[str], chosen: str, **values: str) -> File:
+    """Return apply.sh or rollback.sh: the ``chosen`` parts of its template, with the values."""
+    text = "".join(parts("gridengine.sh")[part] for part in chosen.split())
+    # Never the header: it has texts of strangers.
+    text = fill(text, {"RESOURCE": RESOURCE, "JSV": JSV_NAME, **values})
+    return File(name, "\n".join(["#!/bin/sh", *comment([_TITLES[name], *head]), text]), executable=True)
+
+
+# Formulas that Grid Engine computes itself ----------------------------------------------------------------------------
+
+# Formulas that Grid Engine computes itself, from the urgencies of resources and the weight of the waiting time.
+
+
+# qconf keeps six decimals of weight_waiting_time: the smallest factor is brought above this, for nine digits of it.
+_LEAST = 1000.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Urgencies:
+    """``time * p * q + slots * q + waiting * w``, by which Grid Engine sorts jobs, HIGHER first.
+
+    Parameters
+    ----------
+    time : float
+        Urgency of ``h_rt``; Grid Engine multiplies it by the requested seconds and by the slots.
+    slots : float
+        Urgency of ``slots``.
+    waiting : float
+        ``weight_waiting_time``, of each second since the submission.
+    """
+
+    time: float
+    slots: float
+    waiting: float
+
+    def changes(self) -> dict[str, str]:
+        """Return what apply.sh sets, by the names that its template has."""
+        return {"SLOTS": _plain(self.slots), "H_RT": _plain(self.time), "WAITING": f"{self.waiting:.6f}"}
+
+    def settings(self) -> tuple[str, ...]:
+        """Return the lines of the complexes (``qconf -mc``, last column) and of the scheduler (``qconf -msconf``)."""
+        changes = self.changes()
+        return (
+            f"h_rt urgency {changes['H_RT']}",
+            f"slots urgency {changes['SLOTS']}",
+            f"weight_waiting_time {changes['WAITING']}",
+            "weight_urgency 1",
+            "weight_ticket 0",
+            "weight_priority 0",
+        )
+
+    def priorities(self, queue: Queue) -> NDArray[np.float64]:
+        """Return what Grid Engine shows as urgency (``qstat -urg``); HIGHER runs first."""
+        p, q, waited = (np.asarray(a, dtype=np.float64) for a in (queue.p, queue.q, queue.now - queue.submit))
+        return self.time * p * q + self.slots * q + self.waiting * waited
+
+
+def urgencies(policy: Policy) -> Urgencies | None:
+    """Return the urgencies that sort jobs as the policy does; None where there are none.
+
+    There are for a sum of constants times ``p*q``, ``q``, ``r`` and ``w``. ``r`` is now minus the time waited, and now
+    is the same for all jobs; so the epoch does not matter, whatever its rule.
+
+    Parameters
+    ----------
+    policy : Policy
+        What is exported.
+    """
+    terms = linear_coefficients(policy.expression, ("pq", "q", "r", "w"))
+    if terms is None:
+        return None
+    # Lower scores run first, higher urgencies do. (0.0 - x has no negative zero.)
+    factors = (0.0 - terms["pq"], 0.0 - terms["q"], terms["r"] - terms["w"])
+    sizes = [abs(factor) for factor in factors if factor]
+    if not sizes or not all(map(math.isfinite, sizes)):
+        return None
+    factor = 10.0 ** max(0, math.ceil(math.log10(_LEAST / min(sizes))))
+    if not max(sizes) * factor < 1e100:
+        return None
+    return Urgencies(*(part * factor for part in factors))
+
+
+def _plain(value: float) -> str:
+    """Return a number as Grid Engine reads it."""
+    return f"{value:.17g}"

@@ -1,0 +1,324 @@
+"""Policies on replicas of a part of a log: ratios to the best published one, and which of them is to be taken.
+
+One run of a log decides nothing: formulas that are nearly the same differ by a quarter on it. What is taken has to be
+better than the best published policy over the replicas, by an interval, and may not cost more than is allowed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from policyfactory.core.options import FloatArray
+from policyfactory.core.process import WorkCounter
+from policyfactory.core.text import format_duration, number_text
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck, Workers
+from policyfactory.policy.policy import Policy
+from policyfactory.search.environment.goals import EpisodeLimit, limits_of
+from policyfactory.search.replicated import AIMS, Replicated
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
+
+if TYPE_CHECKING:
+    from policyfactory.evaluation.results_folder import Result
+    from policyfactory.fitting.fits import Fits
+    from policyfactory.trials.files import Written
+    from policyfactory.trials.options import GenerateOptions
+    from policyfactory.workload.swf.log import SwfLog
+
+__all__ = ["LIMITS", "Progress", "Ranked", "Ranking", "Step", "rank", "values_of"]
+
+LIMITS = limits_of("1.1x", None)
+_LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
+
+
+class _RankingWork(NamedTuple):
+    replicas: Replicated
+    policies: tuple[Policy, ...]
+    aims: tuple[str, ...]
+    learns: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranked:
+    """A policy on the replicas.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    ratios : tuple of float
+        Of each aim to that of the best published policy: the geometric mean over the replicas.
+    interval : tuple of float or None
+        Of the first at 95 %: where halves stand beside the replicas, what other jobs of such users would give;
+        else what more replicas of the same jobs would.
+    verdict : str
+        With halves, against the best published policy: ``better``, ``worse``, or that it cannot be told. Without them
+        empty: a choice among many on the same jobs is no evidence.
+    out : str
+        What it costs too much of, in words; empty if nothing.
+    """
+
+    name: str
+    ratios: tuple[float, ...]
+    interval: tuple[float, float] | None
+    verdict: str
+    out: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ranking:
+    """All policies on the replicas.
+
+    Parameters
+    ----------
+    aims : tuple of str
+        What was measured; the first is what is chosen by.
+    peer : str
+        The published policy that is best on them, to which the ratios are.
+    rows : tuple of Ranked
+        The best first.
+    chosen : str
+        The best of those whose interval lies below the peer's value, at a price that is allowed; else the peer.
+    margin : Paired or None
+        Logarithms of the choice against those of the next that may be taken; None if there is none.
+    runner_up : str
+        Its name, or empty.
+    replicas : int
+        How many whole ones there were.
+    """
+
+    aims: tuple[str, ...]
+    peer: str
+    rows: tuple[Ranked, ...]
+    chosen: str
+    margin: Paired | None
+    runner_up: str
+    replicas: int
+
+    def row(self, name: str) -> Ranked:
+        """Return the row of a policy."""
+        return next(row for row in self.rows if row.name == name)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the ranking as JSON values."""
+        return {
+            "replicas": self.replicas,
+            "aims": list(self.aims),
+            "best_published": self.peer,
+            "chosen": self.chosen,
+            "runner_up": self.runner_up,
+            "policies": [
+                {
+                    "policy": row.name,
+                    "ratios": dict(zip(self.aims, map(_finite, row.ratios), strict=True)),
+                    "interval": None if row.interval is None else list(map(_finite, row.interval)),
+                    "verdict": row.verdict,
+                    "out": row.out,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _measure(work: _RankingWork, at: int, go_on: StopCheck) -> tuple[int, FloatArray]:
+    rows = []
+    for policy in work.policies:
+        go_on()
+        rows.append(work.replicas.aims(at, policy, work.aims, learns=work.learns))
+    return at, np.array(rows)
+
+
+def values_of(
+    replicas: Replicated,
+    policies: Sequence[Policy],
+    aims: Sequence[str] = AIMS,
+    *,
+    learns: bool = False,
+    workers: Workers | int = 1,
+    done: Callable[[int], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> FloatArray:
+    """Return what was measured: float64 array (replicas, policies, aims).
+
+    Parameters
+    ----------
+    replicas : Replicated
+        The replicas.
+    policies : sequence of Policy
+        The policies.
+    aims : sequence of str
+        Metrics.
+    learns : bool
+        As of `policyfactory.search.replicated.Replicated.schedule`.
+    workers : Workers or int
+        Who works, a replica at a time.
+    done, notify : callable
+        Are told how many replicas more are done, and sentences about the workers.
+    """
+    values = np.empty((len(replicas), len(policies), len(aims)))
+    work = _RankingWork(replicas, tuple(policies), tuple(aims), learns)
+    for at, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
+        values[at] = rows
+        done(1)
+    return values
+
+
+def rank(
+    values: FloatArray,
+    names: Sequence[str],
+    published: Sequence[str],
+    aims: Sequence[str],
+    *,
+    limits: Sequence[EpisodeLimit] = LIMITS,
+    whole: int | None = None,
+) -> Ranking:
+    """Return the ranking of policies.
+
+    Parameters
+    ----------
+    values : float64 array (replicas, policies, aims)
+        As of `values_of`.
+    names, published : sequence of str
+        Names of the policies, and which of them are published.
+    aims : sequence of str
+        Metrics.
+    limits : sequence of Limit
+        What a policy may cost: the geometric mean of the ratios to the best published policy, or the mean in seconds.
+    whole : int, optional
+        How many of the replicas are whole; halves follow them, which give the intervals. All, if not given.
+    """
+    judging = whole is not None
+    count = len(values) if whole is None else whole
+    better = [METRICS[name].lower_is_better is not False for name in aims]
+    with np.errstate(all="ignore"):
+        # Less is better in all of them; of what is 0 the logarithm is that of a second, or of a unit.
+        logs = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])
+        logs *= np.where(better, 1.0, -1.0)
+        means = dict(zip(names, logs[:count, :, 0].mean(axis=0).tolist(), strict=True))
+    peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
+    base = logs[:, list(names).index(peer)]
+    rows, below = [], {}
+    for at, name in enumerate(names):
+        own = logs[:, at, 0]
+        paired = (
+            compare_replicas(own, base[:, 0], count) if judging else compare_values(own, base[:, 0], statistic="mean")
+        )
+        below[name] = paired.verdict == "better"
+        ratios = tuple(np.exp((logs[:count, at] - base[:count]).mean(axis=0)).tolist())
+        interval = paired.estimate.interval
+        ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
+        levels = values[:count, at].mean(axis=0).tolist()
+        costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
+        out = "" if name == peer else "; ".join(filter(None, (_beyond(one, costs, peer) for one in limits)))
+        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else paired.verdict, out))
+    rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
+    taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
+    chosen, others = taken[0], taken[1:]
+    margin = None
+    if others:
+        own, other = (logs[:count, list(names).index(row.name), 0] for row in (chosen, others[0]))
+        margin = compare_values(own, other, statistic="mean")
+    second = others[0].name if others else ""
+    return Ranking(
+        aims=tuple(aims),
+        peer=peer,
+        rows=tuple(rows),
+        chosen=chosen.name,
+        margin=margin,
+        runner_up=second,
+        replicas=count,
+    )
+
+
+def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:
+    """Return what goes beyond a limit, in words; empty if nothing does, or it was not measured."""
+    if limit.guard not in costs:
+        return ""
+    ratio, level = costs[limit.guard]
+    if limit.times is not None:
+        return "" if ratio <= limit.times else f"{limit.guard} is {number_text(ratio)} times that of {peer}"
+    return "" if level <= limit.bound(0.0) else f"{limit.guard} is {format_duration(level)} on average"
+
+
+def _last(value: float) -> float:
+    """Return the value; infinity for what is no number."""
+    return value if math.isfinite(value) else math.inf
+
+
+# Who follows how far the work is; in a notebook nobody, on the command line the screen --------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the work, and the command that does the same.
+
+    Parameters
+    ----------
+    number, total : int
+        Number of the step, from 1, and of all steps.
+    title : str
+        In words.
+    command : tuple of str
+        What stands behind ``policyfactory``; empty if no other command does this.
+    before, share : float
+        What part of all the work is done before it, and what part it is, by a rough guess.
+    """
+
+    number: int
+    total: int
+    title: str
+    command: tuple[str, ...]
+    before: float = 0.0
+    share: float = 0.0
+
+
+class Progress:
+    """Follows how far the work is, and shows each result; this one says nothing."""
+
+    def works_in(self, place: Path) -> None:
+        """Learn in which folder the results lie while they are made; called before the first step."""
+
+    def begin(self, step: Step) -> None:
+        """Begin a step; the one before it is done."""
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
+        """Return a counter of work units; ``unit`` is that of the amounts."""
+        return WorkCounter()
+
+    def message(self, sentence: str) -> None:
+        """Say something about the work that is no result."""
+
+    def warning(self, sentence: str) -> None:
+        """Say why a result should not be trusted as it stands."""
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept, in ``partial``, of work that does not come to its end."""
+
+    def cut(self, log: SwfLog) -> None:
+        """Show a part of the log."""
+
+    def scored(self, written: Written, options: GenerateOptions) -> None:
+        """Show how precise the score table is."""
+
+    def fitted(self, fits: Fits) -> None:
+        """Show the formulas of a family."""
+
+    def compared(self, study: Result) -> None:
+        """Show how policies did."""
+
+    def ranked(self, ranking: Ranking) -> None:
+        """Show how policies did on replicas."""
+
+    def wrote(self, paths: Sequence[Path]) -> None:
+        """Name the files that were written."""

@@ -1,0 +1,480 @@
+"""Learn a policy from a log: the first quarter teaches, the second quarter chooses, the second half tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from policyfactory.core.errors import EvaluationError, WorkloadError
+from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
+from policyfactory.core.options import changed
+from policyfactory.core.text import HOUR, WEEK
+from policyfactory.evaluation.fidelity.compare import Fidelity, verdict_of
+from policyfactory.evaluation.verdict import gate_in_words, gated, headed, replay_logs
+from policyfactory.evaluation.words import basis_in_words
+from policyfactory.exports.advice import gaming
+from policyfactory.exports.expressible import prepare
+from policyfactory.fitting.fits import Fits
+from policyfactory.learning.choice import (
+    KEPT_GAIN,
+    ByReplicas,
+    Tested,
+    predicted_rivals,
+    rank_on,
+    replicas_of,
+    softened_rivals,
+    tested_on,
+    threshold_hours,
+    why_not,
+    with_threshold,
+)
+from policyfactory.learning.comparing import (
+    CLASSICAL,
+    KEPT,
+    POLICY,
+    PREDICTED,
+    PUBLISHED,
+    Compared,
+    Rival,
+    check_folder,
+    earlier_files,
+    hours_text,
+    judging_in_words,
+    limits_in_words,
+    unknown_in_words,
+    write_rivals,
+)
+from policyfactory.learning.learned import Learned
+from policyfactory.learning.options import LearnOptions, as_typed
+from policyfactory.learning.parts import LogParts
+from policyfactory.learning.ranking import Progress
+from policyfactory.learning.steps import Steps
+from policyfactory.learning.verdict import Evidence, judge
+from policyfactory.parallel.workers import Workers
+from policyfactory.policy.store import Model, resolve_model
+from policyfactory.prediction.training import Forests
+from policyfactory.report.verdict import Verdict
+from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.predicted import last_model
+from policyfactory.simulation.prepare import prepare as prepare_jobs
+from policyfactory.simulation.rules import Rules
+from policyfactory.statistics.compare import compare_policies
+from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.table import ScoreTable
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.swf.files import read_swf
+from policyfactory.workload.swf.log import SwfLog, log_of_workload
+
+__all__ = ["learn"]
+
+_MOST_LOAD = 10.0  # that of a log whose machine is known is about 1
+
+BESIDE = ("FCFS", "SAF", "F1")
+
+
+def learn(
+    log: Workload | SwfLog | Path | str,
+    options: LearnOptions | None = None,
+    *,
+    output: Path | str | None = None,
+    overwrite: bool = False,
+    workers: Workers | int = 1,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Learned:
+    """Learn a policy from a log and test it on jobs that nothing has seen.
+
+    Formulas are fitted to the scores of the first quarter of the jobs; on the second quarter they compete with the
+    classical policies, and the best is chosen; the second half says what the choice is worth.
+
+    Parameters
+    ----------
+    log : Workload, SwfLog, Path or str
+        The jobs, or a file in the Standard Workload Format.
+    options : LearnOptions, optional
+        How to learn.
+    output : Path or str, optional
+        Folder for everything; an interrupted run is resumed by the same call. Without it all is in memory, and
+        `Learned.save` writes it.
+    overwrite : bool
+        Replace what an earlier run left in the folder.
+    workers : Workers or int
+        Who works; a number means so many threads. The result does not depend on it.
+    progress : Progress, optional
+        Who follows how far the work is.
+    **changes
+        Fields of `LearnOptions`, in place of ``options`` or on top of them: ``tuples``, ``metric``, ``windows``, ...
+
+    Raises
+    ------
+    UsageError
+        If an option is outside its limits.
+    WorkloadError
+        If the log is too short, cannot be used, or has more than ten times the work that its machine can do, and it is
+        not to go on ``anyway``.
+    EvaluationError
+        If the log's replay on its site is far from the record, and it is not to go on ``anyway``.
+    OutputError
+        If the folder holds a learned policy, or cannot be written.
+    """
+    chosen = changed(options or LearnOptions(), changes)
+    folder = None if output is None else Path(output)
+    jobs = _swf(log).without(chosen.leave_out)
+    steps = Steps(folder, workers, progress or Progress(), _seconds(jobs, chosen), overwrite=overwrite)
+    run = Run(LogParts(jobs, chosen, steps), chosen)
+    if folder is None:
+        return run.all_stages()
+    check_folder(folder)
+    with exclusive(folder / "learn"):  # not of the policy itself: the step that writes it holds that
+        refuse_earlier(folder / POLICY, overwrite=overwrite)
+        earlier = earlier_files(folder, run.parts.log.name)
+        with replaced_whole(folder, earlier, kept=KEPT, in_place=False) as place:
+            steps.work_in(place)
+            return run.all_stages()
+
+
+def _swf(log: Workload | SwfLog | Path | str) -> SwfLog:
+    if isinstance(log, SwfLog):
+        return log
+    if not isinstance(log, Workload):
+        return read_swf(log)
+    if log.ticks != 1:
+        raise WorkloadError(f"{log.name}: times in 1/{log.ticks} s; learn from a workload in seconds")
+    return log_of_workload(log)
+
+
+@dataclasses.dataclass(eq=False)
+class Run:
+    """What a run knows: each of its `STAGES` reads what those before it have found, and adds its own.
+
+    Parameters
+    ----------
+    parts : LogParts
+        The log and its parts.
+    options : LearnOptions
+        How to learn.
+    gate : Fidelity or None
+        How near the replay on the site is to the record.
+    """
+
+    parts: LogParts
+    options: LearnOptions
+    gate: Fidelity | None = None
+    logs: dict[str, SwfLog] = dataclasses.field(init=False)
+    short: str = dataclasses.field(init=False)  # what to import, where the second half is too short for a verdict
+    scores: ScoreTable = dataclasses.field(init=False)
+    fits: dict[str, Fits] = dataclasses.field(init=False)
+    rivals: list[Rival] = dataclasses.field(init=False)
+    replicas: ByReplicas | None = dataclasses.field(init=False)
+    choosing: Compared = dataclasses.field(init=False)
+    thresholds: Compared | None = dataclasses.field(init=False)
+    winner: Rival = dataclasses.field(init=False)
+    test: Compared = dataclasses.field(init=False)
+    tested: Tested | None = dataclasses.field(init=False)
+    verdict: Verdict = dataclasses.field(init=False)
+    learned: Learned = dataclasses.field(init=False)
+
+    @property
+    def steps(self) -> Steps:
+        """Where the files go, who works and who follows."""
+        return self.parts.steps
+
+    def all_stages(self) -> Learned:
+        """Take all stages in turn."""
+        for stage in STAGES:
+            stage(self)
+        return self.learned
+
+
+def _check(run: Run) -> None:
+    """Refuse what cannot be learned from, and say what weakens the result."""
+    run.parts.warn()
+    run.parts.check_windows()
+    _check_load(run)
+
+
+def _cut(run: Run) -> None:
+    """Cut the log in three."""
+    run.logs = run.parts.cut()
+    run.short = run.parts.too_short()
+    if run.short:
+        run.steps.progress.warning(f"there will be no verdict: {run.short}")
+
+
+def _score(run: Run) -> None:
+    """Score the jobs of the first quarter."""
+    options = run.options
+    run.scores = run.steps.score(
+        run.logs["training"],
+        GenerateOptions(options.tuples, options.trials, seed=options.seed),
+        *("--preset", options.preset, *options.machine_words),
+        reading=options.reading,
+    )
+
+
+def _fit(run: Run) -> None:
+    """Fit formulas to the scores."""
+    run.fits = run.steps.fit(run.scores)
+    run.rivals = run.parts.dated(run.parts.rivals(run.fits))
+
+
+def _choose(run: Run) -> None:
+    """Choose by replicas of the second quarter, or by the quarter itself."""
+    run.replicas = _replicas(run, run.rivals)
+    if run.replicas is None:
+        title, rivals = "The formulas against the classical policies", run.rivals
+        run.choosing = run.parts.compare_on(title, "choosing", run.logs, rivals)
+        run.winner, run.thresholds = _with_threshold(run, run.choosing)
+        return
+    run.rivals, run.winner, run.thresholds = list(run.replicas.rivals), run.replicas.winner, None
+    title = "The choice and the classical policies on the second quarter itself"
+    run.choosing = run.parts.compare_on(title, "choosing", run.logs, run.replicas.shown)
+
+
+def _test(run: Run) -> None:
+    """Test the choice on the second half, and on replicas of it."""
+    # The baseline, what is hard to beat, and the best published one stand beside the choice.
+    named = {rival.name: rival for rival in (*run.rivals, run.winner)}
+    peer = () if run.replicas is None else (run.replicas.ranking.peer,)
+    beside = [named[name] for name in dict.fromkeys((*BESIDE, *peer, run.winner.name))]
+    title = f"The choice, {run.winner.name}, on jobs that had no part in the choice"
+    run.test = run.parts.compare_on(title, "test", run.logs, beside)
+    run.tested = None if run.short or run.replicas is None else _tested(run, run.replicas, named)
+
+
+def _judge(run: Run) -> None:
+    """Say what the choice is worth."""
+    run.verdict = _verdict(run)
+    # Written before, so that a run that is stopped leaves it; now with what follows from it.
+    run.test = run.test.judged(run.verdict, run.winner.name)
+    if run.steps.folder is not None:
+        run.test.write(run.steps.folder / "test")
+
+
+def _write(run: Run) -> None:
+    """Write the policy."""
+    chosen = prepare(run.winner.model, threshold=run.options.threshold_s)
+    words = f"{run.verdict.title}. {run.verdict.sentences[0]}"
+    run.learned = Learned(
+        model=dataclasses.replace(chosen, diagnostics={**chosen.diagnostics, "verdict": words}),
+        options=run.options,
+        parts=run.logs,
+        scores=run.scores,
+        fits=run.fits,
+        rivals=tuple(run.rivals),
+        choosing=run.choosing,
+        thresholds=run.thresholds,
+        test=run.test,
+        verdict=run.verdict,
+        epoch=run.parts.epoch,
+        last=run.parts.last,
+        source=run.parts.log,
+        replicas=run.replicas,
+        tested=run.tested,
+        predictor=_predictor(run, run.winner),
+        fidelity=run.gate,
+    )
+    held = run.learned.policy.threshold
+    run.steps.begin(
+        "The policy as a file",
+        *("export", run.winner.source, "--to", "json", "--threshold", f"{held:.0f}s" if held < math.inf else "inf"),
+        *("--output", run.steps.place(POLICY), "--overwrite"),
+    )
+    if run.steps.folder is not None:
+        run.steps.wrote([run.learned.write_policy(run.steps.folder)])
+
+
+def _check_load(run: Run) -> None:
+    """Refuse a log with far more work than its machine can have done: each simulation would go on for years."""
+    load = run.parts.workload.offered_load
+    if _MOST_LOAD < load < math.inf and not run.options.anyway:
+        machine = f"{run.parts.workload.machine:,} processors"
+        raise WorkloadError(
+            f"{run.parts.log.path}: its jobs are {load:,.0f} times the work that {machine} do in the time in which "
+            "they were submitted, so nothing was learned: all queues would run away. Give the "
+            "machine's size (--processors N --force-processors), or go on all the same with --anyway"
+        )
+
+
+def _replay(run: Run) -> None:
+    """Replay the log's own jobs on its site, before hours of work, where there is one."""
+    if run.options.site is None:
+        return
+    run.steps.begin(
+        "The log's own jobs, replayed on its site",
+        *("site", "replay", run.parts.log.path, run.options.site, *as_typed(run.options.reading)),
+    )
+    counter = functools.partial(run.steps.progress.counter, "replayed, %", "jobs/s")
+    found = replay_logs(run.parts.rules, {run.parts.log.name: run.parts.read}, run.steps.progress.warning, counter)
+    run.gate = found.get(run.parts.log.name)
+    if run.gate is not None and run.gate.light == "far" and not run.options.anyway:
+        words = " ".join(verdict_of(run.gate).sentences)
+        raise EvaluationError(
+            f"{run.parts.log.path}: the replay on {run.options.site} is far from the record, so nothing was learned. "
+            f"{words} Correct the site file (policyfactory site replay says more), or go on all the same with "
+            "--anyway"
+        )
+
+
+def _predictor(run: Run, winner: Rival) -> Forests | None:
+    """Return the model that the choice needs from the end of the log on."""
+    if not winner.model.policy.needs_predictions:
+        return None
+    return last_model(prepare_jobs(run.parts.workload, Rules()), winner.model.policy)
+
+
+# What is chosen, and what it is worth ---------------------------------------------------------------------------------
+
+
+def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | None]:
+    """Return the winner of the second quarter with the lowest threshold that is sure to keep its gain there."""
+    winner = choosing.winner
+    if not run.options.chooses_threshold or winner.name == CLASSICAL[0]:
+        return winner, None
+    waits = run.parts.schedule(winner, "choosing", run.logs).wait
+    hours = threshold_hours(waits)
+    candidates = [
+        Rival(_named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{hours_text(count)}"), "")
+        for count in hours
+    ]
+    if not candidates:
+        return winner, None
+    candidates = [dataclasses.replace(one, source=run.steps.place(f"thresholds/{one.name}.json")) for one in candidates]
+    if run.steps.folder is not None:
+        write_rivals(candidates, run.steps.folder)
+    title = f"A longest wait for {winner.name}: quantiles of its waits as thresholds"
+    baseline = next(rival for rival in choosing.rivals if rival.name == CLASSICAL[0])
+    compared = run.parts.compare_on(title, "thresholds", run.logs, [baseline, winner, *candidates])
+    values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == run.options.metric}
+    gain = values[winner.name] - values[baseline.name]
+    for one in candidates:
+        if _loss(run, compared, one.name, winner.name) <= (1 - KEPT_GAIN) * abs(gain):
+            return one, compared
+    return winner, compared
+
+
+def _loss(run: Run, compared: Compared, name: str, without: str) -> float:
+    """Return how much worse a policy may be with its threshold than without: by the interval, if there is one."""
+    metric, evaluation = run.options.metric, compared.outcome.evaluation
+    pair = compare_policies(evaluation, evaluation.logs[0], metric, name, without, statistic="mean")
+    lower = METRICS[metric].lower_is_better
+    estimate = pair.estimate
+    low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else [estimate.value] * 2
+    return high if lower else -low
+
+
+def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
+    """Return the choice by replicas of the second quarter; None if it is chosen by the quarter itself."""
+    options = run.options
+    if run.parts.windows or not options.replicas:
+        return None
+    made = replicas_of(run.parts, "choosing")
+    if made is None:
+        return None
+    run.steps.begin("The formulas on replicas of the second quarter: users' weeks moved, loads of 0.8 to 1.2")
+    why = why_not(run.parts.workload) if options.predictions else "--no-predictions"
+    if options.judged_under_slurm and math.isfinite(run.parts.judging.threshold):
+        why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
+    if why:
+        run.steps.progress.message(f"no predictions: {why}")
+    place, known = run.steps.place(PREDICTED), {rival.name for rival in rivals}
+    more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
+    more += [*softened_rivals(place), *([] if why else predicted_rivals(place))]
+    every = [*rivals, *run.parts.dated(run.parts.possible(more))]
+    names = {rival.name for rival in every}
+    published = [name for name in PUBLISHED if name in names]
+    ranking = rank_on(run.parts, made, [rival.model.policy for rival in every], published)
+    run.steps.progress.ranked(ranking)
+    winner = next(rival for rival in every if rival.name == ranking.chosen)
+    tried: tuple[str, ...] = ()
+    # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
+    if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
+        baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
+        policy, tried = with_threshold(run.parts, made, winner.model.policy, baseline)
+        if policy is not winner.model.policy:
+            model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
+            winner = Rival(model, run.steps.place(f"thresholds/{policy.name}.json"))
+    if run.steps.folder is not None:
+        write_rivals([*every, winner], run.steps.folder)
+    return ByReplicas(tuple(every), ranking, winner, tried)
+
+
+def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
+    """Return the choice on replicas of the second half, each predictor learning in its own run."""
+    made = replicas_of(run.parts, "test")
+    if made is None or replicas.winner.name == CLASSICAL[0]:
+        return None
+    names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
+    run.steps.begin("The choice on replicas of the second half, each predictor learning in its own run")
+    tested = tested_on(run.parts, made, [named[name].model.policy for name in names], replicas.ranking.peer)
+    run.steps.progress.ranked(tested.to_peer)
+    return tested
+
+
+def _verdict(run: Run) -> Verdict:
+    """Return what the second half says of the choice, with what that rests on."""
+    test, winner = run.test, run.winner
+    baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
+    base, own = (run.parts.schedule(rival, "test", run.logs) for rival in (baseline, winner))
+    verdict = judge(
+        Evidence(
+            compared=test,
+            metric=run.options.metric,
+            chosen=winner.name,
+            baseline=base,
+            choice=own,
+            tested=run.tested,
+            short=run.short,
+        )
+    )
+    if short := run.parts.windows_too_short(unsound=True):
+        verdict = Verdict("unsound", (*short, *verdict.sentences))
+    light, sentences = gated(verdict.light, verdict.sentences, run.gate)
+    verdict = dataclasses.replace(verdict, light=light, sentences=sentences)
+    measured = dataclasses.replace(base.workload, cleaning=run.parts.workload.cleaning)
+    policy = prepare(winner.model, threshold=run.options.threshold_s).policy
+    # What a site would have to live with; of what is there already, nothing.
+    more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
+    if policy.needs_predictions:
+        more = (*more, *unknown_in_words(measured))
+    more = (*more, run.parts.left_out) if run.parts.left_out else more
+    judged = judging_in_words(run.parts.rules, run.parts.judging)
+    caveats = (*gate_in_words(run.gate), *judged, *basis_in_words(measured), *more)
+    found = () if run.gate is None else (run.gate,)
+    return headed(dataclasses.replace(verdict, caveats=caveats), found)
+
+
+STAGES: tuple[Callable[[Run], None], ...] = (_check, _replay, _cut, _score, _fit, _choose, _test, _judge, _write)
+
+
+def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
+    """Return about how long each step takes, as measured on one machine of two cores; only their ratios matter."""
+    jobs, page = len(log), 2.0
+    simulated, judged = (
+        jobs / (20_000 if slurm else 500_000) for slurm in (options.under_slurm, options.judged_under_slurm)
+    )
+    cuts = ([jobs / 50_000] if options.site else []) + 3 * [jobs / 400_000]
+    scores = options.tuples * options.trials / 500_000
+    thresholds, test = [7 * simulated + page] * options.chooses_threshold, []
+    replicas: list[float] = []
+    if not options.windows and options.replicas and _is_long(log):
+        # A training takes as long as 100,000 jobs; there are about as many as months.
+        each = options.replicas * (1.0 + jobs / 20_000)
+        replicas, thresholds, test = [2 * each], [], [each + 2 * options.replicas * judged]
+    return [*cuts, scores, 8.0, 3.0, *replicas, 13 * simulated + page, *thresholds, 6 * judged + page, *test, 0.1]
+
+
+def _is_long(log: SwfLog) -> bool:
+    """Say whether the parts that choose and test have two whole weeks, so that there are replicas of them."""
+    if not len(log):
+        return False
+    quarter, half, last = (int(log.submit[row]) for row in (len(log) // 4, len(log) // 2, len(log) - 1))
+    return min(half - quarter, last - half) >= 2 * WEEK
+
+
+def _named(model: Model, name: str) -> Model:
+    return dataclasses.replace(model, policy=dataclasses.replace(model.policy, name=name))

@@ -1,0 +1,566 @@
+"""From a workload and a site to the engine's jobs, and which of them can never start."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from policyfactory.core.errors import EvaluationError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import counted
+from policyfactory.engine.slurm.jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, SlurmJobs
+from policyfactory.engine.slurm.nodes import (
+    CORE_MEMORY,
+    CORES,
+    MOST_NODES,
+    NODE_CORES,
+    NODE_GPUS,
+    NODE_MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WEIGHT,
+    WHOLE,
+    choose,
+    divide,
+    new_blocks,
+    new_choice,
+)
+from policyfactory.simulation.slurm.machine import (
+    YEAR,
+    Counters,
+    Enforced,
+    array_line,
+    counts_memory,
+    node_capacity,
+    shares_of,
+)
+from policyfactory.site.fits import (
+    Layout,
+    SiteFit,
+    fit_jobs,
+    in_own_partitions,
+    in_partitions,
+    lay_out,
+    mostly_of_others,
+    with_alike_users,
+    without_strangers,
+)
+from policyfactory.site.model import Association, Partition, Site
+from policyfactory.workload.jobs import Requests, Workload
+
+__all__ = ["Placed", "fit_to", "limits_of", "never_words", "partitions_of", "place_jobs", "without_misfits"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """The jobs of a workload on a site.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        In the order of submission.
+    order : int array (n,)
+        The row of the workload of each.
+    held : tuple of (str, ...)
+        What is held together: the kind of the counter, and of what.
+    most : float64 array (L, 5)
+        The limits.
+    never : dict of int to str
+        Rows of jobs that can never start, and why.
+    """
+
+    jobs: SlurmJobs
+    order: Int64Array
+    held: tuple[tuple[str, ...], ...]
+    most: FloatArray
+    never: dict[int, str]
+
+
+class _Asked(NamedTuple):
+    """What each job asks for on a site, in the rows of the workload.
+
+    Parameters
+    ----------
+    log : Requests
+        What the log says of it.
+    user : int64 array (n,)
+        A number for its user; -1 for none.
+    partition : int64 array (n,)
+        The number of the site's partition.
+    limit : int64 array (n,)
+        Seconds.
+    request : int64 array (n, 8)
+        As the engine has it.
+    reservation : int64 array (n,)
+        The number of the site's reservation; -1 for none.
+    """
+
+    log: Requests
+    user: Int64Array
+    partition: Int64Array
+    limit: Int64Array
+    request: Int64Array
+    reservation: Int64Array
+
+
+def place_jobs(
+    workload: Workload,
+    site: Site,
+    layout: Layout,
+    associations: dict[tuple[str, str], int],
+    factor: Int64Array | None = None,
+    reservation: Int64Array | None = None,
+) -> Placed:
+    """Return the jobs for the engine.
+
+    Parameters
+    ----------
+    workload : Workload
+    site : Site
+    layout : Layout
+        Of its nodes.
+    associations : dict
+        The number of each by account and user.
+    factor : int64 array (n,), optional
+        site_factor of each row.
+    reservation : int64 array (n,), optional
+        The number of the site's reservation that each row asks for; -1 for none.
+
+    Raises
+    ------
+    EvaluationError
+        If the workload's clock does not count seconds, or it names a partition that the site does not have.
+    """
+    if workload.ticks != 1:
+        raise EvaluationError(
+            f"{workload.name} has {workload.ticks:,} ticks in a second; Slurm's clock counts seconds: round its times"
+        )
+    n = len(workload)
+    asked = _asked_of(workload, site, layout, np.full(n, -1, dtype=np.int64) if reservation is None else reservation)
+    judge = _FitJudge(site, layout, asked)
+    order = np.lexsort((workload.job_id, workload.submit))
+    for row in order:
+        judge.look_at(int(row), associations)
+    begins, pairs, most, held = judge.counters.arrays()
+    ranks = np.empty(n, dtype=np.int64)
+    ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
+    # On the Unix clock, as planned times are rounded there.
+    zero = workload.unix_start or 0
+    fixed = _fixed_part(site, layout, asked, judge, np.zeros(n, dtype=np.int64) if factor is None else factor)
+    longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[asked.partition]
+    jobs = SlurmJobs(
+        ready=np.maximum(workload.submit, asked.log.eligible)[order] + zero,
+        submit=workload.submit[order] + zero,
+        number=ranks[order],
+        after=_after(workload, asked.log, order),
+        run_time=workload.run_time[order],
+        limit=asked.limit[order],
+        planned=np.minimum(asked.limit, longest)[order],
+        partition=asked.partition[order],
+        user=np.unique(asked.user, return_inverse=True)[1].astype(np.int64)[order],
+        association=judge.association[order],
+        reservation=asked.reservation[order],
+        request=asked.request[order],
+        counters_from=begins,
+        counters=pairs,
+        in_array=judge.in_array[order].astype(np.uint8),
+        hopeless=judge.hopeless[order],
+        no_reserve=judge.no_reserve[order],
+        fixed=fixed[order],
+        by_core=_by_core(site, layout, asked.partition)[order],
+        usage_factor=judge.usage_factor[order],
+    )
+    return Placed(jobs, order, held, most, judge.never)
+
+
+def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64Array) -> _Asked:
+    log = workload.requests or Requests.unknown(len(workload))
+    user = _users(workload, log)
+    log = with_alike_users(log, workload.user, site)
+    partition = partitions_of(workload, log, site)
+    limit = limits_of(workload, site, partition)
+    return _Asked(log, user, partition, limit, _requests_of(workload, log, site, layout, partition), reservation)
+
+
+def _users(workload: Workload, asked: Requests) -> Int64Array:
+    """Return a number for the user of each job, by its name, or else by the number that the log has; -1 for none."""
+    beyond = len(asked.names.get("user", ()))
+    numbered = np.where(workload.user >= 0, workload.user + beyond, -1)
+    return np.where(asked.user_name >= 0, asked.user_name, numbered)
+
+
+class _FitJudge:
+    """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all."""
+
+    def __init__(self, site: Site, layout: Layout, asked: _Asked) -> None:
+        self.site, self.layout, self.rules = site, layout, Enforced(site)
+        self.asked, self.allowed = asked, _allowed_to(asked.log, site, asked.partition, self.rules)
+        self.counters = Counters()
+        self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
+        self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
+        cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
+        divide(self.blocks, cores, self.has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
+        jobs = len(asked.log)
+        self.association = np.zeros(jobs, dtype=np.int64)
+        self.qos_priority, self.association_priority, self.usage_factor = np.zeros(jobs), np.zeros(jobs), np.ones(jobs)
+        self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
+        self.never: dict[int, str] = {}
+        # Tasks of an array whose limit is known.
+        self.in_array = (asked.log.array >= 0) & (asked.log.array_limit > 0)
+        self._known: dict[tuple[int, ...], tuple[str, list[Association], float, float]] = {}
+        self._could: dict[tuple[int, ...], bool] = {}
+
+    def look_at(self, row: int, associations: dict[tuple[str, str], int]) -> None:
+        """Fill in the row of a job."""
+        asked, log, rules = self.asked, self.asked.log, self.rules
+        its, limit = self.site.partitions[asked.partition[row]], int(asked.limit[row])
+        account, user = log.name_of("account", row) or "", log.name_of("user_name", row) or ""
+        key = tuple(int(column[row]) for column in (asked.partition, log.account, log.user_name, log.qos))
+        if key not in self._known:
+            chain, qos = rules.known_of(log, row)
+            self._known[key] = qos, chain, rules.longest(its, qos, chain), rules.most_nodes(its, qos, chain)
+        qos, chain, longest, most = self._known[key]
+        # The counter of an array is the first, where the engine looks for it.
+        arrays = [array_line(int(log.array[row]), int(log.array_limit[row]))] if self.in_array[row] else []
+        who = str(asked.user[row]) if asked.user[row] >= 0 else ""
+        self.counters.add([*arrays, *rules.lines(its, qos, chain, account, who)])
+        self.association[row] = associations.get((account, user), 0)
+        self.association_priority[row] = next((one.priority for one in chain if one.priority), 0)
+        if (one := rules.qos.get(qos)) is not None:
+            self.qos_priority[row], self.usage_factor[row] = one.priority, one.usage_factor
+            self.no_reserve[row] = "NoReserve" in one.flags
+        least, widest = int(asked.request[row, NODES]), min(float(asked.request[row, MOST_NODES]), most)
+        asked.request[row, MOST_NODES] = max(int(widest), least)
+        hopeless, why = WELCOME, ""
+        # A real job always has an account; of one whose log does not say it nothing is held against it.
+        if rules.known_only and account and not chain:
+            hopeless, why = REFUSED, f"user {user or '(none)'} has no association with account {account or '(none)'}"
+        elif least <= min(self.allowed.most_nodes[row], most) and (why := self._impossible(row, its)):
+            hopeless = REFUSED
+        elif why := self._absent(row, its, account, user):
+            hopeless = ABSENT
+        elif limit > longest:
+            hopeless, why = LIMITED, f"its limit of {limit:,} s is above MaxWall ({longest:,.0f} s)"
+        elif why := _not_let_in(its, qos if log.qos[row] >= 0 else "", account):
+            hopeless = CLOSED
+        elif most < least:
+            hopeless, why = CONFINED, f"its {least:,} nodes are more than its limits leave it ({most:,.0f})"
+        self.hopeless[row] = hopeless
+        if why:
+            self.never[row] = why
+
+    def _impossible(self, row: int, its: Partition) -> str:
+        """Return why a job could not run even if all nodes were empty; empty if it could."""
+        request, number = self.asked.request[row], int(self.asked.partition[row])
+        key = (number, *map(int, request))
+        if key not in self._could:
+            members = self.layout.members[number][self.blocks.first].astype(np.uint8)
+            empty = np.zeros_like(self.has)
+            self._could[key] = choose(request, self.has, empty, self.blocks, members, self.choice) > 0
+        if self._could[key]:
+            return ""
+        return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"
+
+    def _absent(self, row: int, its: Partition, account: str, user: str) -> str:
+        """Return why a job is never looked at; empty if it is."""
+        asked, limit = int(self.asked.log.nodes[row]), int(self.asked.limit[row])
+        if limit > self.allowed.longest[row]:
+            return f"its limit of {limit:,} s is above MaxTime of partition {its.name} ({its.max_time:,.0f} s)"
+        if asked > self.allowed.most_nodes[row]:
+            return f"its {asked:,} nodes are above MaxNodes of partition {its.name} ({its.max_nodes:,.0f})"
+        if 0 < asked < self.allowed.least_nodes[row]:
+            return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
+        if (number := self.asked.reservation[row]) >= 0:
+            one = self.site.reservations[number]
+            if user not in one.users and account not in one.accounts:
+                return f"reservation {one.name} is not open to user {user or '(none)'}"
+        return ""
+
+
+def _not_let_in(its: Partition, qos: str, account: str) -> str:
+    """Return why a partition does not let a job in; empty if it does, or the log says neither QOS nor account."""
+    if its.allowed_qos and qos and qos not in its.allowed_qos:
+        return f"partition {its.name} is not open to QOS {qos}"
+    if its.allowed_accounts and account and account not in its.allowed_accounts:
+        return f"partition {its.name} is not open to account {account}"
+    return ""
+
+
+def _after(workload: Workload, asked: Requests, order: Int64Array) -> Int64Array:
+    """Return the place in ``order`` of the job that each waits for; -1 for none, or one that is not there."""
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    by_id = np.argsort(workload.job_id, kind="stable")
+    at = np.searchsorted(workload.job_id[by_id], asked.after)
+    found = (asked.after >= 0) & (at < len(by_id))
+    row = by_id[np.where(found, at, 0)]
+    found &= workload.job_id[row] == asked.after
+    return np.where(found, place[row], -1)[order]
+
+
+# What each job asks for, in Slurm's words. ----------------------------------------------------------------------------
+
+_MANY = 2**40
+_MINUTE = 60
+
+
+class _Allowed(NamedTuple):
+    """What its partition allows each job, where its QOS does not lift that.
+
+    Parameters
+    ----------
+    least_nodes : int64 array (n,)
+    most_nodes, longest : float64 array (n,)
+        Nodes; seconds.
+    """
+
+    least_nodes: Int64Array
+    most_nodes: FloatArray
+    longest: FloatArray
+
+
+def _allowed_to(asked: Requests, site: Site, partition: Int64Array, rules: Enforced) -> _Allowed:
+    """Return what the partition of each job allows it."""
+
+    def of_partition(name: str) -> FloatArray:
+        return np.array([getattr(its, name) for its in site.partitions], dtype=np.float64)[partition]
+
+    least, most, longest = (of_partition(name) for name in ("min_nodes", "max_nodes", "max_time"))
+    if any(flag.startswith("Partition") for one in site.qos for flag in one.flags):
+        # A job may have its QOS of its association.
+        who = np.stack([asked.account, asked.user_name, asked.qos], axis=1)
+        _, rows, kind = np.unique(who, axis=0, return_index=True, return_inverse=True)
+        for flag, column, free in (
+            ("PartitionMinNodes", least, 1.0),
+            ("PartitionMaxNodes", most, math.inf),
+            ("PartitionTimeLimit", longest, math.inf),
+        ):
+            lifted = np.array([rules.lifts(rules.known_of(asked, int(row))[1], flag) for row in rows], dtype=np.bool_)
+            column[lifted[kind.reshape(-1)]] = free
+    return _Allowed(least.astype(np.int64), most, longest)
+
+
+def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array:
+    """Return the number of the site's partition of each job; the default one where the log names none."""
+    place = {partition.name: number for number, partition in enumerate(site.partitions)}
+    default = next((number for number, partition in enumerate(site.partitions) if partition.default), 0)
+    names = asked.names.get("partition", ())
+    named = np.array([*(place.get(name, -1) for name in names), default], dtype=np.int64)
+    partition = named[asked.partition]
+    if (partition < 0).any():
+        row = int(np.argmax(partition < 0))
+        raise EvaluationError(
+            f"{workload.name}: job {workload.job_id[row]} asks for partition {names[asked.partition[row]]!a}, which "
+            f"site {site.name} does not have (it has {', '.join(sorted(place))}); {int((partition < 0).sum()):,} of "
+            f"{len(workload):,} jobs are so: is this log of another cluster? Add the partition to the site file, or "
+            "choose the jobs of others (policyfactory workload clean --partition)"
+        )
+    return partition
+
+
+def limits_of(workload: Workload, site: Site, partition: Int64Array) -> Int64Array:
+    """Return the limit of each job in seconds: whole minutes, rounded up."""
+    limit = workload.requested_time.astype(np.float64)
+    for number, its in enumerate(site.partitions):
+        mine = (partition == number) & (limit <= 0)
+        limit[mine] = its.default_time if math.isfinite(its.default_time) else its.max_time
+    return np.ceil(np.minimum(limit, YEAR) / _MINUTE).astype(np.int64) * _MINUTE
+
+
+def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout, partition: Int64Array) -> Int64Array:
+    """Return the engine's requests; what a log says of the whole job is spread evenly over its nodes."""
+    given, cores = site.scheduling, workload.processors
+    most_gpus = np.array([layout.gpus[row].max(initial=1) for row in layout.members])[partition]
+    gpus = np.maximum(asked.gpus, 0)
+    nodes = np.where((asked.nodes < 0) & (gpus > 0), -(-gpus // np.maximum(most_gpus, 1)), asked.nodes)
+    known = nodes > 0
+    # A job that says no number of nodes has those of its partition, whatever its QOS.
+    least_nodes = np.array([its.min_nodes for its in site.partitions])[partition]
+    most_nodes = np.array([min(its.max_nodes, _MANY) for its in site.partitions])[partition]
+    request = np.zeros((len(workload), 8), dtype=np.int64)
+    request[:, NODES] = np.where(known, nodes, least_nodes)
+    request[:, MOST_NODES] = np.where(known, nodes, np.maximum(np.minimum(most_nodes, cores), request[:, NODES]))
+    request[:, TOTAL_CORES] = np.where(known, np.maximum(cores, nodes), cores)
+    request[:, NODE_GPUS] = np.where(known, -(-gpus // np.maximum(nodes, 1)), 0)
+    exclusive = np.array([its.exclusive for its in site.partitions])[partition]
+    whole = exclusive | (asked.exclusive == 1) | (given.select == "nodes")
+    request[:, WHOLE] = whole
+    # As with --ntasks-per-node; what cannot be spread evenly is asked for in all.
+    even = known & ~whole & (cores % np.maximum(nodes, 1) == 0) & (cores >= nodes)
+    even |= known & ~whole & (cores < nodes)
+    request[:, NODE_CORES] = np.where(even, np.maximum(cores // np.maximum(nodes, 1), 1), 0)
+    said = asked.memory >= 0
+    of_node = np.where(known, -(-asked.memory // np.maximum(nodes, 1)), 0)
+    of_core = np.where(known, 0, -(-asked.memory // cores))
+    if given.default_memory_per_node:
+        request[:, NODE_MEMORY] = np.where(said, of_node, given.default_memory_per_node)
+        request[:, CORE_MEMORY] = np.where(said, of_core, 0)
+    else:
+        default = given.default_memory_per_core
+        # Who asks for none gets all of a node; but a log that says no job's memory does not say that they ask for none.
+        all_of_it = said.any() and not default and counts_memory(site, layout)
+        request[:, NODE_MEMORY] = np.where(said, of_node, -1 if all_of_it else 0)
+        request[:, CORE_MEMORY] = np.where(said, of_core, default)
+    return request
+
+
+# The parts of a priority that the request and the site decide (priority/multifactor). ---------------------------------
+
+# Under priority/basic each job has a little less than the one before; that their order decides says the same.
+_BASIC = 2.0**32 - 1
+
+
+def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, factor: Int64Array) -> FloatArray:
+    """Return the part of the priority of each job that does not change, its site_factor included."""
+    partition, request, limit = asked.partition, asked.request, asked.limit
+    qos, association = judge.qos_priority, judge.association_priority
+    given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
+    if given.kind != "multifactor":
+        return np.full(len(request), _BASIC)
+    nodes, cores = request[:, NODES].astype(np.float64), request[:, TOTAL_CORES].astype(np.float64)
+    all_nodes, all_cores = len(layout.names), int(layout.cores.sum())
+    size = (nodes / all_nodes + cores / all_cores) / 2
+    if "SMALL_RELATIVE_TO_TIME" in flags:
+        size = np.maximum(nodes * all_cores / all_nodes, cores) / (limit / _MINUTE) / all_cores
+    if given.favor_small:
+        size = 1 - size
+    fixed: FloatArray = given.job_size * np.clip(size, 0.0, 1.0)
+    factors = np.array([its.job_factor for its in site.partitions], dtype=np.float64)
+    if not flags & {"NO_NORMAL_PART", "NO_NORMAL_ALL"}:
+        factors /= max(factors.max(), 1.0)
+    fixed += given.partition * factors[partition]
+    most = max((one.priority for one in site.qos), default=0)
+    fixed += given.qos * (qos if flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"} else qos / max(most, 1))
+    most = max((one.priority for one in site.associations), default=0)
+    raw_association = flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"}
+    fixed += given.association * (association if raw_association else association / max(most, 1))
+    raw = bool(flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"})
+    return fixed + _resources(site, layout, partition, request, raw=raw) + factor
+
+
+def _by_core(site: Site, layout: Layout, partition: Int64Array) -> FloatArray:
+    """Return how much of the priority a core more gives: on its chosen nodes a job may have more than it asks for."""
+    given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
+    if given.kind != "multifactor":
+        return np.zeros(len(partition))
+    size = 0.0 if "SMALL_RELATIVE_TO_TIME" in flags else given.job_size / (2 * int(layout.cores.sum()))
+    weight = given.tres.get("cpu", 0.0)
+    whole = np.maximum(layout.members @ layout.cores, 1)[partition].astype(np.float64)
+    if flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"}:
+        whole[:] = 1.0
+    each: FloatArray = (-size if given.favor_small else size) + weight / whole
+    return each
+
+
+def _resources(site: Site, layout: Layout, partition: Int64Array, request: Int64Array, *, raw: bool) -> FloatArray:
+    """Return what PriorityWeightTRES gives each job."""
+    nodes, cores = request[:, NODES], request[:, TOTAL_CORES]
+    memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
+    asked = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
+    has = {
+        "cpu": layout.members @ layout.cores,
+        "mem": layout.members @ layout.memory,
+        "node": layout.members.sum(axis=1),
+        "gres/gpu": layout.members @ layout.gpus,
+    }
+    sum_ = np.zeros(len(request))
+    for name, weight in site.priority.tres.items():
+        if name in asked:
+            whole = has[name][partition]
+            sum_ += weight * (asked[name] if raw else np.where(whole > 0, asked[name] / np.maximum(whole, 1), 0.0))
+    return sum_
+
+
+# Jobs that could never start, before anything is simulated. -----------------------------------------------------------
+
+_MOST_NAMED = 5
+
+
+def fit_to(site: Site, workload: Workload) -> SiteFit:
+    """Return which jobs of a workload could run on an empty site, by all that the simulation refuses jobs for.
+
+    Parameters
+    ----------
+    site : Site
+        Any. For a clock of other ticks than seconds, only what the jobs ask for is compared with what there is.
+    workload : Workload
+        Any; what it does not say of a job stops none.
+    """
+    if workload.ticks != 1:
+        return fit_jobs(site, workload)
+    own = in_partitions(site, workload)
+    rows = np.flatnonzero(own)
+    never = _never(workload.select(own), site)
+    return fit_jobs(site, workload, {int(rows[row]): why for row, why in never.items()})
+
+
+def without_misfits(workload: Workload, site: Site) -> tuple[Workload, str]:
+    """Return a workload without the jobs that could never start on a site, and in a sentence which these are.
+
+    They ran, so the site has changed since, or its file is wrong; `policyfactory.fidelity` says whether there are too
+    many of them for anything that is simulated to be trusted.
+
+    Parameters
+    ----------
+    workload : Workload
+        Any; times in seconds.
+    site : Site
+        A described one.
+
+    Returns
+    -------
+    workload : Workload
+        On the same clock.
+    left_out : str
+        How many there were, and the first of them; empty if none was left out.
+
+    Raises
+    ------
+    EvaluationError
+        If most jobs are so, apart from those of partitions that the site does not have, or the clock does not count
+        seconds.
+    """
+    workload, strangers = without_strangers(workload, site)
+    if not in_partitions(site, workload).all():
+        return workload, strangers
+    never = _never(workload, site)
+    if not never:
+        return workload, strangers
+    if mostly_of_others(len(workload) - len(never), len(workload)):
+        raise EvaluationError(
+            f"{workload.name}: {len(never):,} of {counted(len(workload), 'job')} never start on site {site.name}: "
+            f"{never_words(workload, never)}; is this log of another cluster? policyfactory site check LOG SITE counts "
+            "such jobs by their reasons; correct the site file"
+        )
+    stays = np.ones(len(workload), dtype=np.bool_)
+    stays[list(never)] = False
+    sentence = (
+        f"{len(never):,} of {counted(len(workload), 'job')} of {workload.name} {'is' if len(never) == 1 else 'are'} "
+        f"left out: {'it' if len(never) == 1 else 'they'} could never start on site {site.name}: "
+        f"{never_words(workload, never)}."
+    )
+    return workload.select(stays), f"{strangers} {sentence}".strip()
+
+
+def never_words(workload: Workload, never: Mapping[int, str]) -> str:
+    """Return the first jobs that never start, by row, with the reason of each."""
+    stopped: dict[str, list[int]] = {}
+    for row, why in never.items():
+        stopped.setdefault(why, []).append(int(workload.job_id[row]))
+    reasons = [f"{_listed(jobs)} ({why})" for why, jobs in list(stopped.items())[:_MOST_NAMED]]
+    return "; ".join(reasons) + ("; and others" if len(stopped) > _MOST_NAMED else "")
+
+
+def _never(workload: Workload, site: Site) -> dict[int, str]:
+    jobs = in_own_partitions(workload, site)
+    return dict(sorted(place_jobs(jobs, site, lay_out(site), shares_of(site)[1]).never.items()))
+
+
+def _listed(jobs: list[int]) -> str:
+    rest = len(jobs) - _MOST_NAMED
+    named = ", ".join(map(str, jobs[:_MOST_NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"job{'s' if len(jobs) > 1 else ''} {named}"

@@ -1,0 +1,312 @@
+"""A workload on a site under Slurm's rules.
+
+Such a run can be followed: how far it is, whether its queue runs away, and what holds its jobs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import counted, number_text
+from policyfactory.engine.slurm.jobs import CLOSED, CONFINED, LIMITED, SlurmJobs, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
+from policyfactory.engine.slurm.passes import slurm
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
+from policyfactory.simulation.slurm.jobs import Placed, place_jobs
+from policyfactory.simulation.slurm.machine import machine_of, settings_of, shares_of, weights_of
+from policyfactory.site.model import Site
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["Held", "Numbers", "Parts", "SlurmRun", "Watch", "run_slurm"]
+
+
+class Parts(NamedTuple):
+    """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm.passes`."""
+
+    jobs: SlurmJobs
+    machine: SlurmMachine
+    run: RunState
+    settings: SlurmSettings
+    weights: PriorityWeights
+    shares: FairShares
+
+
+class Numbers(Protocol):
+    """What sets site_factor of the jobs; they are in the order of their submission."""
+
+    @property
+    def at_submission(self) -> bool:
+        """Whether numbers are made when jobs are submitted."""
+
+    @property
+    def at_calculation(self) -> bool:
+        """Whether numbers of waiting jobs change when priorities are calculated."""
+
+    @property
+    def first(self) -> Int64Array:
+        """The numbers at submission, where they are known before: int64 (n,)."""
+
+    def run(self, parts: Parts, zero: int) -> None:
+        """Run all jobs where numbers change.
+
+        Parameters
+        ----------
+        parts : Parts
+            Of a run that has not begun; its jobs have no numbers but the first.
+        zero : int
+            When the workload's clock began, on the run's (s).
+        """
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class SlurmRun:
+    """When Slurm would run each job; arrays (n,) in the order of the workload's rows.
+
+    Parameters
+    ----------
+    start, end : int64 array
+        Seconds on the workload's clock; -1 for a job that never starts.
+    by : int64 array
+        1: started by the main pass, 2: by the backfilling pass.
+    restarts : int64 array
+        How often a node under the job failed.
+    never : dict of int to str
+        Rows of jobs that cannot start on this site, and why.
+    """
+
+    start: Int64Array
+    end: Int64Array
+    by: Int64Array
+    restarts: Int64Array
+    never: dict[int, str]
+
+
+def run_slurm(
+    workload: Workload,
+    site: Site,
+    factor: Int64Array | None = None,
+    *,
+    numbers: Numbers | None = None,
+    reservation: Int64Array | None = None,
+    origin: int | None = None,
+    turn_round: int = 0,
+    watch: Watch | None = None,
+) -> SlurmRun:
+    """Return when Slurm would run the jobs of a workload on a site.
+
+    Parameters
+    ----------
+    workload : Workload
+        With `Requests` where the log says more than processors.
+    site : Site
+    factor : int64 array (n,), optional
+        site_factor of each job.
+    numbers : Numbers, optional
+        What sets it instead as the run goes on, as an export does.
+    reservation : int64 array (n,), optional
+        The number of the site's reservation that each job asks for; -1 for none.
+    origin : int, optional
+        When the scheduler was started (s on the workload's clock); default: at the first submission.
+    turn_round : int
+        Seconds from a job's end until its nodes are free.
+    watch : Watch, optional
+        Who follows a run whose ``numbers`` do not change, and stops it where its queue is too long.
+
+    Raises
+    ------
+    EvaluationError
+        If the workload's clock does not count seconds, or it names a partition that the site does not have.
+    UsageError
+        If the site has reservations or outages and the workload has no date.
+    """
+    n = len(workload)
+    machine, layout = machine_of(site, workload.unix_start)
+    shares, associations = shares_of(site)
+    placed = place_jobs(workload, site, layout, associations, factor, reservation)
+    if origin is None:
+        origin = int(workload.submit[0]) if n else 0
+    # On the Unix clock: planned times are rounded there.
+    zero = workload.unix_start or 0
+    settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
+    settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
+    run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings)
+    parts = Parts(placed.jobs, machine, run, settings, weights_of(site), shares)
+    if numbers is not None and not numbers.at_submission:
+        placed.jobs.fixed[:] += numbers.first
+    if numbers is not None and (numbers.at_submission or numbers.at_calculation):
+        numbers.run(parts, zero)
+    elif watch is not None:
+        watch.run(parts, placed, site, zero)
+    else:
+        interruptible(slurm, *parts)
+
+    def in_rows(column: Int64Array) -> Int64Array:
+        rows = np.empty(n, dtype=np.int64)
+        rows[placed.order] = column
+        return rows
+
+    def on_clock(column: Int64Array) -> Int64Array:
+        return np.where(run.start >= 0, column - zero, -1)
+
+    return SlurmRun(
+        in_rows(on_clock(run.start)), in_rows(on_clock(run.end)), in_rows(run.by), in_rows(run.restarts), placed.never
+    )
+
+
+# A run that is followed. ----------------------------------------------------------------------------------------------
+
+_REPORTS = 100  # of how far a run is
+# Of a limit, in the order of the engine's columns: of what it is, one and many, and Slurm's word for it.
+_WHAT = (
+    ("running job", "running jobs", "Jobs"),
+    ("node", "nodes", "TRES=node"),
+    ("core", "cores", "TRES=cpu"),
+    ("MB of memory", "MB of memory", "TRES=mem"),
+    ("GPU", "GPUs", "TRES=gres/gpu"),
+)
+# The reasons in `Jobs.hopeless` for which a job is in the queue in vain.
+_IN_VAIN = {
+    LIMITED: "MaxWall, which they are above",
+    CLOSED: "a partition that does not let them in",
+    CONFINED: "limits that leave them too few nodes",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Held:
+    """What holds the jobs of a queue.
+
+    Parameters
+    ----------
+    waiting : int
+        The jobs in the queue.
+    by : str
+        What holds most of them: a limit, a partition that is closed or full.
+    share : float
+        The part of the queue that it holds.
+    """
+
+    waiting: int
+    by: str
+    share: float
+
+    @property
+    def text(self) -> str:
+        """What holds them, in words."""
+        part = "all" if self.share == 1 else f"{number_text(100 * self.share)} %"
+        return f"{part} of them are held by {self.by}"
+
+
+class Watch:
+    """Follows a run of all jobs, and stops it where its queue runs away.
+
+    Parameters
+    ----------
+    look, most : int
+        What holds the jobs is looked at once more jobs than ``look`` wait, and again whenever twice as many do; where
+        more than ``most`` wait, the run is stopped.
+    progress : callable, optional
+        Called with how many jobs have been submitted, first before any is.
+
+    Attributes
+    ----------
+    held : Held or None
+        What held the jobs when it was last looked at.
+    stopped : int or None
+        When the run was stopped (s on the workload's clock); None: it was not.
+    """
+
+    def __init__(self, look: int, most: int, progress: Callable[[int], None] = lambda _: None) -> None:
+        self.look, self.most, self._progress = look, most, progress
+        self.held: Held | None = None
+        self.stopped: int | None = None
+
+    def run(self, parts: Parts, placed: Placed, site: Site, zero: int) -> None:
+        """Run all jobs, or up to where the queue is too long.
+
+        Parameters
+        ----------
+        parts : Parts
+            Of a run that has not begun.
+        placed : Placed
+            Its jobs.
+        site : Site
+        zero : int
+            When the workload's clock began, on the run's (s).
+        """
+        state, jobs = parts.run.state, len(parts.jobs.ready)
+        step, limit = max(jobs // _REPORTS, 1), min(self.look, self.most)
+        submitted = step
+        self._progress(0)
+        while True:
+            settings = parts.settings._replace(most_waiting=limit, most_submitted=submitted)
+            going = interruptible(slurm, *parts._replace(settings=settings))
+            self._progress(int(state[READY]))
+            if not going:
+                return
+            if state[WAITING] > limit:
+                self.held = _held(parts, placed, site)
+                if state[WAITING] > self.most:
+                    self.stopped = int(state[NOW]) - zero
+                    return
+                limit = min(2 * int(state[WAITING]), self.most)
+            submitted = (int(state[READY]) // step + 1) * step if state[READY] < jobs else 0
+
+
+def _held(parts: Parts, placed: Placed, site: Site) -> Held:
+    """Return what holds most of the waiting jobs."""
+    waiting = parts.run.waiting[: parts.run.state[WAITING]].tolist()
+    by, count = Counter(_holder(parts, placed, site, job) for job in waiting).most_common(1)[0]
+    return Held(len(waiting), by, count / len(waiting))
+
+
+def _holder(parts: Parts, placed: Placed, site: Site, job: int) -> str:
+    """Return what keeps a waiting job from starting."""
+    jobs, partition = parts.jobs, parts.jobs.partition[job]
+    name = site.partitions[partition].name
+    if parts.machine.closed[partition] == 1:
+        return f"partition {name}, which is not up"
+    if (why := _IN_VAIN.get(int(jobs.hopeless[job]))) is not None:
+        return f"{why} (partition {name})"
+    return _limit(parts, placed, job) or f"partition {name}, whose nodes are in use or wait for jobs before them"
+
+
+def _limit(parts: Parts, placed: Placed, job: int) -> str:
+    """Return the limit that a job would break if it started now; empty if there is none."""
+    jobs, limits, request = parts.jobs, parts.run.limits, parts.jobs.request[job]
+    nodes, cores = request[NODES], request[TOTAL_CORES]
+    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
+    asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
+    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row, limit = jobs.counters[at]
+        held = limits.held[row] if row >= 0 else 0
+        over = np.flatnonzero((asks > 0) & (held + asks > limits.most[limit]))
+        if len(over):
+            return _named(placed.held[row] if row >= 0 else (), int(over[0]), float(limits.most[limit, over[0]]))
+    return ""
+
+
+def _named(of: tuple[str, ...], what: int, most: float) -> str:
+    """Return a limit in words, alike for all users and accounts that it holds one by one, with Slurm's name for it."""
+    one, many, word = _WHAT[what]
+    kind, names = (of[0], of[1:]) if of else ("job", ())
+    per = word.replace("TRES=", "TRESPer{}=") if word.startswith("TRES") else f"{word}Per{{}}"
+    whose, name = {
+        "job": ("of one job", f"Max{word}"),
+        "array": ("of one array", "ArrayTaskThrottle"),
+        "qos": ("of QOS {} together", f"Grp{word}"),
+        "qos user": ("of one user in QOS {}", f"Max{per.format('User')}"),
+        "qos account": ("of one account in QOS {}", f"Max{per.format('Account')}"),
+        "association": ("of account {} and those below it together", f"Grp{word}"),
+    }[kind]
+    if kind == "association" and names[1]:
+        whose, name = "of one user in account {}", f"Grp{word}" + (" or MaxJobs" if word == "Jobs" else "")
+    return f"the limit of {counted(int(most), one, many)} {whose.format(*names)} ({name})"

@@ -1,0 +1,160 @@
+"""The preview of a queue: places of today, places under an export, and what is said of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import ExportError
+from policyfactory.exports.content import Export, File
+from policyfactory.exports.expressible import prepare, unexpressed
+from policyfactory.exports.preview import preview
+from policyfactory.exports.queue import Queue, policy_priorities, scaled_priorities, scores_of, start_order
+from policyfactory.exports.sample import learn_scale
+from policyfactory.exports.targets import TARGETS
+from policyfactory.policy.policy import Epoch, Policy
+from policyfactory.policy.store import CATALOGUE, Model
+from sites import make_queue, make_sample
+
+EXPORT = Export((File("x", ""),))
+
+# Job   p    q  submit  today's priority
+#  a   600   4     0     10
+#  b   600   1    50     30
+#  c    60   1    90     20
+#  d   600   1    50     10
+QUEUE = Queue(
+    job=("a", "b", "c", "d"),
+    user=("ann", "", "eve", "eve"),
+    p=np.array([600, 600, 60, 600]),
+    q=np.array([4, 1, 1, 1]),
+    submit=np.array([0, 50, 90, 50]),
+    priority=np.array([10.0, 30.0, 20.0, 10.0]),
+    now=100,
+)
+
+
+def test_places_of_today_and_under_saf() -> None:
+    result = preview(EXPORT, CATALOGUE["SAF"], QUEUE)
+    # Today b c a d (a was submitted before d); by area c, then b and d (submitted together: as in the file), then a.
+    assert result.today.tolist() == [3, 1, 2, 4]
+    assert result.new.tolist() == [4, 2, 1, 3]
+    assert result.scores.tolist() == [2400, 600, 60, 600]
+    assert [QUEUE.job[i] for i in result.order] == ["c", "b", "d", "a"]
+    rows = result.rows()
+    assert [row["up"] for row in rows] == [1, -1, 1, -1]
+    assert rows[0] == {
+        "place": 1, "today": 2, "up": 1, "job": "c", "user": "eve", "p": 60, "q": 1, "waited": 10, "score": 60.0,
+        "priority": 4.0, "overdue": False,
+    }  # fmt: skip
+    assert result.summary() == (
+        "4 jobs: up 2, down 2, same place 0.",
+        "First to start: job c of eve (1m, q = 1, waited 10s), from place 2 to 1.",
+        "Waits longest: job a of ann (10m, q = 4, waited 1m 40s), from place 3 to 4.",
+        "Falls furthest: job a of ann (10m, q = 4, waited 1m 40s), from place 3 to 4.",
+    )
+    json.dumps(rows, allow_nan=False)
+
+
+def test_no_change_is_said() -> None:
+    queue = dataclasses.replace(QUEUE, priority=None)
+    assert preview(EXPORT, CATALOGUE["FCFS"], queue).summary() == ("No change: 4 jobs in this order today already.",)
+
+
+def test_an_exports_own_numbers_decide() -> None:
+    made = dataclasses.replace(EXPORT, priorities=lambda queue: queue.submit.astype(float))
+    assert [QUEUE.job[i] for i in preview(made, CATALOGUE["SAF"], QUEUE).order] == ["c", "b", "d", "a"]
+    assert preview(made, CATALOGUE["SAF"], QUEUE).new.tolist() == [4, 2, 1, 3]
+
+
+def test_overdue_jobs_go_first_in_submit_order() -> None:
+    policy = dataclasses.replace(CATALOGUE["SAF"], threshold=40.0)
+    result = preview(EXPORT, policy, QUEUE)
+    # Waited 100, 50, 10, 50 s: a, then b and d, then c.
+    assert [QUEUE.job[i] for i in result.order] == ["a", "b", "d", "c"]
+    assert result.summary()[-1] == "Waited longer than the policy's threshold: 3 jobs."
+    # Longer is strict.
+    assert not preview(EXPORT, dataclasses.replace(policy, threshold=100.0), QUEUE).late.any()
+
+
+def test_from_when_r_counts() -> None:
+    policy = Policy("x", "r")
+    # From the oldest waiting job, whose r is 0 as in the simulator.
+    assert scores_of(policy, QUEUE).tolist() == [0, 50, 90, 50]
+    late = dataclasses.replace(QUEUE, submit=QUEUE.submit + 7)
+    assert scores_of(policy, late).tolist() == [0, 50, 90, 50]
+    # From a date r is at least 1 s.
+    assert scores_of(dataclasses.replace(policy, epoch=Epoch("fixed", 0)), QUEUE).tolist() == [1, 50, 90, 50]
+    assert scores_of(dataclasses.replace(policy, epoch=Epoch("fixed", 5)), late).tolist() == [2, 52, 92, 52]
+    assert scores_of(Policy("x", "w"), QUEUE).tolist() == [100, 50, 10, 50]
+
+
+def test_a_list_of_waiting_jobs_says_no_free_processors() -> None:
+    with pytest.raises(ExportError, match=r"has f, .* which a list of waiting jobs does not know"):
+        scores_of(Policy("x", "p + f*q"), QUEUE)
+
+
+def test_a_list_of_waiting_jobs_says_no_predictions() -> None:
+    message = r"reads e, s, .* a list of waiting jobs does not know; use a formula without them$"
+    with pytest.raises(ExportError, match=message):
+        scores_of(Policy("x", "ln(e) - ln(s)"), QUEUE)
+
+
+def test_a_job_submitted_before_the_epoch_counts_as_submitted_at_it() -> None:
+    policy = dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("fixed", 60))
+    scores = scores_of(policy, QUEUE)
+    # a, b and d before it, c 30 s after: an r below 0 had no logarithm, and put them last.
+    alike = [np.log10(600) * 4, np.log10(600), np.log10(60) + 870 * np.log10(30), np.log10(600)]
+    assert scores.tolist() == pytest.approx(alike)
+    result = preview(EXPORT, policy, QUEUE)
+    assert [QUEUE.job[i] for i in result.order] == ["b", "d", "a", "c"]
+    assert result.early == 3
+    assert "Submitted before the epoch, and counted as submitted at it: 3 jobs." in result.summary()
+    assert preview(EXPORT, dataclasses.replace(policy, formula="p"), QUEUE).early == 0
+    assert preview(EXPORT, dataclasses.replace(policy, epoch=Epoch()), QUEUE).early == 0
+
+
+def test_late_is_only_what_goes_first() -> None:
+    policy = dataclasses.replace(CATALOGUE["SAF"], threshold=40.0)
+    assert preview(EXPORT, policy, QUEUE).late.tolist() == [True, True, False, True]
+    made = dataclasses.replace(EXPORT, limits=unexpressed(policy))
+    result = preview(made, policy, QUEUE)
+    assert not result.late.any()
+    assert "threshold" not in " ".join(result.summary())
+
+
+def test_what_the_number_is_that_jobs_are_compared_by() -> None:
+    said = {name: preview(EXPORT, CATALOGUE["SAF"], QUEUE, target=name).compared for name in TARGETS}
+    assert said["slurm-nice"].startswith("The number shown is the job's priority of today")
+    others = {text for name, text in said.items() if name != "slurm-nice"}
+    assert all("alone: the site's other factors (fair-share, QOS" in text for text in others)
+
+
+def test_a_formula_with_m_needs_the_machine() -> None:
+    policy = Policy("x", "q/m")
+    assert scores_of(prepare(Model(policy), processors=4).policy, QUEUE).tolist() == [1, 0.25, 0.25, 0.25]
+    with pytest.raises(ExportError, match="--processors N"):
+        preview(EXPORT, policy, QUEUE)
+
+
+def test_no_value_is_null_and_last() -> None:
+    policy = Policy("x", "log10(p - 100)")
+    rows = preview(EXPORT, policy, QUEUE).rows()
+    assert rows[-1]["job"] == "c"
+    assert rows[-1]["score"] is None
+
+
+@pytest.mark.parametrize("name", ["SAF", "F1", "LIN-SYNTHETIC", "QDR-SYNTHETIC"])
+def test_scaled_numbers_keep_the_policys_order(name: str) -> None:
+    policy = dataclasses.replace(CATALOGUE[name], epoch=Epoch("fixed", 1_767_225_600))
+    queue = make_queue(1000)
+    numbers = scaled_priorities(policy, learn_scale(policy, make_sample()))(queue)
+    wanted = start_order(policy_priorities(policy, queue), queue.submit)
+    result = start_order(numbers, queue.submit)
+    scores = scores_of(policy, queue)
+    # Neighbours with one number may change places; their scores differ by less than the map can show.
+    assert np.allclose(scores[result], scores[wanted], rtol=1e-6)
+    assert (result == wanted).mean() > 0.99

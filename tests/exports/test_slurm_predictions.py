@@ -1,0 +1,369 @@
+"""The Lua export for Slurm with predictions: the numbers of the engine, from the file of the users' jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from export.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
+
+from naive.site_history import described, foreseen
+from policyfactory.core.errors import ExportError, UsageError
+from policyfactory.engine.past import Forest
+from policyfactory.exports.content import Export
+from policyfactory.exports.export import export
+from policyfactory.exports.foresight import SitePredictions
+from policyfactory.exports.slurm.job_submit import lua_string, renewal_commands
+from policyfactory.exports.targets import TARGETS
+from policyfactory.policy.policy import Policy
+from policyfactory.policy.scale import LARGEST
+from policyfactory.policy.store import Model
+from policyfactory.prediction.features import NAMES
+from policyfactory.prediction.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
+from policyfactory.prediction.training import Forests
+from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, name_of, small_forests
+from sites import make_site
+
+TARGET = TARGETS["slurm-site-factor-lua"]
+# All five, and e90.
+EVERY = Policy("EVERY", "-ln(s) + ln(e) + 0.1*ln(e90) + 0.4*ln(q) + 0.01*user_waiting + 0.02*user_running")
+PARTS = {
+    "batch": {"default_time": NO_VAL, "max_time": NO_VAL, "flag_default": 1},
+    "day": {"default_time": NO_VAL, "max_time": NO_VAL, "flag_default": 0},
+}
+
+
+@pytest.fixture(autouse=True)
+def clock_in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have Lua's clock of the day be that of the log."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def export_of(
+    state: Path, policy: Policy = POLICY, forests: Forests | None = None, *, log_only: bool = False
+) -> Export:
+    foresight = SitePredictions(forests or make_site_past().forests, str(state), 3600.0, QUEUES)
+    return TARGET.make(Model(policy), dataclasses.replace(make_site(), foresight=foresight, log_only=log_only))
+
+
+class Predicting(Controller):
+    """A controller that keeps the features of the last job."""
+
+    def __init__(self, text: str, version: str = "lua51") -> None:
+        mark = "  -- The request is that of the logarithm"
+        assert text.count(mark) == 1
+        super().__init__(text.replace(mark, f"  seen = f\n{mark}"), version)
+        self.parts = self.table({name: self.table(part) for name, part in PARTS.items()})
+
+    def submit_of(self, job: int, **more: Any) -> int:
+        """Submit a job of the site's past at its time; return its number."""
+        jobs = make_site_past().workload
+        assert jobs.attributes is not None
+        self.now = BEGIN + int(jobs.submit[job])
+        fields = {
+            "user_id": FIRST_USER + int(jobs.user[job]),
+            "group_id": FIRST_GROUP + int(jobs.attributes.group[job]),
+            "partition": list(QUEUES)[int(jobs.attributes.queue[job]) - 1],
+            "time_limit": int(jobs.requested_time[job]) // 60,
+            "min_cpus": int(jobs.processors[job]),
+            "name": name_of(jobs, job),
+        }
+        return int(self.submit(**(fields | more)).site_factor)
+
+    def features(self) -> list[float]:
+        seen = self.lua.globals().seen
+        return [seen[at] for at in range(57)]
+
+
+def number_of(export: Export, policy: Policy, job: int) -> int:
+    """The number that the engine's own predictions give."""
+    site = make_site_past()
+    jobs, predictions = site.workload, site.foreseen.predictions[:, job : job + 1]
+    score = policy.scores(jobs.requested_time[[job]], jobs.processors[[job]], [1.0], predictions=predictions)
+    assert export.scale is not None
+    return int(export.scale.integers(score)[0])
+
+
+def number_without(export: Export, policy: Policy, job: int) -> int:
+    """The number of the formula without predictions."""
+    jobs = make_site_past().workload
+    p = float(jobs.requested_time[job])
+    predictions = np.array([[p], [10.0 / max(p, 10.0)], [p], [0.0], [0.0]])
+    score = policy.scores(jobs.requested_time[[job]], jobs.processors[[job]], [1.0], predictions=predictions)
+    assert export.scale is not None
+    return int(export.scale.integers(score)[0])
+
+
+@pytest.mark.parametrize("policy", [POLICY, EVERY], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("version", LUAS)
+def test_a_hundred_jobs_get_the_numbers_of_the_engine(tmp_path: Path, version: str, policy: Policy) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    export = export_of(state, policy)
+    controller = Predicting(export.text, version)
+    chosen = np.random.default_rng(1).permutation(site.comparable())[: 100 if version == "lua51" else 10]
+    assert len(chosen) in (10, 100)
+    numbers = []
+    for job in sorted(chosen.tolist()):
+        site.bring_up(state, int(site.workload.submit[job]) - 1)
+        numbers.append(controller.submit_of(job))
+        np.testing.assert_allclose(controller.features(), site.foreseen.features[job], rtol=1e-9, atol=1e-9)
+        assert numbers[-1] == pytest.approx(number_of(export, policy, job), abs=1)
+    assert not controller.errors
+    assert not controller.logged
+    assert len(set(numbers)) > 0.8 * len(numbers)
+    assert controller.names - {"seen"} == {"policyfactory", "slurm_job_submit", "slurm_job_modify"}
+
+
+def test_the_engine_and_a_plain_reading_of_the_file_see_the_same(tmp_path: Path) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    jobs = site.workload
+    assert jobs.attributes is not None
+    for job in site.comparable()[::9]:
+        submit = int(jobs.submit[job])
+        site.bring_up(state, submit - 1)
+        hashed = hash_with(key_of(state))
+        user, group = FIRST_USER + int(jobs.user[job]), FIRST_GROUP + int(jobs.attributes.group[job])
+        shape = int(jobs.requested_time[job]), int(jobs.processors[job]), int(jobs.attributes.queue[job])
+        features = described(
+            read_history(state, hashed), hashed, user, group, *shape, BEGIN + submit, name_of(jobs, job)
+        )
+        np.testing.assert_allclose(features, site.foreseen.features[job], rtol=1e-9, atol=1e-9)
+        predictions = foreseen(site.forests, features, shape[0])
+        np.testing.assert_allclose(predictions, site.foreseen.predictions[:, job], rtol=1e-9)
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> tuple[Path, Export, Predicting, int]:
+    """Give a history, an export that reads it, who runs it, and a job whose submission it is just before."""
+    site, state = make_site_past(), tmp_path / "history"
+    job = site.comparable()[-1]
+    site.bring_up(state, int(site.workload.submit[job]) - 1)
+    export = export_of(state)
+    return state, export, Predicting(export.text), job
+
+
+def test_an_update_between_two_submissions_changes_the_number(at_work: tuple[Path, Export, Predicting, int]) -> None:
+    state, export, controller, job = at_work
+    site = make_site_past()
+    earlier = next(one for one in site.comparable() if site.workload.user[one] == site.workload.user[job])
+    state.unlink()
+    site.bring_up(state, int(site.workload.submit[earlier]) - 1)
+    controller.lua.execute("local now = os.time; os.time = function() return now() end")
+    first = Predicting(export.text.replace("local STALE = 3600.0", "local STALE = 1e9")).submit_of(job)
+    site.bring_up(state, int(site.workload.submit[job]) - 1)
+    assert controller.submit_of(job) == pytest.approx(number_of(export, POLICY, job), abs=1)
+    assert controller.submit_of(job) != first
+
+
+def damaged(data: bytes, how: str) -> bytes:
+    match how:
+        case "cut off":
+            return data[:-7]
+        case "empty":
+            return b""
+        case "garbage":
+            return b"\xff" * len(data)
+        case "a newer version":
+            return data.replace(b"policyfactory-history 1", b"policyfactory-history 2")
+        case "other features":
+            return data.replace(b"features 1", b"features 2")
+        case "a changed part":
+            return b"".join(
+                line.replace(b"1", b"2") if line.startswith((b"J ", b"U ")) else line
+                for line in data.splitlines(keepends=True)
+            )
+        case "a changed index":
+            end = HEADER + LINE * int(data.partition(b"entries ")[2][:9].split()[0])
+            return data[:HEADER] + data[HEADER:end].replace(b" ", b"x") + data[end:]
+    raise AssertionError(how)
+
+
+WORDS = {
+    "cut off": "is damaged",
+    "empty": "is damaged",
+    "garbage": "is damaged",
+    "a newer version": "has version 2 of the format",
+    "other features": "has set 2 of the features",
+    "a changed part": "is damaged",
+    "a changed index": "is damaged",
+}
+
+
+@pytest.mark.parametrize("how", WORDS)
+def test_a_damaged_file_means_the_formula_without_predictions(
+    at_work: tuple[Path, Export, Predicting, int], how: str
+) -> None:
+    state, export, controller, job = at_work
+    state.write_bytes(damaged(state.read_bytes(), how))
+    assert controller.submit_of(job) == pytest.approx(number_without(export, POLICY, job), abs=1)
+    assert not controller.errors
+    (line,) = controller.logged
+    assert line.startswith("policyfactory: no prediction, the request is taken: ")
+    assert WORDS[how] in line
+
+
+def test_any_damage_leaves_a_number_and_no_error(at_work: tuple[Path, Export, Predicting, int]) -> None:
+    state, _, controller, job = at_work
+    whole, rng = state.read_bytes(), np.random.default_rng(1)
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(int(rng.integers(1, 4))):
+            begin = int(rng.integers(0, min(len(data), 4000)))
+            data[begin : begin + int(rng.integers(0, 9))] = rng.bytes(int(rng.integers(0, 9)))
+        state.write_bytes(data)
+        assert 1 <= controller.submit_of(job) <= LARGEST
+    assert not controller.errors
+    assert len(controller.logged) > 100
+
+
+def test_a_missing_or_stale_file_or_key_and_a_new_user_are_said(at_work: tuple[Path, Export, Predicting, int]) -> None:
+    state, export, controller, job = at_work
+    without = pytest.approx(number_without(export, POLICY, job), abs=1)
+
+    def said() -> str:
+        (line,) = controller.logged
+        controller.logged.clear()
+        return line
+
+    assert controller.submit_of(job, user_id=77) == without
+    assert "user 77 has no job that has ended" in said()
+    assert controller.submit_of(job, user_id=NO_VAL) == without
+    assert "its user is not known" in said()
+    assert controller.submit_of(job, group_id=NO_VAL) != without
+    assert not controller.logged
+
+    stale = Predicting(export.text.replace("local STALE = 3600.0", "local STALE = 0.5"))
+    assert stale.submit_of(job) == without
+    assert "is stale, of 20" in stale.logged[0]
+    key = key_path(state).read_text()
+    for content, words in (("", "key is damaged"), ("0" * 64, "made with another key")):
+        key_path(state).write_text(content)
+        assert controller.submit_of(job) == without
+        assert words in said()
+    key_path(state).write_text(key)
+    assert controller.submit_of(job) != without
+    assert not controller.logged
+    key_path(state).unlink()
+    assert controller.submit_of(job) == without
+    assert f"no file {key_path(state)}" in said()
+    state.unlink()
+    assert controller.submit_of(job) == without
+    assert f"no file {state}" in said()
+    assert not controller.errors
+
+
+def test_root_is_a_user_and_a_change_scores_the_owners_job(at_work: tuple[Path, Export, Predicting, int]) -> None:
+    _, export, controller, job = at_work
+    number = controller.submit_of(job)
+    jobs = make_site_past().workload
+    assert jobs.attributes is not None
+    record = {
+        "user_id": FIRST_USER + int(jobs.user[job]),
+        "group_id": FIRST_GROUP + int(jobs.attributes.group[job]),
+        "partition": list(QUEUES)[int(jobs.attributes.queue[job]) - 1],
+        "time_limit": int(jobs.requested_time[job]) // 60,
+        "min_cpus": int(jobs.processors[job]),
+        "name": name_of(jobs, job),
+        "submit_time": BEGIN + int(jobs.submit[job]),
+    }
+    assert controller.modify(record, nice=0, user_id=0).site_factor == number
+    assert controller.submit_of(job, user_id=0) == pytest.approx(number_without(export, POLICY, job), abs=1)
+    assert "user 0 has no job" in controller.logged[0]
+
+
+def test_log_only_predicts_and_sets_nothing(tmp_path: Path) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    job = site.comparable()[-1]
+    site.bring_up(state, int(site.workload.submit[job]) - 1)
+    export = export_of(state, log_only=True)
+    controller = Predicting(export.text)
+    assert controller.submit_of(job) == NO_VAL
+    (line,) = controller.logged
+    assert f" number={number_of(export_of(state), POLICY, job)} " in line
+
+
+def test_what_is_needed_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"--predictor model\.json --state"):
+        TARGET.make(Model(POLICY), make_site())
+    with pytest.raises(ExportError, match="it has no trees"):
+        export_of(tmp_path, forests=Forests())
+    only = dataclasses.replace(small_forests(), tail=Forests().tail)
+    with pytest.raises(ExportError, match="reads e90, and the predictor has no trees for it"):
+        export_of(tmp_path, EVERY, only)
+    one = small_forests()
+    feature = one.share.feature.copy()
+    feature[one.share.roots[0]] = NAMES.index("memory")
+    remembers = dataclasses.replace(one, share=one.share._replace(feature=feature))
+    with pytest.raises(ExportError, match=r"looks at requested_memory, which .* --leave-out requested_memory"):
+        export_of(tmp_path, forests=remembers)
+    with pytest.raises(UsageError, match="give an absolute path"):
+        SitePredictions(small_forests(), "history")
+    with pytest.raises(UsageError, match="give a time above 0"):
+        SitePredictions(small_forests(), "/history", math.inf)
+    with pytest.raises(ExportError, match="a target that has them: slurm-site-factor-lua"):
+        TARGETS["slurm-priority-lua"].make(Model(POLICY), make_site())
+    good = small_forests()
+    endless = good.share._replace(threshold=np.where(good.share.feature < 0, math.inf, good.share.threshold))
+    with pytest.raises(ExportError, match="no finite number"):
+        export_of(tmp_path, forests=dataclasses.replace(good, share=endless))
+
+
+HOSTILE = "\"]] os.exit(1) --\n\\'\0é\udcff%s@STATE@"
+
+
+@pytest.mark.parametrize("version", LUAS)
+def test_names_of_strangers_are_texts_and_nothing_else(version: str) -> None:
+    lua = importlib.import_module(f"lupa.{version}").LuaRuntime(encoding=None)
+    written = lua_string(HOSTILE)
+    assert written.isascii()
+    assert lua.execute(f"return {written}".encode()) == HOSTILE.encode("utf-8", "surrogateescape")
+    state = f"/{HOSTILE.replace(chr(0), '').replace(chr(0xDCFF), '')}"
+    foresight = SitePredictions(small_forests(), state, 1.0, {HOSTILE: 1}, HOSTILE)
+    text = TARGET.make(Model(POLICY), dataclasses.replace(make_site(), foresight=foresight)).text
+    controller = Controller(text, version)
+    assert controller.submit(user_id=5, time_limit=60, min_cpus=2).site_factor >= 1
+    assert "no file /" in controller.logged[0]
+    assert all(line.startswith("--") for line in text.partition("\nlocal EPOCH")[0].splitlines() if line)
+
+
+def test_a_large_forest_is_read(tmp_path: Path) -> None:
+    # More numbers than a function of Lua may have constants.
+    trees = 30_000
+    one = Forest(
+        np.tile([0, -1, -1], trees), np.arange(3.0 * trees) / 1e9, np.repeat(np.arange(trees) * 3 + 1, 3),
+        np.repeat(np.arange(trees) * 3 + 2, 3), np.arange(trees) * 3, 0.5,
+    )  # fmt: skip
+    export = export_of(tmp_path / "history", forests=Forests(one, one, one, 1))
+    assert Controller(export.text).submit(user_id=5).site_factor != UNSET["site_factor"]
+
+
+def test_commands_that_renew_name_users_by_number_only() -> None:
+    users = [*map(str, range(450)), "1; rm -rf x", "", "²"]
+    commands = list(renewal_commands(users))
+    assert [command.partition(" -o ")[0].count(",") for command in commands] == [199, 199, 49]
+    assert not any("rm" in command.partition(" -o ")[0] or "\n" in command for command in commands)
+    assert list(renewal_commands([])) == []
+
+
+def test_the_verb_takes_the_model_and_says_what_must_be_done(tmp_path: Path) -> None:
+    forests = small_forests()
+    exported = export(POLICY, predictor=forests, state="/var/spool/it's here", stale="2h")
+    assert "policyfactory history update - --state '/var/spool/it'\"'\"'s here'" in exported.text
+    assert "local STALE = 7200.0" in exported.text
+    assert "Gaming: what its user's jobs did before decides" in exported.text
+    assert any("history update --renew prints" in text for text in exported.export.limits)
+    idle = export("SAF", predictor=forests, state="/x")
+    assert any("without effect" in text and "--state" in text for text in idle.notes)
+    assert "foresee" not in idle.text
+    assert not list(tmp_path.iterdir())

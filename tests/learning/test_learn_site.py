@@ -1,0 +1,185 @@
+"""Learning for a cluster: candidates under its Slurm, and nothing recommended where its replay is far."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from daily_log import daily
+
+from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
+from policyfactory.core.text import format_duration
+from policyfactory.learning.choice import replicas_of
+from policyfactory.learning.learned import Learned
+from policyfactory.learning.options import LearnOptions
+from policyfactory.learning.ranking import Progress
+from policyfactory.learning.run import learn
+from policyfactory.learning.steps import Steps
+from policyfactory.policy.policy import Policy
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import simulate
+from policyfactory.simulation.slurm.run import run_slurm
+from policyfactory.site.file import write_site
+from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.workload.jobs import Requests, Workload
+
+FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
+SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),))
+
+
+class Said(Progress):
+    """Keeps the warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warning(self, sentence: str) -> None:
+        self.warnings.append(sentence)
+
+
+@functools.cache
+def log() -> Workload:
+    """Return a log whose recorded starts are those of the site."""
+    jobs = daily(8)
+    return dataclasses.replace(jobs, start=run_slurm(jobs, SITE).start)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("sites") / "small.toml"
+    write_site(SITE, path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def learned(site: str) -> Learned:
+    return learn(log(), site=site, **FEW)
+
+
+def test_candidates_are_judged_under_the_site(learned: Learned) -> None:
+    outcome = learned.test.outcome
+    assert outcome.experiment.rules == Rules(backfill="slurm", site=SITE)
+    # Those that change while jobs wait among them.
+    assert {"FCFS", "SPF", "SAF", "F1", "WFP3", "UNICEF"} <= {rival.name for rival in learned.rivals}
+    evaluation = outcome.evaluation
+    lead_in = len(learned.source) - evaluation.cases[0].jobs
+    direct = simulate(log(), "SAF", site=SITE).after(lead_in)
+    place = evaluation.metrics.index("mean_wait"), evaluation.policies.index("SAF")
+    assert evaluation.values[0, place[1], place[0]] == pytest.approx(direct.wait.mean())
+
+
+def test_a_site_that_is_near_is_said_to_be(learned: Learned) -> None:
+    assert learned.fidelity is not None
+    assert learned.fidelity.trusted
+    assert learned.verdict.title != "Not to be trusted here"
+    assert "replayed on site small: near enough to the record" in learned.verdict.caveats[0]
+
+
+def test_on_a_site_that_is_far_nothing_is_recommended(site: str, tmp_path: Path) -> None:
+    delayed = dataclasses.replace(log(), start=log().start + 50_000)
+    with pytest.raises(EvaluationError, match="go on all the same with --anyway"):
+        learn(delayed, site=site, output=tmp_path / "learned", **FEW)
+    found = learn(delayed, site=site, output=tmp_path / "learned", anyway=True, **FEW)
+    assert found.fidelity is not None
+    assert found.fidelity.light == "far"
+    assert (found.verdict.light, found.verdict.title) == ("unsound", "Not to be trusted here")
+    assert "No policy is recommended." in found.verdict.sentences
+    page = (tmp_path / "learned" / "test" / "report.html").read_text()
+    assert "Not to be trusted here" in page
+    manifest = json.loads((tmp_path / "learned" / "policy.manifest.json").read_text())
+    assert manifest["parameters"]["fidelity"] == "far"
+    assert "small.toml" in manifest["inputs"]
+    policy = json.loads((tmp_path / "learned" / "policy.json").read_text())
+    assert policy["diagnostics"]["verdict"].startswith("Not to be trusted here. On site small")
+
+
+def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_of_it_all(site: str) -> None:
+    jobs = log()
+    partition = np.zeros(len(jobs), dtype=np.int64)
+    partition[[5, 700]] = 1
+    names = {"partition": ("all", "old")}
+    asked = dataclasses.replace(Requests.unknown(len(jobs)), partition=partition, names=names)
+    said = Said()
+    found = learn(dataclasses.replace(jobs, requests=asked), site=site, progress=said, **FEW)
+    left_out = "2 of 784 jobs of daily are left out: site small does not have their partition 'old' (jobs 6, 701)."
+    assert said.warnings[0] == left_out
+    assert left_out in found.verdict.caveats
+    assert found.fidelity is not None
+    assert found.fidelity.never == 2
+    # The first quarter without one job is the lead-in, as in a log that never had them.
+    assert found.choosing.outcome.evaluation.cases[0].jobs == 392 // 2
+    assert found.test.outcome.evaluation.cases[0].jobs == 392 - 1
+
+
+def test_another_cluster_is_refused_before_anything_is_learned(tmp_path: Path) -> None:
+    tiny = Site("tiny", (NodeGroup("n1"),), (Partition("all", max_time=1.0),))
+    write_site(tiny, tmp_path / "tiny.toml")
+    with pytest.raises(EvaluationError, match="is this log of another cluster"):
+        learn(log(), site=str(tmp_path / "tiny.toml"), output=tmp_path / "learned", **FEW)
+    assert not (tmp_path / "learned" / "policy.json").exists()
+
+
+def test_without_a_site_slurms_rules_hold_on_one_that_is_assumed() -> None:
+    found = learn(log(), backfill="slurm", **FEW)
+    assert found.fidelity is None
+    assert found.test.outcome.experiment.rules.backfill == "slurm"
+    assert "WFP3" in {rival.name for rival in found.rivals}
+
+
+def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
+    found = learn(log(), **FEW)
+    said = "judged on the second half under Slurm's own rules"
+    assert found.choosing.outcome.experiment.rules.backfill == "easy"
+    assert found.test.outcome.experiment.rules.backfill == "slurm"
+    assert [text for text in found.verdict.caveats if said in text]
+    assert any(section.name == "easy" for section in found.test.outcome.sections)
+    # What the verdict compares are schedules under these rules, too.
+    words = " ".join(found.verdict.sentences)
+    assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(len(log()) // 2).wait.max()) in words
+    easy = learn(log(), backfill="easy", **FEW)
+    assert easy.test.outcome.experiment.rules == Rules()
+    assert not [text for text in easy.verdict.caveats if said in text]
+
+
+def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
+    options, jobs = LearnOptions(replicas=6), daily(12)
+    judging = dataclasses.replace(options.judging, site=SITE)
+    steps = Steps(None, 1, Progress(), [1.0])
+    edges = len(jobs) // 2, 3 * len(jobs) // 4
+    parts: Any = SimpleNamespace(
+        workload=jobs, options=options, edges=edges, steps=steps, rules=options.rules, judging=judging
+    )
+    choosing, testing = (replicas_of(parts, part) for part in ("choosing", "test"))
+    assert choosing is not None
+    assert testing is not None
+    assert (choosing.rules, testing.rules) == (Rules(), Rules(backfill="slurm", site=SITE))
+    policy = Policy("E", "ln(e) + 0.3*ln(q)")
+    assert testing.schedule(0, policy, learns=True).rules.backfill == "slurm"
+
+
+def test_rules_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"--site x\.toml is simulated under Slurm's rules: leave out --backfill easy"):
+        LearnOptions(site="x.toml", backfill="easy")
+    with pytest.raises(UsageError, match="backfill"):
+        LearnOptions(backfill="some")  # type: ignore[arg-type]
+    assert LearnOptions(backfill="slurm").chooses_threshold
+    assert (LearnOptions().rules, LearnOptions().judging) == (Rules(), Rules(backfill="slurm"))
+    assert LearnOptions(backfill="easy").judging == Rules()
+    assert LearnOptions(backfill="conservative").judging == Rules(backfill="conservative")
+    assert LearnOptions(threshold="20h").rules == Rules(threshold=72_000.0)
+
+
+def test_a_log_of_many_times_the_work_of_its_machine_is_refused_before_any(tmp_path: Path) -> None:
+    # Its queues took years to be worked off, in every simulation.
+    crowded = dataclasses.replace(log(), run_time=log().run_time * 60, requested_time=log().requested_time * 60)
+    assert 10 < crowded.offered_load < math.inf
+    with pytest.raises(WorkloadError, match=r"times the work that 4 processors do .* so nothing was learned"):
+        learn(crowded, output=tmp_path / "learned", **FEW)
+    assert not (tmp_path / "learned" / "scores.csv").exists()

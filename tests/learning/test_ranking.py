@@ -1,0 +1,155 @@
+"""Policies on replicas: ratios to the best published one, what may be taken, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from policyfactory.core.errors import UsageError
+from policyfactory.learning.choice import FORMULAS, SOFTENED, why_not
+from policyfactory.learning.options import LearnOptions
+from policyfactory.learning.ranking import rank
+from policyfactory.learning.run import learn
+from policyfactory.policy.policy import Policy
+from policyfactory.search.environment.goals import limits_of
+from policyfactory.workload.jobs import Workload
+
+AIMS = ("mean_bsld", "p99_wait", "utilisation")
+NAMES = ("FCFS", "SPF", "A", "B", "C")
+PUBLISHED = ("FCFS", "SPF")
+
+
+def made(own: dict[str, tuple[float, float]], replicas: int = 8, noise: float = 0.02) -> np.ndarray:
+    """Return values of the policies: of each the ratio of the mean bounded slowdown, and of the waits, to SPF."""
+    rng = np.random.default_rng(1)
+    replica = rng.uniform(5, 50, (replicas, 1))
+    values = np.empty((replicas, len(NAMES), 3))
+    ratios = {"FCFS": (3.0, 1.0), "SPF": (1.0, 1.0), **own}
+    for at, name in enumerate(NAMES):
+        jitter = np.exp(noise * rng.standard_normal((replicas, 1)))
+        values[:, at, :1] = replica * ratios[name][0] * jitter
+        values[:, at, 1:2] = 36_000 * ratios[name][1]
+    values[:, :, 2] = 80.0
+    return values
+
+
+def test_the_best_that_is_shown_to_be_better_is_taken_unless_it_costs_too_much() -> None:
+    values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 1.0)})
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("1.1x", None))
+    assert (ranking.peer, ranking.chosen, ranking.runner_up) == ("SPF", "B", "C")
+    assert [row.name for row in ranking.rows] == ["A", "B", "C", "SPF", "FCFS"]
+    row = ranking.row("B")
+    assert row.ratios[0] == pytest.approx(0.7, rel=0.05)
+    assert row.interval is not None
+    assert row.interval[0] < row.ratios[0] < row.interval[1] < 1
+    assert ranking.row("A").out.startswith("p99_wait is 1.3")
+    assert ranking.margin is not None
+    assert ranking.margin.verdict == "better"
+    assert ranking.margin.wins == 8
+    # By the definition: geometric means of the ratios.
+    by_hand = np.exp(np.log(values[:, 3, 0] / values[:, 1, 0]).mean())
+    assert row.ratios[0] == pytest.approx(by_hand, rel=1e-12)
+    assert json.loads(json.dumps(ranking.as_dict(), allow_nan=False))["chosen"] == "B"
+
+
+def test_what_cannot_be_told_from_the_best_published_one_is_not_taken() -> None:
+    ranking = rank(made({"A": (0.97, 1.0), "B": (1.1, 1.0), "C": (0.99, 1.0)}, noise=0.3), NAMES, PUBLISHED, AIMS)
+    assert ranking.chosen == ranking.peer
+    assert ranking.margin is None
+
+
+def test_of_a_metric_that_is_better_when_higher_less_is_still_a_worse_ratio() -> None:
+    values = made({"A": (1.0, 1.0), "B": (1.0, 1.0), "C": (1.0, 1.0)})[:, :, [2]]
+    values[:, 2] = 90.0
+    values += np.random.default_rng(3).normal(0, 0.1, values.shape)
+    ranking = rank(values, NAMES, PUBLISHED, ["utilisation"])
+    assert ranking.chosen == "A"
+    assert ranking.row("A").ratios[0] == pytest.approx(8 / 9, rel=0.01)
+
+
+def test_a_policy_without_a_value_comes_last() -> None:
+    values = made({"A": (0.5, 1.0), "B": (0.7, 1.0), "C": (0.8, 1.0)})
+    values[:, 2, 0] = math.inf
+    ranking = rank(values, NAMES, PUBLISHED, AIMS)
+    assert ranking.rows[-1].name == "A"
+    assert ranking.chosen == "B"
+    assert json.dumps(ranking.as_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("formula", [*FORMULAS.values(), *SOFTENED.values()])
+def test_the_formulas_are_static_so_that_a_scheduler_can_have_them(formula: str) -> None:
+    policy = Policy("P", formula)
+    assert policy.is_static
+    assert policy.needs_predictions == (formula in FORMULAS.values())
+
+
+def habits(weeks: int = 16) -> Workload:
+    """Return a log in which the user decides how long a job is, and nobody says so in the request."""
+    rng = np.random.default_rng(5)
+    n = 150 * weeks
+    user = rng.integers(0, 12, n)
+    run_time = np.where(user % 2, rng.integers(10, 60, n), rng.integers(15_000, 25_000, n))
+    day = np.sort(rng.integers(0, 7 * weeks, n))
+    submit = np.sort(day * 86_400 + rng.integers(0, 14_400, n))
+    submit[0], submit[-1] = 0, 7 * weeks * 86_400
+    return Workload(
+        "habits", 16, np.arange(1, n + 1), submit, run_time, np.full(n, 43_200), rng.integers(1, 9, n), user,
+        np.full(n, -1), unix_start=1_000_000_000,
+    )  # fmt: skip
+
+
+def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_to_be_better(tmp_path) -> None:
+    learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", output=tmp_path)
+    assert learned.replicas is not None
+    assert learned.tested is not None
+    assert learned.formula_name in FORMULAS
+    row = learned.tested.to_peer.row(learned.policy.name)
+    assert row.verdict == "better"
+    assert row.ratios[0] < 0.6
+    assert f"{learned.policy.name} was the best of " in learned.words[0]
+    assert any("replicas of the second half" in sentence for sentence in learned.verdict.sentences)
+    kept = json.loads((tmp_path / "replicas.json").read_text())
+    assert kept["choosing"]["chosen"] == learned.formula_name
+    assert (tmp_path / "predicted" / f"{learned.formula_name}.json").exists()
+
+
+def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None:
+    learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", predictions=False)
+    assert learned.replicas is not None
+    assert not any(rival.model.policy.needs_predictions for rival in learned.rivals)
+    assert not learned.policy.needs_predictions
+
+
+def test_why_nothing_is_predicted_is_said() -> None:
+    log = habits()
+    assert why_not(log) == ""
+    unknown = Workload(
+        "unknown", 16, log.job_id, log.submit, log.run_time, log.requested_time, log.processors,
+        np.full(len(log), -1), log.start,
+    )  # fmt: skip
+    assert why_not(unknown).startswith("the log does not say whose jobs they are")
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(UsageError, match="--replicas 2: give 6 to 1,000"):
+        LearnOptions(replicas=2)
+    for text in ("0x", "-1x", "nan", "1.1", "", "inf"):
+        with pytest.raises(UsageError, match=r"--max-p99 .*: give times the baseline's, as 1.1x, or a time, as 20h"):
+            LearnOptions(max_p99=text)
+    with pytest.raises(UsageError, match="--max-longest"):
+        LearnOptions(max_longest="long")
+    with pytest.raises(UsageError, match=r"^--max-p99 1\.1: expected times the best"):
+        LearnOptions(max_p99=1.1)  # type: ignore[arg-type]
+
+
+def test_a_limit_may_be_a_time_and_on_the_longest_wait() -> None:
+    values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 0.9)})
+    by_time = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("10h", None))
+    assert by_time.chosen == "C"
+    assert by_time.row("A").out == "p99_wait is 13h on average"
+    assert rank(values, NAMES, PUBLISHED, AIMS, limits=()).chosen == "A"
+    aims = ("mean_bsld", "max_wait", "utilisation")
+    assert rank(values, NAMES, PUBLISHED, aims, limits=limits_of(None, "1.1x")).chosen == "B"

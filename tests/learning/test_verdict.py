@@ -1,0 +1,257 @@
+"""Verdicts on logs that are made for them: true and useful, or why it cannot be actual."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from daily_log import daily, recorded
+
+import policyfactory as pf
+from policyfactory.core.text import DAY, HOUR
+from policyfactory.evaluation.words import basis_in_words, windows_too_short
+from policyfactory.learning.verdict import Evidence, judge
+from policyfactory.policy.store import resolve
+from policyfactory.report.verdict import Verdict
+from policyfactory.simulation.simulate import Rules, simulate
+from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
+from policyfactory.workload.resample import weeks_to_import
+from policyfactory.workload.windows import parse_windows
+
+
+def verdict(
+    log: Workload, chosen: str = "SPF", *, tested: Any = None, metric: str = "mean_bsld", short: str = ""
+) -> Verdict:
+    policies = list(dict.fromkeys(["FCFS", chosen]))
+    metrics = list(dict.fromkeys([metric, "mean_wait"]))
+    result: Any = pf.evaluate(log, policies, metrics=metrics, recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
+    return judge(Evidence(result, metric, chosen, base, own, tested, short))
+
+
+def test_better_than_the_record_and_than_first_come_first_served() -> None:
+    actual = verdict(recorded(daily(), "FCFS"))
+    assert actual.light == "better"
+    first, second, third = actual.sentences
+    assert first.startswith("SPF is better than the recorded schedule in mean_bsld: ")
+    assert "95 % interval" in first
+    assert "On the second half, which had no part in the choice, SPF is better than simulated FCFS" in second
+    # The longest waits stand beside it, of the choice, the baseline and the record, and who pays.
+    assert third.startswith("The longest wait: SPF ")
+    assert "simulated FCFS" in third
+    assert "the record" in third
+    assert "who waits longer than under FCFS: the longest quarter" in third
+
+
+def test_what_is_worse_than_the_record_is_not_recommended() -> None:
+    # The record is of a policy that is better than the choice, which is better than FCFS.
+    actual = verdict(recorded(daily(), "SPF"), "WFP3")
+    assert actual.light == "worse"
+    assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in actual.sentences[0]
+    assert "leave the queue as it is" in actual.sentences[0]
+    assert "WFP3 is better than simulated FCFS" in actual.sentences[1]
+
+
+def test_what_is_worse_than_first_come_first_served_is_said_first() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), "LPF")
+    assert actual.light == "worse"
+    assert "LPF is WORSE than simulated FCFS" in actual.sentences[0]
+
+
+def test_a_record_that_no_replay_comes_near_gives_no_verdict() -> None:
+    log = daily()
+    slow = dataclasses.replace(log, start=simulate(log, resolve("FCFS"), Rules()).start + 2 * DAY)
+    actual = verdict(slow)
+    assert actual.light == "unsound"
+    assert actual.sentences[0].startswith("The simulation is too far from the record to judge by it")
+    assert "nothing is recommended" in actual.sentences[0]
+
+
+def test_without_a_record_nothing_is_recommended() -> None:
+    actual = verdict(daily())
+    assert actual.light == "cannot tell"
+    assert "nothing is shown to be better than what your scheduler did" in actual.sentences[0]
+    assert "SPF is better than simulated FCFS" in actual.sentences[1]
+
+
+# Nothing to tell. -----------------------------------------------------------------------------------------------------
+
+
+def test_where_nobody_waits_no_order_is_better() -> None:
+    actual = verdict(recorded(daily(machine=400), "FCFS"))
+    assert actual.light == "cannot tell"
+    assert actual.sentences[0].startswith(
+        "Nobody waits in this log under any order (0 % of the jobs wait longer than 10 s"
+    )
+    assert "submit times are its start times" in actual.sentences[1]
+    assert "jobs arriving faster (--load " in actual.sentences[-1]
+
+
+def test_a_record_that_waits_where_no_order_does_waits_for_something_else() -> None:
+    log = daily(machine=400)
+    actual = verdict(dataclasses.replace(log, start=log.submit + 8 * HOUR))
+    assert actual.light == "cannot tell"
+    assert actual.sentences[1].startswith("In the record jobs waited 8h on average, though the machine had room")
+
+
+def test_a_tie_has_no_winner() -> None:
+    # All jobs alike: any order is first come, first served.
+    log = daily()
+    same = np.full(len(log), 2 * HOUR)
+    actual = verdict(dataclasses.replace(log, run_time=same, requested_time=same, processors=np.full(len(log), 3)))
+    assert actual.light == "cannot tell"
+    assert actual.sentences == (
+        "SPF starts every job when FCFS does: this log cannot tell the two apart; leave the queue as it is.",
+    )
+
+
+def test_the_baseline_is_no_improvement() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), "FCFS")
+    assert (actual.light, actual.sentences) == (
+        "cannot tell",
+        ("Nothing was better than FCFS: leave the queue as it is.",),
+    )
+
+
+# Replicas, and few weeks. ---------------------------------------------------------------------------------------------
+
+
+def replicas(word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6)) -> Any:
+    own = SimpleNamespace(name="SPF", ratios=(ratio, 1.0), interval=interval, verdict=word, out="")
+    ranking = SimpleNamespace(peer="SPF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: own)
+    return SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+
+
+@pytest.mark.parametrize(("weeks", "word", "light"), [(4, "better", "cannot tell"), (14, "better", "better")])
+def test_replicas_decide_and_the_record_too(weeks: int, word: str, light: str) -> None:
+    # Four weeks show nothing against the record.
+    actual = verdict(recorded(daily(weeks), "FCFS"), tested=replicas(word))
+    assert actual.light == light
+    said = " ".join(actual.sentences)
+    assert "SPF is better than simulated FCFS in mean_bsld" in said
+    assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60]" in said
+    assert ("Next step: import a longer time." in said) == (light == "cannot tell")
+
+
+def test_replicas_that_say_worse_are_heeded() -> None:
+    actual = verdict(recorded(daily(4), "FCFS"), tested=replicas("worse", 1.5, (1.2, 1.9)))
+    assert actual.light == "worse"
+    assert "SPF is WORSE than simulated FCFS" in actual.sentences[0]
+
+
+def test_replicas_and_weeks_that_contradict_each_other_tell_nothing() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), tested=replicas("worse", 1.5, (1.2, 1.9)))
+    assert actual.light == "cannot tell"
+    assert "its replicas say worse, its own weeks better" in " ".join(actual.sentences)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "interval", "step"),
+    [
+        # Weeks there, 14: 14 times the square of half the interval over the value, and twice the rest of that.
+        (0.9, (0.9 / 1.25, 0.9 * 1.25), "import 99 more weeks; so large a difference would show then"),
+        (0.99, (0.5, 1.8), "so small a difference would not show in five years of jobs; leave the queue as it is"),
+        (0.9, None, "import a longer time"),
+    ],
+)
+def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, float] | None, step: str) -> None:
+    actual = verdict(recorded(daily(), "FCFS"), tested=replicas("no difference", ratio, interval))
+    assert actual.light == "cannot tell"
+    assert f"There is no evidence yet for a change of the queue: {step}." in " ".join(actual.sentences)
+
+
+def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
+    tested = replicas("better")
+    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
+    tested.to_peer = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: alike)
+    actual = verdict(recorded(daily(), "FCFS"), tested=tested)
+    assert actual.light == "cannot tell"
+    assert actual.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
+
+
+def test_too_few_weeks_say_how_many_to_import() -> None:
+    short = weeks_to_import(3, "the second half", 2)
+    actual = verdict(recorded(daily(4), "FCFS"), short=short)
+    assert actual.light == "cannot tell"
+    assert "import 6 more weeks: the second half has 3 whole weeks, and 6 are needed" in " ".join(actual.sentences)
+    assert not weeks_to_import(6, "the second half", 2)
+
+
+# What the numbers rest on. --------------------------------------------------------------------------------------------
+
+
+def test_the_caveats_name_time_load_machine_and_what_was_changed() -> None:
+    steps = (
+        CleaningStep("changed", 660, "no requested time, the run time taken", "", 1, 1),
+        CleaningStep("dropped", 10, "run time 0", "", 1, 1),
+        CleaningStep("kept", 5, "noticed", "", 1, 1),
+    )
+    report = CleaningReport("a.swf", "", "default", "", "runtime", 4, "--processors", 1000, 990, steps, 0)
+    first, second = basis_in_words(dataclasses.replace(daily(), cleaning=report))
+    assert first.startswith("The verdict rests on 1,372 jobs of 97d ")
+    assert "2001-09-09 to 2001-12-15" in first
+    assert first.endswith(" on 4 processors (--processors).")
+    assert second == (
+        "Of the log: 66 % of the jobs changed (no requested time, the run time taken); 1 % of the jobs left out (run "
+        "time 0)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("windows", "short", "unsound"),
+    [
+        ("10x6h", True, True),
+        ("3x7d", False, False),
+        ("30x30h", True, False),
+        ("100x20jobs", True, False),
+        ("5x2jobs", True, True),
+    ],
+)
+def test_windows_shorter_than_several_requests_are_warned_of(windows: str, short: bool, unsound: bool) -> None:
+    # 40 % of the jobs request 2 to 6 hours, and nearly all the work is theirs; 14 jobs come in a day, which are done
+    # long before the next.
+    jobs, cut = daily(), parse_windows(windows)
+    sentences = windows_too_short(jobs, cut)
+    assert bool(sentences) == short
+    assert windows_too_short(jobs, cut, unsound=True) == (sentences if unsound else ())
+    if short:
+        assert f"({cut}) begin on an empty machine" in sentences[0]
+        assert "% of the work) request more than a quarter of that" in sentences[0]
+
+
+@pytest.mark.parametrize("threshold", [65.0 * HOUR, math.inf])
+def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(threshold: float) -> None:
+    log = recorded(daily(), "FCFS")
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules(threshold=threshold)) for name in ("FCFS", "SPF"))
+    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
+    ranking: Any = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _: alike)
+    tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+    said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, tested)).sentences)
+    assert "SPF is not shown to be better than SAF, which anybody can use" in said
+    assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
+    assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)
+
+
+@pytest.mark.parametrize(("word", "light"), [("no difference", "better"), ("worse", "cannot tell")])
+def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_without(word: str, light: str) -> None:
+    log = recorded(daily(), "FCFS")
+    guarded = pf.Policy("SPF-65h", "p", threshold=65.0 * HOUR)
+    result: Any = pf.evaluate(log, ["FCFS", guarded], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules(threshold=65.0 * HOUR)) for name in ("FCFS", "SPF"))
+    rows = {
+        to: SimpleNamespace(name="SPF-65h", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict=word, out="") for to in "pb"
+    }
+    rows["b"].verdict = "better"
+    peer, first = (
+        SimpleNamespace(peer=name, replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _, to=to: rows[to])
+        for name, to in (("SPF", "p"), ("FCFS", "b"))
+    )
+    tested: Any = SimpleNamespace(to_peer=peer, to_baseline=first)
+    actual = judge(Evidence(result, "mean_bsld", "SPF-65h", base, own, tested))
+    assert actual.light == light
+    assert "slurm-site-factor-c" in " ".join(actual.sentences)

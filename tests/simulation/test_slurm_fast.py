@@ -1,0 +1,111 @@
+"""The fast Slurm against the plain one: when each job starts and ends, by which pass, how often its nodes failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import time
+
+import pytest
+
+from naive import slurm_kernels as plain
+from naive.slurm_jobs import Job
+from naive.slurm_nodes import Nodes
+from naive.slurm_random import BEGIN, FEATURES, draw
+from naive.slurm_workload import run_fast, workload_of
+from policyfactory.simulation.slurm.run import run_slurm
+from policyfactory.site.model import NodeGroup, Partition, Scheduling, Site
+
+# What looking for GPUs does to the weights of nodes is left out of the kernel; see the test below.
+SAME = [name for name in FEATURES if name != "gpus"]
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_drawn_sites_are_scheduled_alike(seed: int) -> None:
+    rng = random.Random(seed)
+    features = [name for name in SAME if rng.random() < 0.5] or ["plan"]
+    site, jobs = draw(seed, 40, *features)
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
+# A queue that only new priorities set going again; jobs that go back into the queue together.
+@pytest.mark.parametrize("seed", [1155, 1173, *SEEDS])
+def test_but_for_one_rule_sites_with_gpus_are_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The real scheduler makes nodes lighter by the GPUs that it has just found there, for all that it plans next.
+    monkeypatch.setattr(Nodes, "weigh", lambda self, i: self.weight[i])
+    rng = random.Random(seed)
+    features = [name for name in FEATURES if name == "gpus" or rng.random() < 0.5]
+    site, jobs = draw(seed, 40, *features)
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sites_with_many_rules_are_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Nodes, "weigh", lambda self, i: self.weight[i])
+    rng = random.Random(seed)
+    features = [name for name in FEATURES if name in {"limits", "memory"} or rng.random() < 0.5]
+    site, jobs = draw(seed, 40, *features, "rules")
+    # Accounts are said of most jobs.
+    jobs = [dataclasses.replace(job, account="", user="") if rng.random() < 0.1 else job for job in jobs]
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
+@pytest.mark.slow
+def test_the_rule_that_is_left_out_changes_few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # docs/simulator.md says how few: the seeds are the first of those that are counted there.
+    by_rule, without = [], []
+    for schedules in (by_rule, without):
+        for seed in range(1000, 1060):
+            rng = random.Random(seed)
+            features = [name for name in FEATURES if name == "gpus" or rng.random() < 0.5]
+            schedules.append(plain.slurm(*draw(seed, 40, *features), BEGIN, 0))
+        monkeypatch.setattr(Nodes, "weigh", lambda self, i: self.weight[i])
+    changed = [
+        sum(one[id_].start != other[id_].start for id_ in one) for one, other in zip(by_rule, without, strict=True)
+    ]
+    assert 0 < sum(changed) < 0.05 * 40 * len(changed)
+    assert sum(count > 0 for count in changed) < 0.2 * len(changed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_queue_is_scheduled_alike(seed: int) -> None:
+    # The nodes of running jobs are moved together several times.
+    site, jobs = draw(seed, 200, "cores", "partitions", "age", "outages")
+    assert run_fast(site, jobs, begin=BEGIN) == plain.slurm(site, jobs, BEGIN, 0)
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+def test_a_machine_of_many_kinds_of_nodes_is_scheduled_alike(seed: int) -> None:
+    # A set of its blocks takes several words, and a block of many nodes is taken in parts.
+    rng = random.Random(seed)
+    site, jobs = draw(seed, 40, "plan", rng.choice(("age", "outages", "reservations")))
+    sizes = [rng.choice((1, 1, 1, 2, 9)) for _ in range(100)]
+    kinds = [(f"m{at}n[1-{size}]", rng.choice((2, 4, 8))) for at, size in enumerate(sizes)]
+    others = tuple(NodeGroup(names, cores) for names, cores in kinds)
+    site = dataclasses.replace(site, nodes=(*site.nodes, *others))
+    for at, job in enumerate(jobs):
+        times = rng.choice((3, 20, 60))
+        nodes = job.nodes if job.nodes < 0 else job.nodes * times
+        jobs[at] = dataclasses.replace(job, nodes=nodes, cores=job.cores * times)
+    assert run_fast(site, jobs, begin=BEGIN) == plain.slurm(site, jobs, BEGIN, 0)
+
+
+def test_a_queue_of_years_is_passed_over_quickly() -> None:
+    # Passes that find all as it was are a thousand times as many as jobs: as many steps took 500 times as long.
+    def spent(jobs: list[Job], **settings: bool) -> float:
+        site = Site("drawn", (NodeGroup("n1", 1),), (Partition("all"),), scheduling=Scheduling(**settings))
+        workload, best = workload_of(site, jobs, BEGIN), math.inf
+        for _ in range(3):
+            began = time.process_time()
+            run_slurm(workload, site)
+            best = min(best, time.process_time() - began)
+        return best
+
+    year = 365 * 86400
+    long = [Job(number, BEGIN, run_time=year, limit=year, cores=1) for number in range(1, 21)]
+    short = [Job(number, BEGIN + 60 * number, run_time=30, limit=30, cores=1) for number in range(1, 4001)]
+    for backfill in (True, False):
+        assert spent(long, backfill=backfill) < 20 * spent(short, backfill=backfill)
