@@ -141,8 +141,10 @@ def forests_from_json(value: Any, place: str) -> Forests:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
+        expected = "expected an object" if first["type"] == "model_type" else said
         raise ModelFileError(
-            f"{place}: field {ascii(where[1:])[1:-1]}: {first['msg'].removeprefix('Value error, ')}, got "
+            f"{place}: field {ascii(where[1:])[1:-1]}: {expected}, got "
             f"{shown(first['input'])}; is it a file of policyfactory predict, and whole?"
         ) from None
     if (content.feature_set, content.features) != (FEATURE_SET, list(NAMES)):

@@ -130,6 +130,6 @@ def test_requests_that_were_filled_are_no_predictions(run: Run, site: Path) -> N
 
 def test_another_file_is_no_model(run: Run, site: Path) -> None:
     command = ("policy", "explain", "./index.json", "--workload", "site.swf", "--job-id", 250)
-    assert "is it a file of policyfactory predict?" in words_of(
+    assert "is it a file of policyfactory predict" in words_of(
         run(*command, "--predictor", "index.json", code=1).stderr
     )

@@ -25,7 +25,7 @@ def test_what_the_paper_says_is_in_the_protocol(protocol: Protocol) -> None:
     assert easy.policies == ("FCFS", "SPF", "SQF", "SAF")
     assert (easy.times_longest, easy.rules.backfill, easy.rules.overrun) == (3.0, "easy", "kill")
     assert easy.table.resample == ResampleTable(count=10)
-    published = next(analysis for analysis in easy.experiment.analyses if analysis.name == "premature").published  # type: ignore[attr-defined]
+    published = next(analysis for analysis in easy.analyses if analysis.name == "premature").published  # type: ignore[attr-defined]
     # Tables III and IV.
     assert {log: values["share"] for log, values in published.items()} == {
         "kth": 12.4,

@@ -121,4 +121,4 @@ def test_the_clean_experiments_differ_in_the_simulator_alone(protocol: Protocol)
             clean.policies,
             clean.logs,
         )
-        assert own.experiment.metrics[0] == clean.experiment.metrics[0] == "sc17_bsld"
+        assert own.metrics[0] == clean.metrics[0] == "sc17_bsld"

@@ -58,7 +58,7 @@ def test_the_protocol_is_the_papers(protocol: Protocol) -> None:
     assert tables.table.resample == ResampleTable(count=60, length="2y")
     assert tables.policies[:12] == TWELVE
     assert tables.rules.threshold == 40 * 3600
-    tuners = [one for one in tables.experiment.contenders if isinstance(one, Tuner)]
+    tuners = [one for one in tables.contenders if isinstance(one, Tuner)]
     assert {(one.feedback, one.period_s) for one in tuners} == {
         (feedback, days * 86400)
         for feedback in ("simulate", "noisy", "bandit", "random", "thompson", "ucb")
@@ -69,8 +69,8 @@ def test_the_protocol_is_the_papers(protocol: Protocol) -> None:
 
 
 def test_table_3_is_that_of_the_paper_but_for_the_exchanged_columns(protocol: Protocol) -> None:
-    (printed,) = [one.values for one in plan_of(protocol, "tables").experiment.references if one.source == "table 3"]
-    (read,) = [one.values for one in plan_of(protocol, "as-run").experiment.references]
+    (printed,) = [one.values for one in plan_of(protocol, "tables").references if one.source == "table 3"]
+    (read,) = [one.values for one in plan_of(protocol, "as-run").references]
     assert sum(len(row) for row in printed.values()) == 33
     for log, row in printed.items():
         assert {SWAPPED.get(name, name): value for name, value in row.items()} == read[log]
@@ -102,8 +102,8 @@ def test_the_rules_of_the_authors_and_the_exchanged_names_come_nearer_to_table_3
     traces = shared("traces")
     own = changes(run(small(protocol, "own-order", "kth-sp2", 12, 52), traces))
     fcfs = changes(run(small(protocol, "as-run", "kth-sp2", 12, 52), traces))
-    printed = dict(plan_of(protocol, "tables").experiment.references[0].values["kth-sp2"])
-    exchanged = dict(plan_of(protocol, "as-run").experiment.references[0].values["kth-sp2"])
+    printed = dict(plan_of(protocol, "tables").references[0].values["kth-sp2"])
+    exchanged = dict(plan_of(protocol, "as-run").references[0].values["kth-sp2"])
     assert apart(fcfs, printed) < apart(own, printed) - 2
     assert apart(fcfs, exchanged) < apart(fcfs, printed) - 2
     assert apart(fcfs, exchanged) < 4

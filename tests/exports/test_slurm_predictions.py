@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
+from exports.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
 
 from naive.site_history import described, foreseen
 from policyfactory.core.errors import ExportError, UsageError

@@ -61,7 +61,7 @@ def _modelled(kind: str) -> list[str]:
 
 
 def _simulation() -> str:
-    folder = ROOT / "policyfactory" / "simulate"
+    folder = ROOT / "policyfactory" / "simulation"
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py")))
 
 
