@@ -46,16 +46,8 @@ def texts() -> Iterator[Path]:
         yield from (path for path in paths if path.suffix in SUFFIXES and path.is_file())
 
 
-def test_a_module_says_what_it_is_and_what_it_offers() -> None:
-    silent = []
-    for name, _, tree in modules():
-        if not ast.get_docstring(tree):
-            silent.append(f"{name} has no docstring")
-        assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
-        assigned = [ast.unparse(target) for node in assignments for target in node.targets]
-        if "__all__" not in assigned and not name.endswith(("__init__.py", "__main__.py")):
-            silent.append(f"{name} has no __all__")
-    assert silent == []
+def test_a_module_says_what_it_is() -> None:
+    assert [name for name, _, tree in modules() if not ast.get_docstring(tree)] == []
 
 
 def test_a_file_holds_one_idea() -> None:

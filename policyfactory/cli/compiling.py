@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from policyfactory.core.process import announced
 
-__all__ = ["WORDS", "note_compiling", "noted"]
-
 WORDS = (
     "the simulator is compiled for this machine first, once: up to half a minute",
     "Slurm's rules are compiled for this machine first, once: 2 to 3 minutes (--backfill easy does without)",

@@ -15,8 +15,6 @@ from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import note
 from policyfactory.search.options import DistillOptions, TrainOptions
 
-__all__ = ["distill"]
-
 # A network says by which rules it was trained.
 _OF_WINDOWS = (
     *("goal", "backfill", "window_jobs", "training_windows", "choosing_windows", "judged_windows", "parts", "windows"),

@@ -13,8 +13,6 @@ from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
 from policyfactory.evaluation.written import plain_content
 
-__all__ = ["evaluate", "tune"]
-
 # What can be said beside a protocol; the other declared options are in it.
 _BESIDE_A_PROTOCOL = {
     "resamples": "beside a protocol, instead of its own number",

@@ -48,8 +48,6 @@ from policyfactory.report.terminal import (
 )
 from policyfactory.workload.swf.files import log_name
 
-__all__ = ["Request", "log_tables", "run_content", "run_options", "run_protocols"]
-
 _RESULTS = "results"
 _PARTIAL = "evaluation"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import typer
 
-__all__ = ["DESCRIBING", "RULE", "leave"]
-
 DESCRIBING = ("evaluate", "tune", "learn", "site check", "site replay")
 RULE = (
     "Exit code: 0; 1 where the input cannot be used, or the site does not describe the log: its replay is far from "

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from policyfactory.exports.preview import Preview
     from policyfactory.exports.queue import Queue
 
-__all__ = ["export"]
-
 _MOST_ROWS = 60
 _HEADINGS = ("place", "job", "user", "today", "moves", "limit", "q", "waited", "score", "priority")
 _LEADING = 2  # of them name the row

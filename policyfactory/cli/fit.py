@@ -18,8 +18,6 @@ from policyfactory.report.terminal import console, note, progress, show_section,
 if TYPE_CHECKING:
     from policyfactory.fitting.fits import Fits
 
-__all__ = ["fit", "show_fit"]
-
 
 class FormFamily(enum.StrEnum):
     """What can be fitted."""

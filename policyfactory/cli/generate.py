@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from policyfactory.trials.run import EstimatorPrecision
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["generate", "show_scores"]
-
 _FOLDER = "training_data"
 _PICTURES = (".svg", ".png", ".pdf")
 _CONVERGENCE_TUPLES = 4

@@ -16,8 +16,6 @@ from policyfactory.cli.exits import DESCRIBING, RULE
 from policyfactory.core import inputs
 from policyfactory.core.text import visible
 
-__all__ = ["Commands", "arrange", "note_inputs", "show_all"]
-
 # At most five of each command, in this order.
 _FIRST: dict[str, tuple[str, ...]] = {
     "generate": ("output", "tuples", "trials", "workers", "overwrite"),

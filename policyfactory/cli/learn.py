@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from policyfactory.learning.comparing import Compared
     from policyfactory.learning.learned import Learned
 
-__all__ = ["demo", "learn"]
-
 
 @with_options([*declared(LearnOptions).values(), *WORKERS])
 def learn(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import click
     import typer
 
-__all__ = ["build_app", "build_command", "run"]
-
 
 def build_app() -> typer.Typer:
     """Return the whole command."""

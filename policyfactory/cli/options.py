@@ -18,30 +18,6 @@ from policyfactory.core.options import option as declared_option
 from policyfactory.evaluation.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
 
-__all__ = [
-    "COMPLETERS",
-    "READING",
-    "WORKERS",
-    "Json",
-    "LearningOutput",
-    "Log",
-    "LogFile",
-    "Only",
-    "Output",
-    "Overwrite",
-    "PastLog",
-    "Sources",
-    "Starts",
-    "StartsIn",
-    "Traces",
-    "Verbose",
-    "complete_metrics",
-    "complete_policies",
-    "complete_targets",
-    "with_options",
-    "workers_of",
-]
-
 Starts = Literal["none", "csv", "batsim", "trace"]
 
 Sources = Annotated[

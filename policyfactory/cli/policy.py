@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from policyfactory.policy.store import Model
     from policyfactory.prediction.explained import Submitter
 
-__all__ = ["app", "explain_policy"]
-
 _MOST_JOBS = 1000
 
 

@@ -16,8 +16,6 @@ from policyfactory.evaluation.options import OPTIONS
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.report.terminal import note, show_sections, warn
 
-__all__ = ["app", "predict"]
-
 _USERS = "users"
 
 

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["render", "with_tables"]
-
 _MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
 
 _HEAD = """# Commands

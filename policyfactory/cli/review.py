@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from policyfactory.report.sections import Section
     from policyfactory.report.verdict import Verdict
 
-__all__ = [
-    "MissingOption",
-    "OutputOption",
-    "ProcessorsOption",
-    "UnlimitedOption",
-    "ZoneOption",
-    "model_of",
-    "refuse_to_replace",
-    "review",
-    "shadow",
-    "show",
-    "write",
-]
-
 
 def review(
     before: Annotated[

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["Bars", "CountBar", "Screen", "percent_bar"]
-
 
 class Bars:
     """The bars of the terminal: begun with the first of them."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from policyfactory.search.run import Trained
     from policyfactory.statistics.compare import Paired
 
-__all__ = ["DistillScreen", "TrainScreen", "show_distilled", "show_trained"]
-
 _MOST_SHOWN = 12  # candidates; the report has all
 _LONGEST_FORMULA = 80
 

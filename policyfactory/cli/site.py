@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["SiteOption", "app", "note_assumed", "replay"]
-
 SiteOption = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
 
 

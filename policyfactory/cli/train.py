@@ -19,8 +19,6 @@ from policyfactory.search.options import JudgeOptions, SearchOptions, TrainOptio
 if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
 
-__all__ = ["judge", "train"]
-
 Change = Annotated[
     list[str] | None,
     typer.Option(

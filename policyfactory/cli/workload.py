@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from policyfactory.workload.presets import Preset
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["app", "show_written"]
-
 app = typer.Typer(
     help="Workload logs and models: show, clean, cut, import, download, resample, make.", no_args_is_help=True
 )

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from policyfactory.workload.swf.download import KnownLog, Patience
     from policyfactory.workload.tables.mapping import PublishedTable, TableMapping
 
-__all__ = ["Import", "download", "import_log"]
-
 # A log of millions of jobs is packed in a third of the time that the highest level takes.
 _PACKING = 6
 

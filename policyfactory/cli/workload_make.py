@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from policyfactory.workload.sensitivity import Sensitivity
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["estimates", "lublin", "resample"]
-
 _DEFAULT_MAX_ESTIMATE = "18h"
 
 

@@ -32,8 +32,6 @@ from numba.extending import (
     unbox,
 )
 
-__all__ = ["by_pointer"]
-
 T = TypeVar("T", bound=type[Any])
 
 

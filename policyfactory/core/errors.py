@@ -8,23 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = [
-    "EvaluationError",
-    "ExportError",
-    "FitError",
-    "FormulaError",
-    "InputError",
-    "ModelFileError",
-    "OutputError",
-    "PolicyfactoryError",
-    "ScoreTableError",
-    "SiteError",
-    "TraceFormatError",
-    "UsageError",
-    "WorkersError",
-    "WorkloadError",
-]
-
 
 class PolicyfactoryError(Exception):
     """PolicyfactoryError is the base of everything that the package raises on purpose."""

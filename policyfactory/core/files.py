@@ -30,34 +30,6 @@ from policyfactory.core.errors import OutputError
 from policyfactory.core.text import json_text
 from policyfactory.core.version import __version__
 
-__all__ = [
-    "Manifest",
-    "atomic_write",
-    "check_directory",
-    "check_file",
-    "check_output",
-    "command_line",
-    "destination",
-    "digest_of",
-    "dump_json",
-    "exclusive",
-    "file_of",
-    "is_inode",
-    "is_stream",
-    "locked",
-    "no_empty_folders",
-    "package_versions",
-    "reason",
-    "refuse_earlier",
-    "remove_file",
-    "replaced_whole",
-    "reported",
-    "sync_folder",
-    "together",
-    "try_lock",
-    "unlink",
-]
-
 # Of a file system that does not know how: there is nothing to wait for.
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 _UNCHANGED = "nothing was changed"

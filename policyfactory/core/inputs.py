@@ -22,11 +22,6 @@ from typing import Any
 
 from policyfactory.core.errors import InputError, UsageError
 
-__all__ = [
-    "claimed", "command", "manifest_path", "note_input", "open_input", "read_bytes", "refuse_input", "sha256_bytes",
-    "sha256_file", "who_else",
-]  # fmt: skip
-
 _BLOCK = 1 << 20  # bytes
 _LARGEST_STREAM = 1 << 29  # bytes of a pipe, which does not say how many it has
 _PATIENCE = 10.0  # s that a pipe may lie there without a writer

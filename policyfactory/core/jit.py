@@ -40,8 +40,6 @@ from policyfactory.core.inputs import who_else
 from policyfactory.core.options import Int64Array
 from policyfactory.core.process import announce
 
-__all__ = ["Kernel", "Locator", "inlined", "interruptible", "is_compiled", "joined", "kernel", "read_only", "step"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _config: Any = numba.config  # which gets its names when it is imported

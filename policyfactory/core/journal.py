@@ -24,8 +24,6 @@ import numpy as np
 from policyfactory.core.errors import OutputError
 from policyfactory.core.files import atomic_write, package_versions
 
-__all__ = ["Journal", "claim", "library_versions", "partial_path"]
-
 _MARK = b"policyfactory partial result"
 _CHECK = 16
 _BEFORE = len(_MARK) + 1 + _CHECK + 1  # bytes of the first line before the run

@@ -19,26 +19,6 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=DataclassInstance)
 
-__all__ = [
-    "DeclaredOption",
-    "Float32Array",
-    "FloatArray",
-    "Int32Array",
-    "Int64Array",
-    "Key",
-    "Option",
-    "UInt8Array",
-    "UInt64Array",
-    "changed",
-    "check_names",
-    "check_values",
-    "declared",
-    "option",
-    "options_of",
-    "plain_value",
-    "same_option",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:

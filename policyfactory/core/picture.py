@@ -19,8 +19,6 @@ from policyfactory.core.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "keeps_settings", "new_figure", "plain_numbers", "save_picture", "svg_bytes"]
-
 # Okabe and Ito's palette: distinct also for colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 

@@ -19,26 +19,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-__all__ = [
-    "SAFE_PATH",
-    "SIGNALS",
-    "Stop",
-    "WorkCounter",
-    "abandon",
-    "announce",
-    "announced",
-    "behind",
-    "end",
-    "environment",
-    "ignore",
-    "ignore_folder",
-    "install",
-    "installed",
-    "received",
-    "stopped",
-    "stopping",
-]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Who sends a second signal after so many seconds does not want to wait for the end of the first.
 _PATIENCE = 2.0

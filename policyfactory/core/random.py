@@ -10,8 +10,6 @@ import numpy as np
 
 from policyfactory.core.errors import UsageError
 
-__all__ = ["check_seed", "generator"]
-
 
 def check_seed(seed: int) -> int:
     """Return ``seed`` if it is an integer of 0 to 2**63 - 1.

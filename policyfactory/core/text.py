@@ -11,33 +11,6 @@ from typing import Any
 
 from policyfactory.core.errors import UsageError
 
-__all__ = [
-    "DAY",
-    "HOUR",
-    "MINUTE",
-    "WEEK",
-    "anchors",
-    "counted",
-    "csv_text",
-    "distinct",
-    "duration_text",
-    "enumerated",
-    "facts_html",
-    "facts_text",
-    "format_duration",
-    "html_text",
-    "json_text",
-    "latex_text",
-    "markdown_text",
-    "number_text",
-    "parse_duration",
-    "percent_change",
-    "power_of_ten",
-    "shortened",
-    "shown",
-    "visible",
-]
-
 # Escaping. -----------------------------------------------------------------------------------------------------------
 
 # Controls (but newline and tab), what turns the direction of the text around or takes no room, lone surrogates and

@@ -15,8 +15,6 @@ from policyfactory.core.errors import InputError
 from policyfactory.core.inputs import read_bytes
 from policyfactory.core.text import shortened
 
-__all__ = ["dump_toml", "read_toml"]
-
 _MOST_POINTS = 500  # of a line
 _QUOTED = re.compile(rb'"[^"]*"')
 

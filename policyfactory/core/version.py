@@ -1,5 +1,3 @@
 """The version of the package: below everything, so that no module needs the package itself for it."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.1.0"

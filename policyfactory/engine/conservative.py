@@ -44,8 +44,6 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = ["conservative", "conservative_until", "new_profile", "queue_of", "smallest_behind"]
-
 # Rows of the profile: from ``TIME[i]`` to ``TIME[i + 1]``, or for ever, ``LEFT[i]`` processors are free.
 TIME, LEFT = 0, 1
 

@@ -75,20 +75,6 @@ from policyfactory.engine.waiting import (
     submit_all,
 )
 
-__all__ = [
-    "JOB",
-    "RANK",
-    "WIDTH",
-    "SortedRun",
-    "easy",
-    "easy_timed",
-    "easy_until",
-    "new_queue",
-    "overdue_key",
-    "put_elsewhere",
-    "timed_until",
-]
-
 # Rows of the queue: sort key, processors, job. From this column on, the row of its bounds is free: a scan keeps there
 # where the jobs are that may be backfilled.
 RANK, WIDTH, JOB = 1, 2, 3

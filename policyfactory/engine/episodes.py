@@ -49,43 +49,6 @@ from policyfactory.engine.events import (
 )
 from policyfactory.engine.waiting import close_gaps, submit_all
 
-__all__ = [
-    "BACKFILL",
-    "BSLD",
-    "COUNT",
-    "FACTS",
-    "FEATURES",
-    "FREE_THEN",
-    "FRESH",
-    "HEAD",
-    "HELD",
-    "JOB",
-    "MACHINE",
-    "NO_COST",
-    "OVER",
-    "PASSED",
-    "PHASE",
-    "REPORTED",
-    "RUNNING",
-    "SETTLED",
-    "SHOWN",
-    "SINCE",
-    "SLOWDOWN",
-    "TOTAL",
-    "TURNAROUND",
-    "WAIT",
-    "Batch",
-    "Episode",
-    "EpisodeSetting",
-    "Log",
-    "View",
-    "begin",
-    "new_batch",
-    "new_view",
-    "show",
-    "step_all",
-]
-
 _TAU = 10
 
 

@@ -13,24 +13,6 @@ import numpy as np
 from policyfactory.core.jit import inlined, joined, kernel, read_only
 from policyfactory.core.options import FloatArray, Int64Array
 
-__all__ = [
-    "FADING",
-    "GUESSES",
-    "LAST_TWO",
-    "MEDIAN",
-    "NEAREST",
-    "NINTH",
-    "EndedJobs",
-    "allocate",
-    "binned_integral",
-    "busy_integrals",
-    "group_sums",
-    "guesses",
-    "slowdown",
-    "total",
-    "weighted_total",
-]
-
 
 @kernel
 def total(values: FloatArray) -> float:

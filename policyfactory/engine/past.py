@@ -19,33 +19,6 @@ from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.events import STARTED, Jobs
 
-__all__ = [
-    "DESCRIBED",
-    "ENDS",
-    "FACTS",
-    "FEATURES",
-    "GROUPS",
-    "LEAF",
-    "MOST_RENEWED",
-    "RUNNING",
-    "SHORT_S",
-    "USUAL_FROM",
-    "WAITING",
-    "Forest",
-    "Past",
-    "describe",
-    "forest_sum",
-    "new_past",
-    "no_forest",
-    "note_end",
-    "note_return",
-    "note_start",
-    "note_until",
-    "submitted",
-    "take_changed",
-    "usual_requests",
-]
-
 # Numbers that are known of a job by itself, and kinds of groups that it belongs to; see
 # policyfactory.prediction.features.
 FACTS, GROUPS = 7, 7

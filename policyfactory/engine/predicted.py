@@ -33,17 +33,6 @@ from policyfactory.engine.past import (
 )
 from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, Formula, Space, evaluate
 
-__all__ = [
-    "DUE",
-    "PERIOD",
-    "TAU_S",
-    "Foresight",
-    "PredictedRun",
-    "foresee",
-    "foresee_submitted",
-    "predicted_until",
-]
-
 TAU_S = 10.0
 _LEAST = 1e-6  # of a shortness, and of a run time as a share of the request
 

@@ -16,8 +16,6 @@ from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.engine.compat.rlscheduler import FIRST, NEXT, NOW, Committed, RLSchedulerEpisode, one_of
 
-__all__ = ["Accrual", "Layers", "RolloutChoices", "accrue_all", "choose_all", "new_choices"]
-
 
 class Layers(NamedTuple):
     """The numbers of a network.

@@ -35,8 +35,6 @@ from policyfactory.engine.events import (
 )
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula, Space, new_space
 
-__all__ = ["Arms", "SwitchingState", "new_run", "run_timetable", "sorted_periods", "timed_periods"]
-
 BoolArray = NDArray[np.bool_]
 
 

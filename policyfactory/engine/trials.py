@@ -30,31 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "LANES",
-    "VARIANTS",
-    "Lanes",
-    "Problem",
-    "add_block",
-    "add_blocks",
-    "add_orders",
-    "any_lane",
-    "as_float",
-    "fill",
-    "front_values",
-    "larger",
-    "load",
-    "next_word",
-    "occupy",
-    "order_values",
-    "pose",
-    "shuffle",
-    "smaller",
-    "store",
-    "turn",
-    "where",
-]
-
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 
 # Rows of the list are added and dropped four at a time: fewer turns for the processor to guess.

@@ -29,8 +29,6 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import DrawFrom, UserWeeks, parse_length
 from policyfactory.workload.windows import cut, parse_windows
 
-__all__ = ["cases_of", "with_cases"]
-
 
 def with_cases(experiment: Experiment, logs: Mapping[str, ReadLog]) -> Experiment:
     """Return an experiment with its logs, put on the site of its rules, and their cases.

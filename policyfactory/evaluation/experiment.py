@@ -22,8 +22,6 @@ from policyfactory.statistics.intervals import Statistic, check_statistic
 from policyfactory.statistics.summary import Summary
 from policyfactory.workload.sensitivity import Sensitivity
 
-__all__ = ["Experiment", "Outcome", "Reference"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reference:

@@ -24,8 +24,6 @@ from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["ReadLog", "cleaned_log", "locate_log", "on_site", "read_log", "read_predictions"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ReadLog:

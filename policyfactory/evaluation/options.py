@@ -42,31 +42,6 @@ from policyfactory.workload.resample import DrawFrom, parse_length
 from policyfactory.workload.sensitivity import EstimateRule, parse_estimates
 from policyfactory.workload.windows import WindowSpec, parse_windows
 
-__all__ = [
-    "DEFAULT_MAX_RESAMPLES",
-    "DEFAULT_METRICS",
-    "OPTIONS",
-    "PLAIN_NAME",
-    "RUN_OPTIONS",
-    "TUNER_OPTIONS",
-    "By",
-    "ClaimTable",
-    "Declared",
-    "ExperimentTable",
-    "Key",
-    "LogTable",
-    "Option",
-    "OptionTable",
-    "PrecisionOptions",
-    "ProtocolTable",
-    "ReferenceTable",
-    "ResampleTable",
-    "RulesTable",
-    "TunerTable",
-    "key_of",
-    "plain_type",
-]
-
 MAX_CASES = 100_000
 IF_KNOWN = "if-known"  # the recorded schedule is shown where every case has it
 

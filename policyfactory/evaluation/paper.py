@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from policyfactory.evaluation.experiment import Experiment, Outcome, Reference
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Claim", "PublishedValue", "claim_sections", "reference_section", "reference_values"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PublishedValue:

@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Interval
 
-__all__ = [
-    "Curve",
-    "Panel",
-    "area_look",
-    "box_rows",
-    "draw_box",
-    "draw_boxes",
-    "draw_cells",
-    "draw_differences",
-    "draw_panels",
-    "draw_ranks",
-    "draw_wins",
-    "key_below",
-    "line_look",
-    "name_rows",
-    "panels_down",
-    "row_colours",
-]
-
 _BASELINE, _POLICY, _NEUTRAL = COLOURS[1], COLOURS[0], "#6e6e6e"
 _OTHERS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
 _LINE_STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))

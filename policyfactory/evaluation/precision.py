@@ -23,8 +23,6 @@ from policyfactory.evaluation.written import WrittenOptions
 from policyfactory.statistics.compare import half_widths
 from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Precision", "in_words", "needed", "next_batch", "widest"]
-
 _LEAST_BATCH = 4
 _MARGIN = 1.05  # a batch goes a little further than predicted: else half of the predictions would fall short
 _CURE = "; resample the log (--resamples), or cut it into more windows"

@@ -37,17 +37,6 @@ from policyfactory.simulation.tuning.tuner import Contender, Tuner, check_conten
 from policyfactory.site.file import site_and_digest
 from policyfactory.site.model import Site
 
-__all__ = [
-    "MAX_BYTES",
-    "PROTOCOL_SCHEMA",
-    "Places",
-    "Protocol",
-    "ProtocolFile",
-    "protocol_of",
-    "read_file",
-    "read_protocol",
-]
-
 _MAX_CONTENDERS = 200
 
 

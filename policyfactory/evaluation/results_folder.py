@@ -65,20 +65,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "KIND",
-    "Result",
-    "as_dict",
-    "earlier_files",
-    "in_brief",
-    "protocol_dict",
-    "refuse_evaluation",
-    "room",
-    "save",
-    "section_dict",
-    "write_report",
-]
-
 CLAIMS_FOLDER = "claims"
 _OURS = ("results.csv", "evaluation.json", "report.html")
 

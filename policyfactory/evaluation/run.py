@@ -47,8 +47,6 @@ from policyfactory.simulation.tuning.tuner import check_contenders
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Finished", "SimulationJournal", "description", "join", "run_cases"]
-
 _OF_A_CLUSTER = 32  # workers, so that units are small enough: how many there are nobody knows
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from policyfactory.evaluation.experiment import Outcome
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["boards_of", "forests_of", "restated", "sections_of", "value_tables", "winners"]
-
 _OVER = {"median": "median over", "mean": "mean over", "ratio": "mean over"}
 _MANY_PLAYERS = 30  # beyond, a square of wins cannot be read
 

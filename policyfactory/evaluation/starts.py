@@ -26,8 +26,6 @@ from policyfactory.simulation.schedule import Schedule, processors_of, rectangle
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Layout", "StartsWriter", "allocated_resources", "batsim_frame", "file_names", "starts_frame", "trace_json"]
-
 Layout = Literal["csv", "batsim", "trace"]
 
 

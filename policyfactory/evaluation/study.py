@@ -40,8 +40,6 @@ from policyfactory.statistics.summary import summarise, summarise_recorded
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import log_name
 
-__all__ = ["RunSettings", "RunTally", "evaluate", "read_logs", "run_experiment", "run_protocol", "selected"]
-
 _OF_PARTIAL = ("partial", "overwrite", "beside")  # fields of `RunSettings`
 
 

@@ -37,20 +37,6 @@ from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 from policyfactory.workload.jobs import Workload, load_in_words
 
-__all__ = [
-    "against_record",
-    "gate_in_words",
-    "gate_sections",
-    "gated",
-    "gates_as_dict",
-    "headed",
-    "nobody_waits",
-    "refuse_runaway",
-    "replay_logs",
-    "requests_invented",
-    "verdict_of",
-]
-
 _INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
 _EASY = (
     "This is textbook EASY, the literature's scheduler. Slurm by default plans otherwise, and who leads can depend on "

@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.workload.sensitivity import Sensitivity
 
-__all__ = [
-    "basis_in_words",
-    "closing_words",
-    "invented_share",
-    "predictions_in_words",
-    "rules_in_words",
-    "units_of",
-    "windows_too_short",
-]
-
 
 def closing_words(
     evaluation: Evaluation, summaries: Sequence[Summary], comparisons: Sequence[Comparison], *, seed: int = 0

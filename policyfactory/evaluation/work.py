@@ -34,19 +34,6 @@ from policyfactory.simulation.tuning.tuner import Contender, run_contender
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "FinishedSimulation",
-    "ScheduleSink",
-    "Shared",
-    "SimulationResult",
-    "WorkUnit",
-    "decode",
-    "encode",
-    "observed_type",
-    "simulate_unit",
-    "work_units",
-]
-
 _UNITS_A_WORKER = 8  # so that the last ones end at about the same time
 
 # The row of a case, and the columns of the contenders that run on it, in the table of cases and contenders.

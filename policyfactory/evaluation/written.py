@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
-from policyfactory.core.options import check_names
+from policyfactory.core.options import Key, Option, check_names
 from policyfactory.core.text import duration_text
 from policyfactory.evaluation.options import (
     OPTIONS,
@@ -25,9 +25,7 @@ from policyfactory.evaluation.options import (
     By,
     Declared,
     ExperimentTable,
-    Key,
     LogTable,
-    Option,
     OptionTable,
     ProtocolTable,
     ResampleTable,
@@ -35,8 +33,6 @@ from policyfactory.evaluation.options import (
     key_of,
     plain_type,
 )
-
-__all__ = ["WrittenOptions", "label", "of_logs", "plain_content", "span"]
 
 
 def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, Any]], by: By) -> dict[str, Any]:

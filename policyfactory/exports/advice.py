@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from policyfactory.prediction.training import Predictor
     from policyfactory.simulation.rules import Rules
 
-__all__ = ["gaming", "renewal", "starvation"]
-
 _YEARS = 100
 # Simulated, the last ones: an export is to take seconds, and Slurm's passes take a hundred times as long as EASY's.
 _MOST_JOBS, _MOST_UNDER_SLURM = 30_000, 10_000

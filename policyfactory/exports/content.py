@@ -25,17 +25,6 @@ from policyfactory.workload.accounting.times import shown
 if TYPE_CHECKING:
     from policyfactory.exports.foresight import SitePredictions
 
-__all__ = [
-    "Export",
-    "ExportSite",
-    "File",
-    "ascii_text",
-    "comment",
-    "header",
-    "identifier",
-    "instructions",
-]
-
 _WIDTH = 110
 
 

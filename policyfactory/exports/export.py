@@ -36,8 +36,6 @@ from policyfactory.workload.header import counts_nodes, printable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["Made", "compressed", "export", "make_with_few_ties"]
-
 # They order no queue: nobody waits for what they compute.
 _PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from policyfactory.exports.queue import Queue
     from policyfactory.policy.scale import PriorityScale
 
-__all__ = ["Exported", "claim", "earlier_files", "places", "write_files"]
-
 # Of a folder, and of a file, that are looked at for an earlier export.
 _MOST_FILES = 1000
 _HEAD = 4096

@@ -14,21 +14,6 @@ from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, Numb
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 
-__all__ = [
-    "NO_THRESHOLD",
-    "check_known",
-    "check_size",
-    "fixed_epoch",
-    "keeps_threshold",
-    "left_out",
-    "linear_coefficients",
-    "open_epoch",
-    "prepare",
-    "slope",
-    "static_only",
-    "unexpressed",
-]
-
 # Targets that leave a threshold out; see `unexpressed`.
 NO_THRESHOLD = frozenset({"slurm-site-factor-lua", "slurm-priority-lua", "slurm-weights", "gridengine"})
 # What not every target knows of a job: the names, what is said of them, and what a formula should be without.

@@ -19,8 +19,6 @@ from policyfactory.policy.policy import Policy
 if TYPE_CHECKING:
     from policyfactory.prediction.training import Forests
 
-__all__ = ["SitePredictions", "foresight_of", "site_predictions"]
-
 _LONGEST_PATH = 4096
 _MOST_QUEUES = 10_000
 # Features that a log may have and a submission script does not, and the attributes that they are made of.

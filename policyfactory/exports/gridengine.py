@@ -30,8 +30,6 @@ from policyfactory.exports.scripts import fill, filled, parts, sentences
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["Urgencies", "make", "urgencies"]
-
 NAME = "gridengine"
 RESOURCE = "pf_score"
 JSV_NAME = "policyfactory_jsv.pl"

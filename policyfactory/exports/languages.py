@@ -33,24 +33,6 @@ from policyfactory.policy.expression import (
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json
 
-__all__ = [
-    "AWK",
-    "LUA",
-    "PERL",
-    "PYTHON",
-    "C",
-    "Language",
-    "awk_functions",
-    "c",
-    "helpers_of",
-    "json",
-    "latex",
-    "lua",
-    "perl_function",
-    "python",
-    "write_expression",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Language:

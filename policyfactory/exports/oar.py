@@ -21,8 +21,6 @@ from policyfactory.exports.scripts import filled, sentences
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["make"]
-
 NAME = "oar"
 
 _STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"

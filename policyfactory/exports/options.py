@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["ExportOptions", "instant"]
-
 _LATEST = 4_133_980_800  # 2101-01-01
 
 

@@ -58,8 +58,6 @@ from policyfactory.policy.expression import (
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["HOOK", "NEVER_RUNS", "RESOURCE", "Evaluator", "formula", "make", "misplaced", "needs_hook", "power_of_two"]
-
 RESOURCE = "pf_submit"  # seconds from the epoch to the submission, written by the hook
 _NAMES = {"p": "walltime", "q": "ncpus", "w": "eligible_time", "r": RESOURCE, "n": "nodect", "mem": "mem", "g": "ngpus"}
 _KB = 1024.0  # in a MB

@@ -15,8 +15,6 @@ from policyfactory.exports.expressible import keeps_threshold
 from policyfactory.exports.queue import Queue, before_epoch, overdue, policy_priorities, scores_of, start_order
 from policyfactory.policy.policy import Policy
 
-__all__ = ["Preview", "preview"]
-
 IntArray = NDArray[np.int64]
 
 _ALONE = (

@@ -21,20 +21,6 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import PriorityScale
 from policyfactory.workload.accounting.times import duration
 
-__all__ = [
-    "LARGEST_FILE",
-    "QUEUE_COMMAND",
-    "UNLIMITED_S",
-    "Queue",
-    "before_epoch",
-    "overdue",
-    "policy_priorities",
-    "read_queue",
-    "scaled_priorities",
-    "scores_of",
-    "start_order",
-]
-
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY
 

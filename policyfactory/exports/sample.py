@@ -18,16 +18,6 @@ from policyfactory.policy.scale import LARGEST, PriorityScale, scale_of
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "DEFAULT_LIFE",
-    "SAMPLE_JOBS",
-    "ExportSample",
-    "learn_scale",
-    "possible_requests",
-    "sample_of",
-    "wide_sample",
-]
-
 DEFAULT_LIFE = 365 * DAY
 # Drawn from the workload: a thousand jobs lie beyond each end of the range.
 SAMPLE_JOBS = 1_000_000

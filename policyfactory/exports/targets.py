@@ -12,8 +12,6 @@ from policyfactory.exports.content import Export, ExportSite
 from policyfactory.exports.expressible import check_known, prepare
 from policyfactory.policy.store import Model
 
-__all__ = ["TARGETS", "Target"]
-
 # They write the formula down and compute nothing.
 _TEXTS = frozenset({"json", "latex"})
 

@@ -17,21 +17,6 @@ from policyfactory.fitting.regression import Fit, solve
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.expression import parse
 
-__all__ = [
-    "CERTAIN",
-    "Bootstrap",
-    "Certainty",
-    "Refit",
-    "ResampledFit",
-    "bootstrap",
-    "certainty_csv",
-    "draw_counts",
-    "interval",
-    "ladder",
-    "measure_certainty",
-    "refit",
-]
-
 _STREAM = 511  # purpose of this module's random numbers
 LEVEL = 0.95
 

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["FAMILIES", "RANKING", "Fits", "Progress", "fit", "report_tables", "sentences", "to_markdown"]
-
 FAMILIES = ("forms", "polynomials", "linear")
 RANKING = "ranking.png"  # a picture of every fit
 

@@ -40,22 +40,6 @@ from policyfactory.fitting.sample import (
 from policyfactory.policy.expression import Expression, parse, substitute
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "MIXTURE",
-    "POLYNOMIALS",
-    "STARTS",
-    "FormsResult",
-    "distinct_forms",
-    "fit_all_forms",
-    "fit_all_polynomials",
-    "fit_mixture",
-    "fit_nonlinear",
-    "fit_user_form",
-    "monomials",
-    "product_text",
-    "split_name",
-]
-
 # A factor of a term: variable, function, and whether it stands below the fraction line.
 Factor = tuple[str, str, bool]
 Product = tuple[Factor, ...]

@@ -26,15 +26,6 @@ from policyfactory.policy.store import FittedNumber, Model
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Diagnosis",
-    "Fitted",
-    "agreement",
-    "diagnose",
-    "order_share",
-    "slopes",
-]
-
 VIF_LIMIT = 10.0  # paper 002 section 5.2
 CONDITION_LIMIT = 30.0  # Belsley, Kuh and Welsch, Regression Diagnostics, 1980, section 3.2
 DOMINANCE_LIMIT = 0.98  # share of the pairs in a queue that one term alone orders as the formula does

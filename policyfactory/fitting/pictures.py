@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["DPI", "FitPicture", "draw_certainty", "draw_polynomials", "draw_priority", "draw_ranking"]
-
 
 class FitPicture(NamedTuple):
     """What a picture shows, what draws it, and with how many dots an inch."""

@@ -19,20 +19,6 @@ from policyfactory.fitting.sample import Sample, coefficient_unit, parse_form
 from policyfactory.policy.algebra import round_coefficients, simplify_order
 from policyfactory.policy.expression import Binary, Expression, Negative, Number, number, parse, substitute
 
-__all__ = [
-    "Fit",
-    "Inference",
-    "Solution",
-    "Term",
-    "exact_fit",
-    "infer",
-    "inflation",
-    "shown_term",
-    "solve",
-    "sort_key",
-    "sum_of_terms",
-]
-
 _EPSILON = float(np.finfo(np.float64).eps)
 _TARGET_ERROR = 1e-13  # relative error of the coefficients above which the solution is refined
 _REFINEMENTS = 3

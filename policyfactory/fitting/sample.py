@@ -31,19 +31,6 @@ from policyfactory.policy.expression import (
 )
 from policyfactory.trials.table import ScoreTable
 
-__all__ = [
-    "Monomial",
-    "Sample",
-    "are_free",
-    "coefficient_unit",
-    "expand",
-    "monomial_name",
-    "nonlinear_names",
-    "parse_form",
-    "prepare",
-    "unit_text",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Sample:

@@ -22,22 +22,6 @@ from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulation.predicted import filled_requests
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "FORMULAS",
-    "KEPT_GAIN",
-    "SOFTENED",
-    "ByReplicas",
-    "Tested",
-    "predicted_rivals",
-    "rank_on",
-    "replicas_of",
-    "softened_rivals",
-    "tested_on",
-    "threshold_hours",
-    "why_not",
-    "with_threshold",
-]
-
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
 # exponents of the shortness and of q softened: a small one errs least when long jobs are taken for short ones, 1 gains
 # most when they are not. The last two also hold back users who run much and let the later jobs of a burst, of which

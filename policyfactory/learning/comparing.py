@@ -33,34 +33,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.rules import Rules
     from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "CLASSICAL",
-    "KEPT",
-    "POLICY",
-    "PREDICTED",
-    "PREDICTOR",
-    "PUBLISHED",
-    "RANKING",
-    "SCORES",
-    "STEPS",
-    "Compared",
-    "Rival",
-    "check_folder",
-    "choice_in_words",
-    "comparison_protocol",
-    "earlier_files",
-    "files_of",
-    "formula_in_words",
-    "hours_text",
-    "judging_in_words",
-    "limits_in_words",
-    "replicas_in_words",
-    "threshold_in_words",
-    "unknown_in_words",
-    "whole_hours",
-    "write_rivals",
-]
-
 # The policies that whatever was learned has to beat; the first is the baseline.
 CLASSICAL = ("FCFS", "SPF", "SQF", "SAF", "WFP3", "UNICEF", "F1")
 # The best of all published ones is what there is to beat.

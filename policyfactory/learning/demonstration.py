@@ -20,8 +20,6 @@ from policyfactory.workload.models.lublin_log import Recipe, format_log, make_lo
 from policyfactory.workload.swf.files import parse_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["demonstrate"]
-
 _SECONDS = (1, 1, 15, 15, 4, 10, 1)  # about, of each step
 _LUBLIN = ("workload", "lublin", "--processors", "256", "--jobs", "20000", "--load", "0.7", "--estimates", "tsafrir")
 _PROCESSORS, _JOBS, _LOAD, _LONGEST = 256, 20_000, 0.7, 18 * HOUR

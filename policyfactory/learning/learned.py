@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Learned"]
-
 _STATE = "/var/spool/policyfactory/history"  # as in docs/predictions.md
 
 

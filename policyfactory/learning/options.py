@@ -18,8 +18,6 @@ from policyfactory.workload.presets import EstimateMissing
 if TYPE_CHECKING:
     from policyfactory.search.environment.goals import EpisodeLimit
 
-__all__ = ["DEMO_TRIALS", "DEMO_TUPLES", "LearnOptions", "as_typed"]
-
 DEMO_TUPLES, DEMO_TRIALS = 1000, 4096  # of a demonstration
 
 

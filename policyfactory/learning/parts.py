@@ -29,9 +29,6 @@ from policyfactory.workload.swf.files import format_swf, log_name, write_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import cut, cut_between, in_order, parse_windows
 
-__all__ = ["LogParts"]
-
-
 # A tuple is 48 jobs, and a comparison of fewer jobs than a tuple has says nothing.
 _FEWEST = 200
 _TITLES = {

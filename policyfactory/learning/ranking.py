@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["LIMITS", "Progress", "Ranked", "Ranking", "Step", "rank", "values_of"]
-
 LIMITS = limits_of("1.1x", None)
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 

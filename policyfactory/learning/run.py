@@ -69,8 +69,6 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
 
-__all__ = ["learn"]
-
 _MOST_LOAD = 10.0  # that of a log whose machine is known is about 1
 
 BESIDE = ("FCFS", "SAF", "F1")

@@ -26,8 +26,6 @@ from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.clean import clean
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["Steps"]
-
 # By error alone five forms are about equally good (docs/how-certain.md): the evaluation decides between them.
 _FORMS = 5
 

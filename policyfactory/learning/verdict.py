@@ -23,8 +23,6 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.summary import Summary
 
-__all__ = ["Evidence", "judge"]
-
 _BASELINE = CLASSICAL[0]
 _TINY = 1e-300
 _CANNOT_TELL = "cannot tell"

@@ -38,15 +38,6 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed import Future as DaskFuture
 
-__all__ = [
-    "CLIENT",
-    "DaskExecutor",
-    "check_installed",
-    "quiet",
-    "scheduler_address",
-    "token_of",
-]
-
 # Seconds: until a scheduler answers; between two looks at the workers; until the first worker must be there (a batch
 # job that starts workers may wait in a queue itself); between two tries to fetch a result.
 _ANSWER = 15

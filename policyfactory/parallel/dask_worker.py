@@ -14,8 +14,6 @@ from policyfactory.core.errors import WorkersError
 from policyfactory.core.version import __version__
 from policyfactory.parallel.workers import StoppedError
 
-__all__ = ["RunPlugin", "compute"]
-
 # Function and shared data of each run that this process works for, and the runs that it cannot work for, with reasons.
 _RUNS: dict[str, tuple[Any, Any]] = {}
 _REFUSED: dict[str, str] = {}

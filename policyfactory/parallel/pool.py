@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, UnitExecutor, Workers, never_stop
 
-__all__ = ["batches", "results"]
-
 _LOOK = 0.1  # seconds between two checks of the workers
 
 S = TypeVar("S")

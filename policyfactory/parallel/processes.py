@@ -27,10 +27,6 @@ from policyfactory.core.errors import WorkersError
 from policyfactory.core.process import SAFE_PATH, environment, ignore_folder
 from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, never_stop, unit_text
 
-__all__ = [
-    "ProcessExecutor",
-]
-
 # How often a unit is tried: what kills its worker three times will do so again.
 _TRIES = 3
 # Signals that a terminal or a batch system sends to all processes of a run; the main process ends its workers.

@@ -13,19 +13,6 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 from policyfactory.core import process
 from policyfactory.core.errors import UsageError, WorkersError
 
-__all__ = [
-    "Backend",
-    "Function",
-    "Notify",
-    "StopCheck",
-    "StoppedError",
-    "ThreadExecutor",
-    "UnitExecutor",
-    "Workers",
-    "never_stop",
-    "unit_text",
-]
-
 Backend = Literal["threading", "loky", "dask"]
 BACKENDS: tuple[Backend, ...] = ("threading", "loky", "dask")
 

@@ -39,21 +39,6 @@ from policyfactory.policy.expression import (
     rewritten,
 )
 
-__all__ = [
-    "LARGEST",
-    "SHOWN_DIGITS",
-    "Shorter",
-    "constant_value",
-    "exact",
-    "from_sympy",
-    "multiply_out",
-    "round_coefficients",
-    "same_order",
-    "shorter_formula",
-    "simplify_order",
-    "to_sympy",
-]
-
 LARGEST = 1000  # nodes; a longer formula is left as it is
 SHOWN_DIGITS = 5  # of coefficients wherever they are shown; a model keeps them as they are
 _MOST_BITS = 4_000  # of an exact number

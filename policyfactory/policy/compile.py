@@ -25,14 +25,6 @@ from policyfactory.policy.expression import (
     whole_exponent,
 )
 
-__all__ = [
-    "Program",
-    "compile_expression",
-    "compile_form",
-    "compile_network",
-    "value_at",
-]
-
 # The machine has an instruction for each name of the grammar: VAR_P reads p, LOG10 is log10.
 _VARIABLE: dict[str, int] = {name: getattr(machine, f"VAR_{name.upper()}") for name in VARIABLES}
 _FUNCTION: dict[str, int] = {name: getattr(machine, name.upper()) for name in FUNCTIONS}

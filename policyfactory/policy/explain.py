@@ -35,28 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CONSTANT",
-    "FITS",
-    "PAST",
-    "Explanation",
-    "InputEffect",
-    "Job",
-    "JobSample",
-    "NetworkEffects",
-    "TermValue",
-    "additive_terms",
-    "draw_effects",
-    "explain",
-    "input_values",
-    "network_effects",
-    "outputs",
-    "parse_job",
-    "rank_jobs",
-    "score_of",
-    "wide_jobs",
-]
-
 PAST = "By the past of its user"
 _TIMES = frozenset(("p", "r", "w", "e", "e90"))
 _LARGEST = 1e15

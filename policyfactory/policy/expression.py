@@ -23,36 +23,6 @@ from typing import NoReturn
 
 from policyfactory.core.errors import FormulaError, UsageError
 
-__all__ = [
-    "ALIASES",
-    "ASKED",
-    "FUNCTIONS",
-    "MAX_DEPTH",
-    "MAX_EXPONENT",
-    "MAX_LENGTH",
-    "MAX_REPEATED",
-    "OF_A_JOB",
-    "PREDICTIONS",
-    "VARIABLES",
-    "Binary",
-    "Call",
-    "Coefficient",
-    "Expression",
-    "Negative",
-    "Number",
-    "Variable",
-    "check_texts",
-    "format_number",
-    "number",
-    "opposite",
-    "parse",
-    "replace_variables",
-    "rewritten",
-    "substitute",
-    "to_latex",
-    "whole_exponent",
-]
-
 # name -> what it is (unit); the whole vocabulary of a policy
 VARIABLES: dict[str, str] = {
     "p": "requested run time of the job (s)",

@@ -23,8 +23,6 @@ from policyfactory.policy.expression import (
 )
 from policyfactory.policy.policy import Policy
 
-__all__ = ["MOST_COEFFICIENTS", "Form", "FormPolicy"]
-
 MOST_COEFFICIENTS = 40
 _LONGEST_WAIT = 12.0  # decimal logarithm of seconds: for ever
 

@@ -30,38 +30,6 @@ from policyfactory.policy.expression import check_texts, parse
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
 
-__all__ = [
-    "LARGEST_FILE",
-    "MODES",
-    "NETWORK_KIND",
-    "NETWORK_SCHEMA",
-    "OBJECT",
-    "POLICY_FIELDS",
-    "POSITIVE",
-    "STANDARD_INPUTS",
-    "WIDEST",
-    "Check",
-    "FloatArray32",
-    "Layer",
-    "Mode",
-    "Network",
-    "Schema",
-    "decode",
-    "finite",
-    "is_number",
-    "is_text",
-    "is_whole",
-    "kind_word",
-    "load_network",
-    "network_from_json",
-    "network_to_json",
-    "paper_inputs",
-    "plain",
-    "save_network",
-    "shown",
-    "text_of",
-]
-
 FloatArray32: TypeAlias = NDArray[np.float32]
 WIDEST = 1024  # inputs or outputs
 

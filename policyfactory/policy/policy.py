@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
     from policyfactory.policy.network import Network
 
-__all__ = [
-    "EPOCH_RULES",
-    "Epoch",
-    "EpochRule",
-    "JobColumns",
-    "Policy",
-    "asked_needed",
-    "digest_of",
-    "estimated",
-    "predictions_needed",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class JobColumns:

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from policyfactory.core.errors import ExportError
 
-__all__ = ["HIGHEST", "LARGEST", "MOST_TIES", "PriorityScale", "scale_of", "tie_share"]
-
 # Slurm's site_factor is a signed 32-bit number, and the sum with the other factors an unsigned one.
 LARGEST = 2_000_000_000
 # What site_factor can be: the numbers of jobs beyond their threshold are above those of a scale.

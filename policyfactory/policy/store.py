@@ -37,24 +37,6 @@ from policyfactory.policy.network import (
 )
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
 
-__all__ = [
-    "ALIASES",
-    "CATALOGUE",
-    "LARGEST_FILE",
-    "MODEL_SCHEMA",
-    "FittedNumber",
-    "Model",
-    "PolicyLike",
-    "is_catalogued",
-    "load_model",
-    "model_from_json",
-    "model_to_json",
-    "published_model",
-    "resolve",
-    "resolve_model",
-    "save_model",
-]
-
 MODEL_SCHEMA = 1
 _KIND = "policyfactory-model"
 LARGEST_FILE = 8 << 20  # bytes

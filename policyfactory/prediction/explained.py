@@ -15,8 +15,6 @@ from policyfactory.prediction.features import TAU_S
 from policyfactory.prediction.history import Asked, History, features_from, predictions_from
 from policyfactory.prediction.training import Forests, PastJob, UserSeen, sentences
 
-__all__ = ["OTHERS", "REQUEST", "Submitter", "by_request_alone", "explain_predicted", "explain_submission"]
-
 _STALE_S = 6 * HOUR  # of an export, by default
 
 # What a job is predicted by, as `policyfactory.policy.explain.explain` begins its sentences.

@@ -17,19 +17,6 @@ from policyfactory.core.random import generator
 from policyfactory.engine.past import FACTS, FEATURES, GROUPS, Past, new_past, usual_requests
 from policyfactory.workload.jobs import Attributes, Workload, zone
 
-__all__ = [
-    "FEATURE_SET",
-    "NAMES",
-    "TAU_S",
-    "Known",
-    "known_of",
-    "local_seconds",
-    "missing",
-    "past_of",
-    "possible_predictions",
-    "requests_of",
-]
-
 FEATURE_SET = 1  # counted up when a feature changes: a model reads only those that it was trained on
 TAU_S = 10.0
 _TABLE = 1 << 20  # values below are numbered by a table, however few they are

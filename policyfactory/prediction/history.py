@@ -40,22 +40,6 @@ from policyfactory.engine.past import (
 from policyfactory.prediction.features import TAU_S
 from policyfactory.prediction.training import Forests
 
-__all__ = [
-    "MOST_JOBS",
-    "NO_NAME",
-    "Asked",
-    "Asleep",
-    "Ended",
-    "History",
-    "HistoryLimits",
-    "Means",
-    "Started",
-    "UserPast",
-    "features_from",
-    "predictions_from",
-    "without_numbers",
-]
-
 MOST_JOBS = 60  # ended jobs of a user: as many as are looked at
 BURST_S = 600  # as in `policyfactory.engine.past`, like the next one
 _RENEWAL = 0.1

@@ -50,23 +50,6 @@ from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock
 
-__all__ = [
-    "HEADER",
-    "HISTORY_SCHEMA",
-    "LINE",
-    "UNLIMITED_S",
-    "SiteJob",
-    "Update",
-    "hash_with",
-    "key_of",
-    "key_path",
-    "open_history",
-    "read_history",
-    "read_jobs",
-    "update",
-    "write_history",
-]
-
 HISTORY_SCHEMA = 1
 HEADER, LINE = 128, 47  # bytes
 _LARGEST = 1 << 30  # bytes of a file

@@ -7,8 +7,6 @@ import dataclasses
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option
 
-__all__ = ["PredictorOptions"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PredictorOptions:

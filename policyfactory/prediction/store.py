@@ -22,11 +22,6 @@ from policyfactory.policy.network import decode, kind_word, plain, shown
 from policyfactory.prediction.features import FEATURE_SET, NAMES
 from policyfactory.prediction.training import Forests
 
-__all__ = [
-    "LARGEST_FILE", "MOST_NODES", "digest_of_jobs",
-    "forests_from_json", "forests_to_json", "load_forests", "save_forests",
-]  # fmt: skip
-
 PREDICTOR_KIND = "policyfactory-predictor"
 PREDICTOR_SCHEMA = 1
 LARGEST_FILE = 32 << 20  # bytes

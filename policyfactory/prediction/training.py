@@ -28,20 +28,6 @@ from policyfactory.prediction.options import PredictorOptions
 if TYPE_CHECKING:
     from policyfactory.prediction.options import PredictorOptions
 
-__all__ = [
-    "MOST_LIKE",
-    "Forests",
-    "PastJob",
-    "Predictor",
-    "Training",
-    "UserSeen",
-    "flattened",
-    "most_like",
-    "sentences",
-    "train",
-    "train_forests",
-]
-
 QUANTILE = 0.9
 _SMALLEST_LEAF = 40  # jobs
 _HELD_OUT = 0.1

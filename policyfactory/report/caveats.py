@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 
-__all__ = [
-    "OF_PAIRS",
-    "chance_in_words",
-    "chances_in_words",
-    "difference_cell",
-    "difference_column",
-    "intervals_in_words",
-    "noun",
-    "too_few_weeks",
-]
-
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
 
 

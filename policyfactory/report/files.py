@@ -22,8 +22,6 @@ from policyfactory.report.sections import Cell, Column, Picture, Section, Table,
 if TYPE_CHECKING:
     from policyfactory.report.sections import Picture
 
-__all__ = ["Drawings", "bullets_markdown", "save_sections", "table_csv", "table_markdown"]
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 

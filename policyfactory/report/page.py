@@ -28,22 +28,6 @@ if TYPE_CHECKING:
     from policyfactory.report.sections import Picture, Section, Table
     from policyfactory.report.verdict import Light, Verdict
 
-__all__ = [
-    "MOST_ROWS",
-    "Axis",
-    "Bar",
-    "Board",
-    "BoardGroup",
-    "Card",
-    "CellView",
-    "ColumnView",
-    "Page",
-    "TableView",
-    "caution_of",
-    "render",
-    "view",
-]
-
 MOST_ROWS = 2000  # more make a page slow on a phone; the CSV has them all
 _TALL = 30  # rows from which a table scrolls below its headings
 _LONG = 24  # letters; a longer text is broken between words, a longer word anywhere

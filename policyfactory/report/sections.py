@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
     from policyfactory.report.timeline import Timeline
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Columns",
-    "NumberFormat",
-    "Picture",
-    "Scale",
-    "Section",
-    "Table",
-    "format_for",
-    "scale_for",
-    "shown_units",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Column:

@@ -19,20 +19,6 @@ from policyfactory.report.verdict import Verdict
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = [
-    "console",
-    "note",
-    "note_kept",
-    "progress",
-    "show_columns",
-    "show_section",
-    "show_sections",
-    "show_standings",
-    "show_table",
-    "show_verdict",
-    "warn",
-]
-
 _PIPED_WIDTH = 140
 _MOST_PRINTED = 1_000  # rows of a table of texts
 _BETWEEN = 3  # blanks that a table puts between two columns

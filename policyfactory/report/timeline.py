@@ -18,8 +18,6 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.simulation.schedule import rectangles_of
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["MOST_JOBS", "Drawn", "Timeline", "packed"]
-
 MOST_JOBS = 100_000  # of one schedule; more are cut around the stretch that matters
 _MOST_STARTS = 50_000  # of all schedules together: beyond, the last ones are left out
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.summary import Summary
 
-__all__ = ["LIGHTS", "NOBODY", "TOO_FAR", "UNTRUSTED", "Light", "Verdict", "difference_in_words", "value_in_words"]
-
 Light = Literal["better", "cannot tell", "worse", "unsound"]
 
 NOBODY = 0.01  # share of the jobs: fewer that wait cannot show which order is better

@@ -37,20 +37,6 @@ from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload, load_in_words
 
-__all__ = [
-    "BASELINE",
-    "METRICS",
-    "Changed",
-    "JudgedTime",
-    "Matched",
-    "Period",
-    "Review",
-    "Way",
-    "changes",
-    "judge_simulated",
-    "match",
-]
-
 _MOST_PAIRS = 20_000_000
 # Rows of the accounting by user, submit time, limit and processors.
 _Alike = dict[tuple[str, int, int, int], list[int]]

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from policyfactory.review.compare import Changed, Review
 
-__all__ = ["judge", "review", "sections_of"]
-
 
 def review(
     before: Sequence[Path | str],

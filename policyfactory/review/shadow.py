@@ -22,8 +22,6 @@ from policyfactory.review.compare import JudgedTime, Matched, judge_simulated, m
 from policyfactory.review.shadow_log import Logged, ShadowLog, read_shadow
 from policyfactory.review.times import Accounting, Reading, plain_table, read_accounting
 
-__all__ = ["OrderedPairs", "Shadow", "compare_orders", "shadow"]
-
 _MOST_STARTS = 20_000
 _MOST_LOOKS = 1_000_000_000
 _CLOCK = 1  # s: a script may look at its clock just before or after Slurm does

@@ -20,8 +20,6 @@ from policyfactory.core.inputs import note_input, open_input
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.files import GZIP, PART, unpacked
 
-__all__ = ["Logged", "ShadowLog", "read_shadow"]
-
 # Where slurmctld's log puts it: behind a time or syslog's head, and words of Slurm's own. Elsewhere on a line the mark
 # stands in what a user wrote.
 _MARK = re.compile(

@@ -35,26 +35,6 @@ from policyfactory.workload.presets import EstimateMissing
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = [
-    "Accounting",
-    "Reading",
-    "WeekMeans",
-    "Weeks",
-    "by_regression",
-    "difference",
-    "difference_of",
-    "in_words",
-    "match_weeks",
-    "means_of",
-    "nobody_waits",
-    "of_matched",
-    "plain_table",
-    "read_accounting",
-    "sign",
-    "weekly",
-    "weeks_of_schedule",
-]
-
 _NEAR = 0.05  # offered load: weeks that are further apart are not alike
 _RESAMPLES = 1999
 _PURPOSE = 43  # of the random stream; see core.random

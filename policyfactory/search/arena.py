@@ -43,8 +43,6 @@ from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_rat
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["LEDGER", "Arena", "judge"]
-
 LEDGER = Path("judge-ledger.json")
 _GOAL = "mean_bsld"
 

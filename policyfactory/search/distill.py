@@ -62,17 +62,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-__all__ = [
-    "MODEL",
-    "SURFACE",
-    "DistillOptions",
-    "Distilled",
-    "Rated",
-    "distill",
-    "network_of",
-    "trained_with",
-]
-
 KIND = "distilled-policy"
 SCHEMA = 1
 WELL = 0.95  # share of pairs from which on a formula is called a copy

@@ -28,24 +28,6 @@ from policyfactory.simulation.simulate import run_prepared
 from policyfactory.statistics.intervals import estimate_ratio
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "KINDS",
-    "MOST_WAITING",
-    "Agreement",
-    "FittedFormula",
-    "Pairs",
-    "Queues",
-    "agreement_of",
-    "collect_queues",
-    "draw_pairs",
-    "family_formulas",
-    "first_jobs",
-    "fit_order",
-    "form_formulas",
-    "published_formulas",
-    "search_order",
-]
-
 # What a formula asks of a scheduler, the least first: a key that never changes, the wait, the free processors.
 KINDS = ("static", "w", "f")
 PULLS = (1e-2, 1e-4, 1e-6)

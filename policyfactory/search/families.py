@@ -17,16 +17,6 @@ from policyfactory.policy.form import Form
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 
-__all__ = [
-    "FAMILIES",
-    "NAMES",
-    "PREDICTED",
-    "PUBLISHED",
-    "REFERENCES",
-    "Family",
-    "family_of",
-]
-
 _X, _Y, _V, _C = "log10(max(p, 1))", "log10(q)", "(log10(w + 10) - 1)", "min(1, max(0, f - q + 1))"
 
 # Published orders that are hard to beat, beside which every learned one is judged.

@@ -33,21 +33,6 @@ from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals,
 from policyfactory.search.options import Objective, SearchOptions, TrainOptions
 from policyfactory.simulation.metrics import METRICS
 
-__all__ = [
-    "Evolution",
-    "FormulaSearch",
-    "Tried",
-    "Worth",
-    "decode",
-    "digits",
-    "distance_of",
-    "encode",
-    "front_with",
-    "spread",
-    "term_of",
-    "worth",
-]
-
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
 _METHOD = 1
 _LONGEST_TERM = 200

@@ -29,24 +29,6 @@ from policyfactory.search.replicated import AIMS, Best
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
 from policyfactory.statistics.intervals import Estimate, Interval, adjusted, freedom_of, level_of
 
-__all__ = [
-    "COSTS",
-    "Chosen",
-    "HeldOutVerdict",
-    "Judged",
-    "Judgement",
-    "RankedCandidate",
-    "Standing",
-    "baseline_of",
-    "breaches_of",
-    "choose",
-    "gain",
-    "judge_choice",
-    "margin_json",
-    "margin_words",
-    "non_dominated",
-]
-
 # Of a goal that may be 0, the amount that is next to nothing, in its unit: a second, or a percent.
 _NOTHING = {"s": 1.0, "%": 1.0}
 # Beside these every choice is judged: what queues have without anybody's doing, and what is hard to beat.

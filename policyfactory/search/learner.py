@@ -41,26 +41,6 @@ from policyfactory.simulation.simulate import run_prepared
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import parse_windows, slices_of
 
-__all__ = [
-    "MEASURED",
-    "STEPS",
-    "Candidate",
-    "Counted",
-    "Follower",
-    "Learner",
-    "Played",
-    "Proposals",
-    "Task",
-    "Windows",
-    "count",
-    "draw_windows",
-    "measured",
-    "named_means",
-    "played",
-    "provenance_of",
-    "read_declared",
-]
-
 _SCHEMA = 2
 _SAMPLE = 128  # jobs that a log is known by
 _ALIKE = 0.25  # share of them that two readings of one log have in common, at least

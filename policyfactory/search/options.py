@@ -21,20 +21,6 @@ from policyfactory.workload.windows import parse_windows
 if TYPE_CHECKING:
     from policyfactory.search.environment.goals import Bound, EpisodeLimit
 
-__all__ = [
-    "GOAL",
-    "MAX_LONGEST",
-    "MAX_P99",
-    "DistillOptions",
-    "JudgeOptions",
-    "Mode",
-    "Objective",
-    "SearchOptions",
-    "TrainOptions",
-    "parse_bands",
-    "parse_start",
-]
-
 Mode: TypeAlias = Literal["standard", "paper"]
 Objective: TypeAlias = Literal["log-ratio", "mean"]
 

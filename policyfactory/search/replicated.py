@@ -37,22 +37,6 @@ from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import LOADS, Replicas, loads_of
 
-__all__ = [
-    "AIMS",
-    "MOST_BYTES",
-    "MOST_CANDIDATES",
-    "TEACHER",
-    "Best",
-    "Given",
-    "Part",
-    "Replicated",
-    "Submitted",
-    "best_published",
-    "lines_of",
-    "replicated",
-    "submitted",
-]
-
 _MOST = 1_000  # replicas
 
 # What is asked of a policy at once; the first is what it is chosen by, the others what it costs.

@@ -58,18 +58,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "FRONT",
-    "MODEL",
-    "PICTURE",
-    "REPORT",
-    "Trained",
-    "draw_front",
-    "front_json",
-    "pick",
-    "train",
-]
-
 KIND = "trained-policy"
 SCHEMA = 1
 

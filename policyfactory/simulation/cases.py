@@ -21,8 +21,6 @@ from policyfactory.workload.jobs import Workload
 if TYPE_CHECKING:
     from policyfactory.simulation.rules import Rules
 
-__all__ = ["Case", "CaseFacts", "Kind", "case_of", "facts_of"]
-
 Kind = Literal["log", "window", "resample"]
 
 

@@ -35,16 +35,6 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = [
-    "OWN_KEYS",
-    "TICKS",
-    "CommittedLog",
-    "committed_schedule",
-    "simulate_rlscheduler",
-    "simulate_sc17",
-    "starts_by_formula",
-]
-
 # Of the schedules: nanoseconds. A dispatch takes 0.00261025 s.
 TICKS = 10**9
 

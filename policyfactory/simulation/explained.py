@@ -31,8 +31,6 @@ from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["explain_job", "explain_network", "queued_jobs"]
-
 _LOOKED_AT = 60  # of the user's ended jobs, as many as the features look at
 
 

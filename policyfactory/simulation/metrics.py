@@ -30,22 +30,6 @@ from policyfactory.core.text import HOUR, WEEK
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "LEAST_WEEKS",
-    "METRICS",
-    "TAU",
-    "Metric",
-    "WeeklySums",
-    "check_metrics",
-    "correlation_time",
-    "job_values",
-    "measure",
-    "memory_of",
-    "weekly_sums",
-    "weeks_in",
-    "weeks_of",
-]
-
 TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
 

@@ -35,8 +35,6 @@ from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
 
-__all__ = ["SiteFactors", "SwitchedFactors", "check_policy", "simulate_slurm", "simulate_timetable", "unfit"]
-
 _BY_BACKFILLING = 2
 
 

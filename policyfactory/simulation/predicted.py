@@ -31,18 +31,6 @@ from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "Foreseen",
-    "Lessons",
-    "Submission",
-    "check_predictor",
-    "filled_requests",
-    "last_model",
-    "reads_predictions",
-    "run_predicted",
-    "run_to_submission",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Foreseen:

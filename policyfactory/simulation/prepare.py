@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.rules import Rules
     from policyfactory.workload.jobs import Workload
 
-__all__ = ["Prepared", "asked_of", "formula_of", "prepare", "unscored"]
-
 Scalar = TypeVar("Scalar", np.int64, np.bool_)
 
 _BLOCK = 8192

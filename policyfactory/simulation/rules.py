@@ -13,8 +13,6 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.site.model import Site
 
-__all__ = ["Backfill", "Compatibility", "DecideBy", "Overrun", "RuleOptions", "Rules", "Ties", "rules_with"]
-
 Backfill = Literal["none", "easy", "conservative", "slurm"]
 DecideBy = Literal["request", "runtime", "prediction"]
 Ties = Literal["fifo", "lifo"]

@@ -41,22 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "RECORDED",
-    "Carried",
-    "Overuse",
-    "Rectangles",
-    "Schedule",
-    "draw_rectangles",
-    "draw_schedule",
-    "lacking_starts",
-    "measure_recorded",
-    "overuse_of",
-    "processors_of",
-    "recorded_schedule",
-    "rectangles_of",
-]
-
 _SUMMARY = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
 
 

@@ -28,8 +28,6 @@ from policyfactory.simulation.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Rules", "Schedule", "run_prepared", "simulate", "simulated"]
-
 
 def simulate(
     workload: Workload | Path | str,

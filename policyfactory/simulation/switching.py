@@ -24,8 +24,6 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["SwitchingSimulation", "simulate_periods"]
-
 
 class SwitchingSimulation:
     """A run in which the policy in force can be changed at any instant.

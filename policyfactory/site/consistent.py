@@ -30,17 +30,6 @@ from policyfactory.site.model import (
 from policyfactory.site.values import MOST_HOSTS, MOST_NAMED, MOST_WRITTEN, count_hosts, expand
 from policyfactory.workload.declared import LONGEST_TEXT, MOST_NAMES
 
-__all__ = [
-    "MOST_ENTRIES",
-    "MOST_OF_A_KIND",
-    "UNKNOWN",
-    "Settings",
-    "check_site",
-    "contradictions",
-    "known_settings",
-    "with_hints",
-]
-
 MOST_ENTRIES = 200_000  # of a list of tables
 MOST_OF_A_KIND = {"partitions": 10_000, "qos": 10_000, "associations": 100_000}  # of these lists
 _MOST_SHOWN = 5

@@ -14,8 +14,6 @@ from policyfactory.site.model import Site
 from policyfactory.workload.declared import TableReading, written_table
 from policyfactory.workload.header import printable
 
-__all__ = ["SITE_SCHEMA", "dump_site", "read_site", "site_and_digest", "write_site"]
-
 SITE_SCHEMA = 1
 
 _MAX_BYTES = 1 << 26

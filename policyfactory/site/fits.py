@@ -19,23 +19,6 @@ from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.site.values import expand
 from policyfactory.workload.jobs import Requests, Workload
 
-__all__ = [
-    "Layout",
-    "PartitionFit",
-    "SiteFit",
-    "as_assumed",
-    "fit_jobs",
-    "in_own_partitions",
-    "in_partitions",
-    "lay_out",
-    "mostly_of_others",
-    "node_numbers",
-    "partition_nodes",
-    "site_of",
-    "with_alike_users",
-    "without_strangers",
-]
-
 _MOST_NAMED = 5
 _NOWHERE = -1
 _LIFTING = ("PartitionTimeLimit", "PartitionMaxNodes", "PartitionMinNodes")  # flags of QOS

@@ -27,26 +27,6 @@ from policyfactory.site.values import (
 )
 from policyfactory.workload.declared import FLAG, NAMES, TEXT, choice, count, kept, rows
 
-__all__ = [
-    "PARAMETERS",
-    "Association",
-    "Contradiction",
-    "Limits",
-    "NodeGroup",
-    "NotModelled",
-    "Origin",
-    "Outage",
-    "Partition",
-    "Priority",
-    "Qos",
-    "Reservation",
-    "SchedulerParameter",
-    "Scheduling",
-    "Setting",
-    "Site",
-    "declared_settings",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Priority:

@@ -12,8 +12,6 @@ from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.workload.declared import written_values
 
-__all__ = ["NOT_MODELLED", "PARTITIONS", "limit_rows", "not_modelled_rows", "partition_rows", "setting_rows", "summary"]
-
 PARTITIONS = ["partition", "nodes", "cores", "memory (GB)", "GPUs", "tier", "longest", "most nodes", "notes"]
 _LONGEST = 80  # characters of a name in a table
 NOT_MODELLED = ["setting", "value", "where", "what it would change"]

@@ -14,31 +14,6 @@ from policyfactory.core.text import parse_duration, shortened
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.declared import LARGEST, TEXT, Kind, WrongValueError, count
 
-__all__ = [
-    "COUNT",
-    "HOSTS",
-    "LATEST",
-    "LIMIT",
-    "LONGEST_TIME",
-    "MEMORY",
-    "MOMENT",
-    "MOST_CORES",
-    "MOST_GPUS",
-    "MOST_HOSTS",
-    "MOST_NAMED",
-    "MOST_WRITTEN",
-    "NUMBER",
-    "NUMBERS",
-    "SECONDS",
-    "SHARES",
-    "WEIGHT",
-    "Named",
-    "compress",
-    "count_hosts",
-    "expand",
-    "parse_memory",
-]
-
 LATEST = 1 << 40  # Unix seconds: beyond all calendars
 LONGEST_TIME = 1 << 33  # seconds: more than 200 years
 MOST_CORES = 1_000_000  # of a node

@@ -43,24 +43,6 @@ from policyfactory.statistics.intervals import (
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = [
-    "Comparison",
-    "HalfWidth",
-    "Paired",
-    "Rank",
-    "Verdict",
-    "compare",
-    "compare_policies",
-    "compare_recorded",
-    "compare_replicas",
-    "compare_values",
-    "half_widths",
-    "mean_ranks",
-    "ranks",
-    "verdict_of",
-    "wins",
-]
-
 _HUGE = 700.0  # the exponential of more is no number
 
 

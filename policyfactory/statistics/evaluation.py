@@ -24,8 +24,6 @@ from policyfactory.statistics.intervals import LEAST_SPREAD, MIN_CASES, RESAMPLE
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "WeeklyValues", "block_weeks", "estimate_weekly", "estimate_weekly_ratio"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class WeeklyValues:

@@ -24,37 +24,6 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 
-__all__ = [
-    "LEAST_SPREAD",
-    "LEVEL",
-    "MIN_CASES",
-    "RESAMPLES",
-    "ROUNDING",
-    "STATISTICS",
-    "Estimate",
-    "Interval",
-    "RowStatistic",
-    "Statistic",
-    "Verdict",
-    "adjusted",
-    "check_statistic",
-    "difference_unit",
-    "estimate_difference",
-    "estimate_drawn",
-    "estimate_halves",
-    "estimate_level",
-    "estimate_mean",
-    "estimate_median",
-    "estimate_ratio",
-    "estimate_value",
-    "freedom_of",
-    "holm",
-    "judged_together",
-    "level_of",
-    "logarithms",
-    "studentised",
-]
-
 Statistic = Literal["median", "mean", "ratio"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 # What a row is of: that, or of one case the mean over all its jobs, with the interval over its weeks.

@@ -18,8 +18,6 @@ from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic
 if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Summary", "WorstOff", "summarise", "summarise_recorded", "worst_off"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Summary:

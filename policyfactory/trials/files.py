@@ -35,8 +35,6 @@ from policyfactory.trials.table import HEADER, ScoreTable, parse_rows, read_scor
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["KIND", "Written", "generate", "write_scores"]
-
 KIND = "score-table"
 # A line break inside a record; the numbers of a table have none of it.
 _BREAK = "|"

@@ -9,8 +9,6 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option
 from policyfactory.core.random import check_seed
 
-__all__ = ["ESTIMATORS", "MAX_QUEUE", "MAX_STATE", "Estimator", "GenerateOptions", "check_trials", "trials_run"]
-
 Estimator = Literal["stratified", "paper"]
 
 ESTIMATORS: tuple[Estimator, ...] = ("stratified", "paper")

@@ -33,29 +33,6 @@ from policyfactory.trials.options import (
 from policyfactory.trials.table import csv_rows
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "COLUMNS",
-    "TAU",
-    "EstimatorPrecision",
-    "Report",
-    "Scores",
-    "Tuple",
-    "TupleBatch",
-    "check_options",
-    "convergence_csv",
-    "count_places",
-    "cut_tuple",
-    "describe",
-    "draw_convergence",
-    "draw_places",
-    "estimate",
-    "finished_tuples",
-    "measure_convergence",
-    "trial_counts",
-    "tuple_rows",
-    "tuples_a_unit",
-]
-
 # Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).
 TAU = 10
 _PLACES = 1

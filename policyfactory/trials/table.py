@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["HEADER", "ScoreTable", "csv_number", "csv_rows", "parse_rows", "read_score_table", "write_score_table"]
-
 HEADER = "p,q,r,score,stderr,tuple"
 _COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
 _MAX_BYTES = 1 << 29  # about ten million jobs

@@ -22,8 +22,6 @@ from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, requests_of
 from policyfactory.workload.windows import derive, whole
 
-__all__ = ["clean", "clean_log", "read"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -10,26 +10,6 @@ from typing import Any, TypeVar
 from policyfactory.core.errors import InputError
 from policyfactory.core.text import shortened
 
-__all__ = [
-    "ANY_TEXT",
-    "CELLS",
-    "FLAG",
-    "LARGEST",
-    "LONGEST_TEXT",
-    "MOST_NAMES",
-    "NAMES",
-    "TEXT",
-    "Kind",
-    "TableReading",
-    "WrongValueError",
-    "choice",
-    "count",
-    "kept",
-    "rows",
-    "written_table",
-    "written_values",
-]
-
 LONGEST_TEXT = 10_000
 MOST_NAMES = 100_000
 LARGEST = 2**53  # beyond, a float is no longer exact

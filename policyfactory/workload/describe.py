@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLUMNS",
-    "LONG_WAIT",
-    "Description",
-    "Occupancy",
-    "WaitTable",
-    "describe",
-    "description_rows",
-    "draw_accuracy",
-    "draw_arrivals",
-    "draw_log",
-    "draw_run_times",
-    "draw_sizes",
-    "find_quirks",
-    "joined_log",
-    "occupancy",
-    "picture_paths",
-    "room_share",
-    "wait_tables",
-]
-
 PREMATURE = 100
 
 

@@ -12,17 +12,6 @@ import dataclasses
 import datetime as dt
 import re
 
-__all__ = [
-    "ASSUMED_NOTE",
-    "NODES_NOTE",
-    "Header",
-    "assumed_request",
-    "counts_nodes",
-    "dates_of",
-    "parse_header",
-    "printable",
-]
-
 # How the Note of a log begins whose processors are whole nodes.
 NODES_NOTE = "unit: nodes"
 # And that of a log whose jobs asked for no time: {} is what an import assumed, in seconds.

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLUMNS",
-    "LARGEST_MACHINE",
-    "NAMED",
-    "NOT_CLEANED",
-    "Attributes",
-    "CleaningReport",
-    "CleaningStep",
-    "Requests",
-    "Workload",
-    "load_in_words",
-    "offered_load",
-    "second_of",
-    "site_clock",
-    "work",
-    "zone",
-]
-
 
 def _freeze(table: object, names: Iterable[str], what: str) -> None:
     """Make columns of a table int64 arrays that cannot be written.

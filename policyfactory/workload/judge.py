@@ -25,8 +25,6 @@ from policyfactory.workload.presets import FEW_MISSING
 from policyfactory.workload.resample import VERDICT_WEEKS
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = ["LogJudgement", "Use", "judge_log"]
-
 Grade = Literal["good", "limited", "no"]
 
 _ALL = 0.99  # share from which "all" is said

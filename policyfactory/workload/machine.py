@@ -15,22 +15,6 @@ from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import LARGEST_MACHINE, Requests, Workload
 from policyfactory.workload.swf.log import EXTRA_FIELDS, EXTRA_LABEL, SwfLog, requests_of
 
-__all__ = [
-    "COLUMN_OF",
-    "FORCE",
-    "Assumption",
-    "JoinedParts",
-    "assume",
-    "assume_of_log",
-    "assumed",
-    "how_to_assume",
-    "join_parts",
-    "known_machine",
-    "machine_of",
-    "parse_assumptions",
-    "size_of",
-]
-
 # The option by which a size is used that contradicts the header.
 FORCE = "--force-processors"
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from policyfactory.core.options import Int64Array
 
-__all__ = ["columns_of"]
-
 # The fields, with other names by which they are found where no column has their own: in any case, with _ or blanks.
 _NAMES: dict[str, tuple[str, ...]] = {
     "submit": ("submit_time", "submitted", "arrival", "arrival_time"),

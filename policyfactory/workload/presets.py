@@ -11,20 +11,6 @@ from typing import Literal, get_args
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import DAY
 
-__all__ = [
-    "ABSURD_REQUEST",
-    "ASSUME_HELP",
-    "ESTIMATE_MISSING",
-    "FEW_MISSING",
-    "MISSING_HELP",
-    "PRESETS",
-    "EstimateMissing",
-    "Overrun",
-    "Preset",
-    "ZeroRun",
-    "find_preset",
-]
-
 EstimateMissing = Literal["error", "runtime", "model", "drop"]
 Overrun = Literal["keep", "cut", "raise", "drop"]
 ZeroRun = Literal["drop", "keep", "one"]

@@ -29,21 +29,6 @@ from policyfactory.core.random import check_seed, generator
 from policyfactory.core.text import DAY, HOUR, WEEK, counted, format_duration, parse_duration
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "LOADS",
-    "MAX_JOBS",
-    "MAX_WEEKS",
-    "VERDICT_WEEKS",
-    "DrawFrom",
-    "Replicas",
-    "Resampling",
-    "UserWeeks",
-    "loads_of",
-    "parse_length",
-    "resample",
-    "weeks_to_import",
-]
-
 DrawFrom = Literal["log", "active"]
 
 MAX_WEEKS = 5_200

@@ -25,8 +25,6 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.workload.jobs import Workload, load_in_words
 
-__all__ = ["EstimateRule", "Sensitivity", "apply_estimates", "parse_estimates", "scale_load"]
-
 _PURPOSE = 1109  # our branch of the random streams
 _LEAST, _MOST = 0.01, 100.0
 _MOST_NOISE = 1_000_000.0

@@ -24,27 +24,6 @@ from policyfactory.workload.header import dates_of, printable
 from policyfactory.workload.jobs import Workload, second_of, site_clock
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = [
-    "LONGEST_SPAN",
-    "Arrivals",
-    "WindowSpec",
-    "arrivals",
-    "cut",
-    "cut_between",
-    "cut_windows",
-    "derive",
-    "in_order",
-    "parse_windows",
-    "random_rlscheduler",
-    "slices_by_jobs",
-    "slices_by_time",
-    "slices_of",
-    "slices_rlscheduler",
-    "slices_sc17",
-    "starts_rlscheduler",
-    "whole",
-]
-
 _SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
 _JOBS = re.compile(r"(\d{1,9})jobs?", re.IGNORECASE)
 _DRAWN = re.compile(r"rlscheduler:(\d{1,6})x(\d{1,9})jobs?:((?:numpy)?\d{1,9})", re.IGNORECASE)

@@ -59,7 +59,9 @@ for one in (mykernels.outer, mykernels.inner):
 def environment(folder: Path) -> dict[str, str]:
     # The search path is kept as tests have it: where the project is not installed it is found by its folder.
     places = os.pathsep.join([str(folder), str(ROOT)])
-    return {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": places}
+    # Files of one length are written within a second: kept bytecode would be that of the one before.
+    more = {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **more}
 
 
 def begin(folder: Path, **other: str) -> subprocess.Popen[str]:

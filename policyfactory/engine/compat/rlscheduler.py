@@ -22,32 +22,6 @@ from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.engine.waiting import evaluate
 
-__all__ = [
-    "ASKED",
-    "FEATURES",
-    "FIRST",
-    "FREE",
-    "LONGEST_WAIT",
-    "NEARLY_ONE",
-    "NEXT",
-    "NOW",
-    "QUEUED",
-    "RUNNING",
-    "SHOWN",
-    "VIEW",
-    "Committed",
-    "RLSchedulerEpisode",
-    "begin",
-    "choose_shown",
-    "commit",
-    "new_episodes",
-    "one_of",
-    "play",
-    "reset_all",
-    "show",
-    "step_all",
-]
-
 # Jobs that are shown, numbers that are shown of each.
 VIEW, FEATURES = 128, 8
 

@@ -17,42 +17,6 @@ from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.waiting import Formula, evaluate
 
-__all__ = [
-    "ARRIVED",
-    "AS_IT_IS",
-    "BY_FORMULA",
-    "BY_KEY",
-    "DELAY",
-    "EXCHANGE",
-    "F1",
-    "F2",
-    "F3",
-    "F4",
-    "FIRST_JOBS",
-    "FREE",
-    "LATENCY",
-    "PLACE",
-    "RUNNING",
-    "SORTED",
-    "UNICEF",
-    "VISIBLE",
-    "WFP",
-    "Picks",
-    "Sc17Jobs",
-    "Sc17Order",
-    "Sc17Space",
-    "bring_forward",
-    "go_on_to",
-    "new_picks",
-    "new_space",
-    "next_event",
-    "program_keys",
-    "put_running",
-    "sc17",
-    "somebody_runs",
-    "sort_visible",
-]
-
 # Jobs that go in the order of the log, and that no value counts.
 FIRST_JOBS = 16
 

@@ -88,18 +88,6 @@ from policyfactory.engine.slurm.state import (
     see_cores,
 )
 
-__all__ = [
-    "BACKFILLED",
-    "asked",
-    "backfill_pass",
-    "choose_now",
-    "could_start",
-    "count_usable",
-    "earliest",
-    "is_young",
-    "list_given",
-]
-
 BACKFILLED = 2  # in `Run.by`
 # Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; such where nothing is being cleaned
 # up. The first two of `Blocks.bits` are the same; the third is the planned nodes.

@@ -43,18 +43,6 @@ from policyfactory.engine.slurm.state import (
     RunState,
 )
 
-__all__ = [
-    "after_reservations",
-    "allow",
-    "allow_members",
-    "count_room",
-    "give_back",
-    "is_open",
-    "may_fit",
-    "part_blocks",
-    "start_job",
-]
-
 _CHECKS = 30  # seconds from one check of time limits to the next
 
 

@@ -9,22 +9,6 @@ from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memory
 
-__all__ = [
-    "ABSENT",
-    "CLOSED",
-    "CONFINED",
-    "LIMITED",
-    "REFUSED",
-    "WELCOME",
-    "SlurmJobs",
-    "SlurmLimits",
-    "SlurmMachine",
-    "SlurmSettings",
-    "count_in_limits",
-    "is_limited",
-    "waits_for_array",
-]
-
 # What `Jobs.hopeless` says: nothing; that a job is never in the queue; that it is refused, which ends it for those
 # after it; and three reasons for which one is in the queue and looked at in vain: a limit on it alone, a partition
 # that does not let it in, limits that leave it too few nodes.

@@ -15,46 +15,6 @@ from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
 
-__all__ = [
-    "ALONE",
-    "BLOCKS",
-    "CORES",
-    "CORE_MEMORY",
-    "GPUS",
-    "JOBS",
-    "LISTED",
-    "MEMBERS_OF",
-    "MEMORY",
-    "MOST_NODES",
-    "NODES",
-    "NODE_CORES",
-    "NODE_GPUS",
-    "NODE_MEMORY",
-    "TOTAL_CORES",
-    "WEIGHT",
-    "WHOLE",
-    "WORD",
-    "WORDS",
-    "Blocks",
-    "NodeChoice",
-    "asks_cores_alone",
-    "block_at",
-    "choose",
-    "choose_by_cores",
-    "cores_for",
-    "count_nodes",
-    "divide",
-    "mark_edges",
-    "move_on",
-    "new_blocks",
-    "new_choice",
-    "pack",
-    "split_block",
-    "taken_gpus",
-    "taken_memory",
-    "unpack",
-]
-
 # Columns of a run of blocks.
 _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
 _LOT = 16  # blocks that are looked at together, most of them in vain

@@ -22,17 +22,6 @@ from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import NOW, STOPPED, WAITING, RunState
 from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, evaluate
 
-__all__ = [
-    "ROWS",
-    "Followed",
-    "Numbering",
-    "follow_run",
-    "foretell_submitted",
-    "foretell_waiting",
-    "new_followed",
-    "slurm_numbered",
-]
-
 # Of `Numbering.columns`.
 ROWS = COLUMNS + PREDICTIONS + ASKED
 _W = 3

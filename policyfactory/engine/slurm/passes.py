@@ -87,8 +87,6 @@ from policyfactory.engine.slurm.state import (
     see_cores,
 )
 
-__all__ = ["AT_CALCULATION", "AT_SUBMISSION", "STARTED_BY_MAIN", "main_pass", "slurm"]
-
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
 _PATIENCE = 100

@@ -18,21 +18,6 @@ from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import Int64Array, UInt64Array
 from policyfactory.engine.slurm.nodes import WORD, move_on
 
-__all__ = [
-    "BEGIN",
-    "END",
-    "NEXT",
-    "RECORDS",
-    "BackfillPlan",
-    "begin_plan",
-    "is_reserved",
-    "new_plan",
-    "reaches_end",
-    "reserve",
-    "split_in_plan",
-    "usable_nodes",
-]
-
 # Columns of a record; the first record is number 0, and no other is followed by it.
 BEGIN, END, NEXT = range(3)
 # Places in `Plan.size`: the records in use, the words of each that count, the last record; one that begins where a job

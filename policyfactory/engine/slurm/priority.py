@@ -17,17 +17,6 @@ from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine
 from policyfactory.engine.slurm.nodes import TOTAL_CORES
 from policyfactory.engine.slurm.state import NOW, RUNNING, VERSION, WAITING, RunState, is_ahead
 
-__all__ = [
-    "FairShares",
-    "PriorityWeights",
-    "_calculate",
-    "add_usage",
-    "fair_tree",
-    "new_priority",
-    "no_fair_tree",
-    "sort_queue",
-]
-
 _LARGEST = 2.0**32 - 1
 
 

@@ -14,49 +14,6 @@ from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmLimits, SlurmMachine
 from policyfactory.engine.slurm.nodes import BLOCKS, CORES, WEIGHT, Blocks, NodeChoice, divide, new_blocks, new_choice
 from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
 
-__all__ = [
-    "ASIDE",
-    "CALCULATED",
-    "CHANGED",
-    "DIVIDED",
-    "DUE",
-    "EVENTS",
-    "FREE_CORES",
-    "FREE_NODES",
-    "FULL",
-    "HELD",
-    "HORIZON",
-    "IDLE_NODES",
-    "LEAVING",
-    "LEFT",
-    "MAIN",
-    "MAIN_SKIPPED",
-    "MAIN_UNTIL",
-    "MAIN_VERSION",
-    "NOW",
-    "PASSED",
-    "PENDING",
-    "PLANNED",
-    "PLAN_UNTIL",
-    "PLAN_VERSION",
-    "READY",
-    "RELEASED",
-    "RUNNING",
-    "STOPPED",
-    "STUCK",
-    "UNSEEN",
-    "VERSION",
-    "WAITING",
-    "RunState",
-    "close_queue",
-    "divide_nodes",
-    "enqueue",
-    "is_ahead",
-    "new_run",
-    "see_all",
-    "see_cores",
-]
-
 # Places in `Run.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put into
 # the queue for the first time; node events that have been; when something changed last that the backfilling pass looks
 # at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue, and when

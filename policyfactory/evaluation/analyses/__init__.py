@@ -10,8 +10,6 @@ from policyfactory.core.errors import UsageError
 if TYPE_CHECKING:
     from policyfactory.evaluation.analyses.analysis import Analysis
 
-__all__ = ["ANALYSES", "make_analysis"]
-
 # name -> module below this one and class; loaded on first use.
 ANALYSES: dict[str, tuple[str, str]] = {
     "groups": ("groups", "Groups"),

@@ -36,35 +36,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = [
-    "Analysis",
-    "LogAnalysis",
-    "LogView",
-    "against",
-    "cell_of",
-    "check_place",
-    "compared_columns",
-    "difference_cell",
-    "difference_text",
-    "differences_in_words",
-    "differences_of",
-    "estimate_cell",
-    "estimate_of",
-    "listed",
-    "log_column",
-    "marked_in_words",
-    "marks_of",
-    "pictures_by_log",
-    "policies_by_mark",
-    "policy_table",
-    "scaled",
-    "shared_unit",
-    "stem_by_log",
-    "texts",
-    "value_text",
-    "whole_number",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class LogView:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Fairness", "jain_index"]
-
 
 def jain_index(values: FloatArray) -> float:
     """Return Jain's index of fairness, (sum x)**2 / (n sum x**2): 1 if all are equal, 1/n if one has everything.

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 
-__all__ = ["Gantt", "KeptSchedule"]
-
 Why = Literal["busiest", "worst", "first"]
 
 _STEPS = 8  # places of the busiest stretch that are tried, in each of its lengths

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["GROUPINGS", "GroupSums", "GroupTable", "Groups", "gather", "sums_by_user", "together"]
-
 GroupingName = Literal["size", "runtime", "request", "user"]
 
 UNKNOWN_USER = -1

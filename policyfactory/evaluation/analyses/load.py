@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Load", "bin_width"]
-
 # Bins that people count in; the last ones are for logs of many years.
 _WIDTHS = (
     1, 10, MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 12 * HOUR, DAY, 2 * DAY,

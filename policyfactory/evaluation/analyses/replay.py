@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Estimate
 
-__all__ = ["SAME_START", "Replay", "ReplayedCase", "wait_distance"]
-
 SAME_START = MINUTE  # s; jobs whose starts differ by no more are said to start when they did
 _EDGES = np.unique(np.rint(2.0 ** (np.arange(91) / 3))).astype(np.int64)  # s; the last one is 34 years
 

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 
-__all__ = ["Backfilled", "Delayed", "DelayedJobs", "Premature", "SlowdownClasses"]
-
 _MOST_EDGES = 6
 # From served at once to served badly; the numbers on the dark ones are white.
 _COLOURS = ("#56B4E9", "#C6E3F3", "#F0E442", "#E69F00", "#D55E00", "#8C3B00", "#4D1F00", "#000000")

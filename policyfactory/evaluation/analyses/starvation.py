@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["LogWaits", "LongWaits", "Starvation", "waits_of"]
-
 # The curve's points: from a minute to four years, four in each doubling of the wait.
 _CURVE = tuple(round(MINUTE * 2 ** (k / 4)) for k in range(85))
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
 
 
-__all__ = ["ArmShares", "Choices", "Improvement", "WaitCourse"]
-
 _BINS = {"week": WEEK, "day": DAY, "hour": HOUR}
 _MOST_BINS = 100_000
 _WEEKLY, _DAILY = 26 * WEEK, 10 * DAY  # spans from which time is counted in weeks, in days

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
-__all__ = ["Weekly", "WeeklyCourse", "weekly_course"]
-
 _MOST_WEEKS = 5_200
 _MEAN = "mean_"
 _LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale

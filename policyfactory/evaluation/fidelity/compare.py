@@ -33,18 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-__all__ = [
-    "HEADINGS",
-    "Fidelity",
-    "GroupFit",
-    "Light",
-    "fidelity",
-    "has_record",
-    "in_short",
-    "sections_of",
-    "verdict_of",
-]
-
 _Mask = NDArray[np.bool_]
 
 

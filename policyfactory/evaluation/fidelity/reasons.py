@@ -25,8 +25,6 @@ from policyfactory.site.fits import Layout, lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
 
-__all__ = ["FIT", "Busy", "LongQueue", "Reason", "Replayed", "busy_of", "close", "reasons_of"]
-
 _OVER = 0.01  # of the time in which more runs than there is
 _PRESSED = 0.2  # of the cores, wanted by jobs that wait
 _LOW = 0.9  # of the cores, never exceeded though the machine is pressed

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["fill", "filled", "parts", "sentences", "whole"]
-
 _PLACE = re.compile(r"@([A-Z_]+)@")
 _PART = re.compile(r"^(?:#|--|//)=== (\w+)\n", re.MULTILINE)
 

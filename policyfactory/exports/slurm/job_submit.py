@@ -53,17 +53,6 @@ from policyfactory.policy.store import Model
 from policyfactory.prediction.features import FEATURE_SET
 from policyfactory.prediction.history_file import HEADER, HISTORY_SCHEMA, LINE
 
-__all__ = [
-    "FORESEEN",
-    "MORE",
-    "lua_string",
-    "prediction_lines",
-    "prediction_script",
-    "renewal_commands",
-    "set_priority",
-    "set_site_factor",
-]
-
 # The further arguments of score() for what a job asks for: their names, where they are from, what changes them.
 ASKED_MORE = ", n, mem, g"
 ASKED = (

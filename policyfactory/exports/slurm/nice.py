@@ -29,8 +29,6 @@ from policyfactory.exports.slurm.uninstall import uninstall_script
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = ["FILE_NAME", "GAP", "MOST_NICE", "make", "nice_priorities", "queue_script"]
-
 FILE_NAME = "nice_jobs.sh"
 GAP = 2  # between the priorities of neighbours
 MOST_NICE = 2_147_483_645

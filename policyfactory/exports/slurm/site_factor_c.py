@@ -34,8 +34,6 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import HIGHEST, PriorityScale
 from policyfactory.policy.store import Model
 
-__all__ = ["make", "policy_header"]
-
 _NAME = "slurm-site-factor-c"
 _ADDED = "To SchedulerParameters that are there add bf_job_part_count_reserve=1."
 _SOURCE = "site_factor_policyfactory.c"

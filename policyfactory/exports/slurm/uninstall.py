@@ -11,8 +11,6 @@ from policyfactory.exports.content import File, ascii_text, comment
 from policyfactory.exports.scripts import fill, parts
 from policyfactory.policy.policy import Policy
 
-__all__ = ["NAME", "uninstall_script"]
-
 NAME = "uninstall.sh"
 
 

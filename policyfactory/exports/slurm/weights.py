@@ -31,21 +31,6 @@ from policyfactory.policy.expression import format_number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-__all__ = [
-    "FILE_NAME",
-    "LONGEST_AGE",
-    "Distance",
-    "ExportMachine",
-    "MultifactorWeights",
-    "Waiting",
-    "distance",
-    "exact_weights",
-    "fit_weights",
-    "make",
-    "make_weights",
-    "waiting_jobs",
-]
-
 FILE_NAME = "policyfactory_weights.conf"
 LOG_NAME = "log_weights.sh"
 # A Kendall's tau below this is no better than chance.

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from policyfactory.prediction.training import Forests
     from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "MODEL",
-    "RULES",
-    "SHORT_S",
-    "ComparedPredictors",
-    "Group",
-    "Measures",
-    "RequestedTimes",
-    "area_under_curve",
-    "is_longer",
-    "measures_of",
-]
-
 SHORT_S = 60.0  # a job below is called short
 
 

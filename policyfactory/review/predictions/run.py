@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["MODEL_FILE", "Predicted", "as_dict", "predict", "refuse_to_replace", "write_predicted"]
-
 _ROWS = (LAST_TWO, FADING, NEAREST, MEDIAN)
 _READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 

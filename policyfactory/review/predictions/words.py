@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from policyfactory.review.predictions.compare import ComparedPredictors
 
-__all__ = ["IN_FULL", "SEEN", "draw_calibration", "sections_of", "sentences"]
-
 SEEN = "It was trained on these very jobs, and has seen what it is to predict: all that is said of it is flattering."
 IN_FULL = "months-in-full"  # a section for files: a line a month and predictor
 

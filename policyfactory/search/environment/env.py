@@ -40,15 +40,6 @@ except ImportError:
         "the environment needs Gymnasium, which is not installed; install the extra rl: pip install 'policyfactory[rl]'"
     ) from None
 
-__all__ = [
-    "NAME",
-    "Mode",
-    "SchedulingEnv",
-    "SchedulingVectorEnv",
-    "Starts",
-    "observation_space",
-]
-
 NAME = "policyfactory/Scheduling-v0"
 
 

@@ -42,20 +42,6 @@ from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import RLSCHEDULER_JOBS
 
-__all__ = [
-    "COLUMNS",
-    "INPUTS",
-    "MACHINE",
-    "RUNNING",
-    "EpisodeGroup",
-    "EpisodeOptions",
-    "Episodes",
-    "PaperEpisodes",
-    "PaperLog",
-    "Reward",
-    "picture_of",
-]
-
 Reward = Literal["end", "interval"]
 # What accrues while jobs wait, where a goal is its mean.
 _ACCRUES = {

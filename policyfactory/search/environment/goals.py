@@ -16,23 +16,6 @@ from policyfactory.simulation.metrics import METRICS, measure
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "BANDS",
-    "GOALS",
-    "GUARDS",
-    "Band",
-    "Bound",
-    "Breach",
-    "EpisodeLimit",
-    "Goal",
-    "GoalLike",
-    "check_goal",
-    "goal_of",
-    "judge",
-    "limits_of",
-    "measure_guards",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:

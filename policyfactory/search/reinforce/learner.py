@@ -24,8 +24,6 @@ from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, W
 from policyfactory.search.reinforce.training import BESIDE, AgentTraining, TrainedNumbers, load_checkpoint
 from policyfactory.simulation.compat import CommittedLog
 
-__all__ = ["Reinforcement", "filtered_starts"]
-
 # Raised whenever the same options would find other networks: a checkpoint of older code is not continued.
 _METHOD = 1
 

@@ -8,14 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = [
-    "VIEW",
-    "LeNet",
-    "OfEachJob",
-    "OfTheView",
-    "Value",
-]
-
 VIEW = 128
 # What a slot without a job shows.
 EMPTY = (0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)

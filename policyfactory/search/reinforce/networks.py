@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-__all__ = [
-    "KERNEL", "NETWORKS", "device_of", "layers_of", "network_of", "new_network", "new_value_network", "numbers_from",
-    "numbers_of", "set_numbers", "torch_module",
-]  # fmt: skip
-
 KERNEL = "kernel"
 # Table IV of the paper; hidden layers of one job, or of the whole view. LeNet is built by itself.
 NETWORKS: dict[str, tuple[int, ...]] = {

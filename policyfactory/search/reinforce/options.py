@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeAlias, get_args
 from policyfactory.core.errors import UsageError
 from policyfactory.search.reinforce.networks import KERNEL, NETWORKS
 
-__all__ = ["Filtering", "PpoOptions", "Preset", "changes_of", "ppo_options"]
-
 Preset: TypeAlias = Literal["ours", "paper"]
 Filtering: TypeAlias = Literal["none", "paper", "code"]
 

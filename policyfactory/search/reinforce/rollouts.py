@@ -29,18 +29,6 @@ from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "ByLayers",
-    "Chooser",
-    "PaperWorld",
-    "RolloutRows",
-    "Rollouts",
-    "StandardWorld",
-    "World",
-    "check_view",
-    "play",
-]
-
 _ARGMAX = -1.0
 
 

@@ -46,23 +46,6 @@ from policyfactory.search.reinforce.networks import (
 from policyfactory.search.reinforce.options import PpoOptions
 from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, RolloutRows, Rollouts, World, check_view, play
 
-__all__ = [
-    "BESIDE",
-    "AgentTraining",
-    "ByModule",
-    "Checkpoint",
-    "Decisions",
-    "TrainedNumbers",
-    "by_other_rollouts",
-    "by_values",
-    "chooser_of",
-    "costs_to_go",
-    "load_checkpoint",
-    "normalised",
-    "save_checkpoint",
-    "values_of",
-]
-
 _PART = 2_500  # decisions of which the gradients are worked out together
 
 

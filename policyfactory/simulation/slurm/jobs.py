@@ -52,8 +52,6 @@ from policyfactory.site.fits import (
 from policyfactory.site.model import Association, Partition, Site
 from policyfactory.workload.jobs import Requests, Workload
 
-__all__ = ["Placed", "fit_to", "limits_of", "never_words", "partitions_of", "place_jobs", "without_misfits"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Placed:

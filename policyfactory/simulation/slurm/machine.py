@@ -18,21 +18,6 @@ from policyfactory.site.fits import Layout, lay_out, node_numbers
 from policyfactory.site.model import PARAMETERS, Association, Limits, Partition, Qos, Site
 from policyfactory.workload.jobs import Requests
 
-__all__ = [
-    "NODE_ORDER",
-    "YEAR",
-    "Counters",
-    "Enforced",
-    "array_line",
-    "counts_memory",
-    "machine_of",
-    "node_capacity",
-    "node_order",
-    "settings_of",
-    "shares_of",
-    "weights_of",
-]
-
 YEAR = 365 * 86400
 # A requeued job waits for its old credential to end.
 _REQUEUE = 121

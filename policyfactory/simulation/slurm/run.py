@@ -25,8 +25,6 @@ from policyfactory.simulation.slurm.machine import machine_of, settings_of, shar
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["Held", "Numbers", "Parts", "SlurmRun", "Watch", "run_slurm"]
-
 
 class Parts(NamedTuple):
     """What the engine is given of a run under Slurm's rules; see `policyfactory.engine.slurm.passes`."""

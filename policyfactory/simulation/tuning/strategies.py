@@ -43,18 +43,6 @@ import numpy as np
 
 from policyfactory.core.options import FloatArray
 
-__all__ = [
-    "Beliefs",
-    "EpsilonGreedy",
-    "Feedback",
-    "FollowTheLeader",
-    "LearningStrategy",
-    "Strategy",
-    "ThompsonSampling",
-    "Ucb",
-    "Uniform",
-]
-
 Feedback = Literal["simulate", "noisy", "bandit", "random", "thompson", "ucb"]
 
 

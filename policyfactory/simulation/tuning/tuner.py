@@ -38,20 +38,6 @@ from policyfactory.simulation.tuning.strategies import (
 from policyfactory.site.fits import site_of
 from policyfactory.workload.jobs import Workload
 
-__all__ = [
-    "FEEDBACKS",
-    "MAX_PERIODS",
-    "Contender",
-    "Feedback",
-    "TunedSchedule",
-    "Tuner",
-    "check_contenders",
-    "noise_factors",
-    "period_costs",
-    "period_edges",
-    "run_contender",
-]
-
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 
 MAX_PERIODS = 200_000  # an hour each: 22 years

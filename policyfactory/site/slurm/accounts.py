@@ -19,8 +19,6 @@ from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import Association, Limits, Origin, Qos, Setting
 from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole, words_of
 
-__all__ = ["Accounts", "qos_of", "read_dump", "read_qos"]
-
 _MOST = MOST_OF_A_KIND["associations"]
 # Keys that nobody knows, and names of QOS that associations have from those above them and change.
 _MOST_UNKNOWN, _MOST_QOS = 200_000, 20_000_000

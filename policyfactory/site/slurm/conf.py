@@ -21,29 +21,6 @@ from policyfactory.site.model import Limits, Setting
 from policyfactory.site.values import LONGEST_TIME, parse_memory
 from policyfactory.workload.accounting.times import duration
 
-__all__ = [
-    "ENDLESS",
-    "Conf",
-    "ConfRecord",
-    "gres",
-    "hosts",
-    "joined_lines",
-    "leading",
-    "limits",
-    "listed",
-    "read_conf",
-    "read_rows",
-    "read_text",
-    "refused",
-    "reported_pairs",
-    "seconds",
-    "tres",
-    "unsigned",
-    "whole",
-    "words_of",
-    "yes",
-]
-
 _MAX_BYTES = 1 << 26  # of each file
 _MOST_FILES = 100
 _DEEPEST = 10

@@ -15,8 +15,6 @@ from policyfactory.core.text import shortened
 from policyfactory.site.model import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, listed
 
-__all__ = ["NEWEST", "fill_defaults"]
-
 NEWEST = (26, 5)
 _VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
 

@@ -26,8 +26,6 @@ from policyfactory.site.slurm.conf import (
 )
 from policyfactory.site.values import MOST_CORES, MOST_GPUS, MOST_HOSTS, MOST_WRITTEN, Named, compress, expand
 
-__all__ = ["Nodes", "count_names", "read_nodes", "read_partitions"]
-
 _GONE = ("down", "drain", "fail")
 _MOST_FEATURES = 100  # of a node
 _LONGEST_FEATURES = 10_000  # characters

@@ -17,8 +17,6 @@ from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refuse
 from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
 
-__all__ = ["enforced", "read_priority", "read_scheduling"]
-
 # How slurm.conf writes the fields of `Priority` that are keys of it, by their kinds.
 _READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda one: unsigned(one, 32), SECONDS: seconds, FLAG: yes}
 _PRIORITY_FLAGS = (

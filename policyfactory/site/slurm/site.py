@@ -31,8 +31,6 @@ from policyfactory.site.slurm.times import read_events, read_reservations
 from policyfactory.site.values import count_hosts, expand
 from policyfactory.workload.accounting.times import Clock
 
-__all__ = ["Reports", "import_slurm"]
-
 # What to do where they contradict each other and slurmctld would not go on.
 _CURES = {
     "no partition": "add its PartitionName lines, or the file in which they are",

@@ -24,8 +24,6 @@ from policyfactory.site.slurm.conf import (
 from policyfactory.site.values import LATEST, Named, compress
 from policyfactory.workload.accounting.times import Clock
 
-__all__ = ["read_events", "read_reservations"]
-
 _EVENTS = (
     "sacctmgr -P show event start=2026-01-01 format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User > events.txt"
 )

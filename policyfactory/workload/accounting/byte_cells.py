@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
 
-__all__ = ["number_texts", "read_digits"]
-
 _Bytes = NDArray[np.uint8]
 
 # More digits may have no place in 64 bits.

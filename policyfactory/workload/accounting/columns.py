@@ -18,8 +18,6 @@ from policyfactory.workload.accounting.record import coded
 from policyfactory.workload.accounting.times import whole_numbers
 from policyfactory.workload.header import printable
 
-__all__ = ["RECOMMENDED", "RECOMMENDED_LINES", "Columns", "Rows", "delimiter_of"]
-
 # Free texts (job name, submit line, working directory) are not asked for: a `|` in one of them adds columns.
 _FIELDS = (
     "JobIDRaw,JobID,UID,User,GID,Account,Partition,QOS,State,Submit,Eligible",

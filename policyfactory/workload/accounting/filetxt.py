@@ -19,8 +19,6 @@ from policyfactory.workload.accounting.sacct import read_limit, state_of, tres, 
 from policyfactory.workload.accounting.times import Clock, settle
 from policyfactory.workload.header import printable
 
-__all__ = ["read"]
-
 _HEAD = re.compile(
     r"JobId=(?P<id>[0-9]{1,10}) UserId=(?P<user>[^=]*?)(?:\([0-9]+\))? GroupId=(?P<group>[^=]*?)(?:\([0-9]+\))? Name="
 )

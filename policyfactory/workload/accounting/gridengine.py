@@ -16,8 +16,6 @@ from policyfactory.workload.accounting.record import LimitKind, Record, Remark, 
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
-__all__ = ["is_record", "read"]
-
 # Places of the fields.
 _QUEUE, _HOST, _GROUP, _OWNER, _NAME, _JOB, _ACCOUNT = range(7)
 _SUBMIT, _START, _END, _FAILED, _EXIT, _WALLCLOCK = range(8, 14)

@@ -32,8 +32,6 @@ from policyfactory.workload.header import ASSUMED_NOTE, NODES_NOTE, Header, date
 from policyfactory.workload.jobs import LARGEST_MACHINE
 from policyfactory.workload.swf.log import EXTRA_LABEL, FIELDS, PARTITIONS_IN_QUEUE, SwfLog
 
-__all__ = ["Imported", "Labels", "LogFile", "LogFormat", "Zone", "import_logs", "swf_of"]
-
 # What to look at where sacct printed no job.
 _NO_RECORDS = (
     "no job in it, so the query of sacct had no result; look at -S and -E (without -S it is today only), -a (without "

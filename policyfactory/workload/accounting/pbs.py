@@ -21,20 +21,6 @@ from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State, array_size
 from policyfactory.workload.accounting.times import Clock
 
-__all__ = [
-    "asked_memory",
-    "count_slots",
-    "depends_on",
-    "fields_of",
-    "hosts_of",
-    "parse_walltime",
-    "read",
-    "requested_gpus",
-    "requested_processors",
-    "vnode_processors",
-    "whole",
-]
-
 _STAMP = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4}) ([0-9]{2}:[0-9]{2}:[0-9]{2})")
 _TASK = re.compile(r"([^\[]*)\[([^\]]*)\](.*)")
 _LONGEST_ID = 256

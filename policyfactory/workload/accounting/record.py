@@ -14,8 +14,6 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NAMES", "NUMBERS", "LimitKind", "Record", "RecordBlock", "Remark", "State", "array_size", "coded"]
-
 # The columns of `Record`, in this order; ``state`` and ``limit_kind`` are numbers of `State` and `LimitKind`.
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",

@@ -15,24 +15,6 @@ from policyfactory.workload.accounting.table import Column, Mask, PartitionLimit
 from policyfactory.workload.accounting.times import duration, shown
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "LACKING",
-    "STILL_WAIT",
-    "ImportRules",
-    "ImportedJobs",
-    "after_of",
-    "extra_of",
-    "jobs_of",
-    "lacking",
-    "merge_het",
-    "parse_limit",
-    "parse_limits",
-    "partition_limits",
-    "settle_limits",
-    "settle_runs",
-    "unrequested",
-]
-
 # How the steps end that drop what has not begun.
 STILL_WAIT = "that wait at the end of the log"
 

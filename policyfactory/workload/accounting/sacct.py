@@ -35,31 +35,6 @@ from policyfactory.workload.accounting.record import (
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle_rows
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "HET_ID",
-    "LARGEST",
-    "TIMES",
-    "Parsed",
-    "array_limit",
-    "array_tasks",
-    "asked",
-    "asks_for_nodes",
-    "depends_on",
-    "gres_gpus",
-    "limit_in_id",
-    "mark_asked",
-    "memory_of_jobs",
-    "odd_term",
-    "one_cluster",
-    "parse",
-    "read",
-    "read_limit",
-    "state_of",
-    "tres",
-    "tres_gpus",
-    "tres_memory",
-]
-
 _Mask = NDArray[np.bool_]
 # Readings of lines with too many fields that are looked at together.
 _MOST_READINGS = 10_000

@@ -24,8 +24,6 @@ from policyfactory.workload.accounting.sacct import (
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
-__all__ = ["read"]
-
 # A job with a hundred steps has some hundred thousand characters. Of values, the shortest take twenty times their text.
 _LARGEST_VALUE = 24 << 20
 # Of entries; while most can be read it does not matter how many cannot.

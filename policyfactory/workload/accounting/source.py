@@ -23,8 +23,6 @@ from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.files import GZIP, OTHER_PACKINGS, PART, unpacked
 
-__all__ = ["FORMATS", "HEAD", "Format", "LogReader", "Source", "detect", "find_format"]
-
 # A line of an accounting log has some hundreds of characters; one with a submit line in it some thousands.
 _LONGEST_LINE = 1 << 20
 # Characters of a block, at least, but for the last.

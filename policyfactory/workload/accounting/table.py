@@ -16,8 +16,6 @@ from policyfactory.workload.accounting.record import NAMES, NUMBERS, Record, Rec
 from policyfactory.workload.header import printable
 from policyfactory.workload.presets import FEW_MISSING
 
-__all__ = ["ImportReport", "ImportStep", "PartitionLimits", "RecordTable", "Sieve", "StepCounter", "TableBuilder"]
-
 # A number above this counts nothing that a cluster has: it is taken as unknown.
 _LARGEST = 1 << 40
 _MOST_RECORDS = 50_000_000

@@ -17,21 +17,6 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "AMBIGUOUS",
-    "NO_TIME",
-    "UNREADABLE",
-    "Clock",
-    "duration",
-    "find_zone",
-    "machine_zone",
-    "parse_date",
-    "settle",
-    "settle_rows",
-    "shown",
-    "whole_numbers",
-]
-
 # What a column of times has where there is none, where the text is none, and where it can mean two.
 NO_TIME, UNREADABLE, AMBIGUOUS = -1, -2, -3
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
 
-__all__ = ["GlibcRand", "largest_first", "lrand48_values", "random_shuffle", "seed48", "uniform48"]
-
 _MULTIPLIER = 0x5DEECE66D
 _LOW = 0xFFFFFF
 _SCALE = 2.0**-48

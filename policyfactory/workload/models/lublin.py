@@ -24,36 +24,6 @@ from policyfactory.workload.jobs import Workload, load_in_words, offered_load, w
 from policyfactory.workload.models.drand48 import seed48, uniform48
 from policyfactory.workload.models.tsafrir import tsafrir_estimates
 
-__all__ = [
-    "BATCH",
-    "BUCKET",
-    "BUCKETS",
-    "DEFAULT_JOBS",
-    "DEFAULT_MAX_ESTIMATE",
-    "DEFAULT_SEED",
-    "INTERACTIVE",
-    "MAX_LN_GAP",
-    "MAX_LN_RUN",
-    "TYPELESS",
-    "Draw",
-    "JobClass",
-    "LublinModel",
-    "PerClass",
-    "SizeOptions",
-    "Stream",
-    "archive_jobs",
-    "clock_time",
-    "cut_run_times",
-    "daily_weights",
-    "default_workload",
-    "draw_drand48",
-    "draw_jobs",
-    "draw_numpy",
-    "generate_lublin",
-    "scale_to_load",
-    "to_workload",
-]
-
 Stream = Literal["numpy", "drand48"]
 
 DEFAULT_JOBS = 20_000

@@ -25,8 +25,6 @@ from policyfactory.workload.models.tsafrir import Estimates, UserBin, draw_estim
 from policyfactory.workload.swf.files import format_swf, write_swf
 from policyfactory.workload.swf.log import FIELDS, SwfLog
 
-__all__ = ["Recipe", "format_log", "load_of", "log_of_draw", "make_log", "write_log"]
-
 # As the archive's program prints; a longer number moves the rest of its line.
 _WIDTHS = (5, 7, 2, 7, 3, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2)
 _REQUEST, _REQUEST_WIDTH = 8, 6

@@ -25,34 +25,6 @@ from policyfactory.workload.models.drand48 import GlibcRand, largest_first, lran
 from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import SwfLog
 
-__all__ = [
-    "FILL_SEED",
-    "HEAD_PERCENT",
-    "LEAST_JOBS",
-    "LEAST_MAX_ESTIMATE",
-    "Chance",
-    "Estimates",
-    "FilledRequests",
-    "Histogram",
-    "UserBin",
-    "assign",
-    "chance",
-    "check_user_bins",
-    "distinct_estimates",
-    "draw_estimates",
-    "fill_requests",
-    "head_sizes",
-    "head_times",
-    "make_histogram",
-    "merge_sizes",
-    "merge_times",
-    "rank_head",
-    "replace_requests",
-    "tail_times",
-    "tsafrir_estimates",
-    "usable_lines",
-]
-
 HEAD = 20
 LEAST_JOBS = 227  # fewer have no tail
 LEAST_MAX_ESTIMATE = 5701  # s; a shorter one has fewer than 20 multiples of 5 minutes

@@ -36,8 +36,6 @@ from policyfactory.core.journal import partial_path
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import printable
 
-__all__ = ["ARCHIVE_URL", "KNOWN_LOGS", "Download", "KnownLog", "Patience", "check_address", "download", "find_log"]
-
 _BLOCK = 1 << 16
 _MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
 _LARGEST = 1 << 30  # bytes; what is read of a log

@@ -36,21 +36,6 @@ from policyfactory.workload.swf.log import (
     named_fields,
 )
 
-__all__ = [
-    "GZIP",
-    "OTHER_PACKINGS",
-    "PART",
-    "WIDTHS",
-    "LineFields",
-    "format_swf",
-    "line_fields",
-    "log_name",
-    "parse_swf",
-    "read_swf",
-    "unpacked",
-    "write_swf",
-]
-
 # As of a file that is not packed: some ten million jobs. What unpacks to more is no log, or an attack.
 _LARGEST_TEXT = 1 << 30
 _LARGEST_HEADER = 1 << 20

@@ -14,22 +14,6 @@ from policyfactory.core.options import Int64Array
 from policyfactory.workload.header import Header, parse_header, printable
 from policyfactory.workload.jobs import NAMED, Attributes, Requests, Workload
 
-__all__ = [
-    "EXTRA_FIELDS",
-    "EXTRA_LABEL",
-    "FIELDS",
-    "FIELD_NAMES",
-    "PARTITIONS_IN_QUEUE",
-    "WHOLE_FIELDS",
-    "WIDEST",
-    "SwfLog",
-    "extra_of",
-    "log_of_workload",
-    "name_lines",
-    "named_fields",
-    "requests_of",
-]
-
 Column = NDArray[Any]
 
 

@@ -10,18 +10,6 @@ from numpy.typing import NDArray
 from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
 
-__all__ = [
-    "BAD_NUMBER",
-    "BAD_WIDTH",
-    "FIELD_COUNT",
-    "OK",
-    "TOO_LARGE",
-    "print_rows",
-    "printed",
-    "scan_jobs",
-    "scan_number",
-]
-
 FIELD_COUNT = 18
 
 # What a scan, or the reading of one number, ended with.

@@ -16,22 +16,6 @@ from policyfactory.workload.accounting.sacct import memory_of_jobs
 from policyfactory.workload.accounting.times import NO_TIME, UNREADABLE, Clock, duration, whole_numbers
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, MappedColumn
 
-__all__ = [
-    "LONGEST",
-    "NOTHING",
-    "UNLIMITED",
-    "ArrowCells",
-    "Cells",
-    "TextCells",
-    "Times",
-    "number_of",
-    "read_counts",
-    "read_durations",
-    "read_memory",
-    "read_names",
-    "read_times",
-]
-
 # What tables have where there is nothing.
 NOTHING = frozenset({"", "nan", "NaN", "null", "NULL", "None", "none", "N/A", "NA", "\\N", "(null)", "NaT", "<NA>"})
 # Characters of a cell that becomes a name; a longer one is cut, so that a table of huge texts takes no memory.

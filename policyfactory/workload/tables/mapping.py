@@ -23,32 +23,6 @@ from policyfactory.workload.accounting.source import FORMATS
 from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, Kind, TableReading, choice, count, kept
 from policyfactory.workload.header import printable
 
-__all__ = [
-    "BEHIND_FORMS",
-    "COUNTS",
-    "DURATIONS",
-    "DURATION_UNITS",
-    "FIELDS",
-    "MEMORY_UNITS",
-    "NAMES",
-    "PUBLISHED",
-    "SCHEMA",
-    "STOCK",
-    "TIMES",
-    "TIME_UNITS",
-    "Filter",
-    "MappedColumn",
-    "MappedMachine",
-    "PublishedTable",
-    "TableMapping",
-    "check_beginning",
-    "find_mapping",
-    "find_published",
-    "parse_mapping",
-    "read_mapping",
-    "stock_mapping",
-]
-
 # What a table can say of a job, by how it is read.
 TIMES = ("submit", "eligible", "start", "end")
 DURATIONS = ("wait", "run_time", "suspended", "limit")

@@ -28,8 +28,6 @@ from policyfactory.workload.swf.files import GZIP, PART, unpacked
 from policyfactory.workload.tables.cells import ArrowCells, Cells, TextCells
 from policyfactory.workload.tables.mapping import TableMapping
 
-__all__ = ["ParquetTable", "Rows", "TableFile", "TextTable", "check_columns"]
-
 # Rows of a block: their cells are held as texts.
 _BLOCK = 1 << 15
 # Characters of a cell: a list of ten thousand nodes has some hundred thousand.

@@ -32,8 +32,6 @@ from policyfactory.workload.tables.cells import (
 from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Filter, MappedColumn, TableMapping
 from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTable, check_columns
 
-__all__ = ["FilteredRemark", "TableReader", "import_tables", "zone_of"]
-
 # A deadline later than this after the start is none, but a date of another kind.
 _LONGEST_LIMIT = 400 * 86400
 
