@@ -34,7 +34,7 @@ LONG = 40
 # Of a small run.
 LOG = {"sc17": "sdsc-blue", "polynomials": "sdsc-blue", "ccgrid19": "kth", "tpds18": "kth-sp2"}
 
-# Minutes; tests/evaluate has parts of them.
+# Minutes; tests/evaluation has parts of them.
 pytestmark = pytest.mark.skipif("not config.getoption('--benchmark-enable')")
 
 
