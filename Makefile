@@ -88,8 +88,10 @@ clean:
 	rm -rf $(VENV) .venv-* .fuzz build dist site demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-docs/commands.md: $(VENV)/.ready-base $(wildcard policyfactory/cli/*.py)
+# Options and their words are declared all over the package.
+.PHONY: docs/commands.md docs/protocols.md
+docs/commands.md: $(VENV)/.ready-base
 	$(BIN)/python -m policyfactory.cli.reference > $@.tmp && mv $@.tmp $@
 
-docs/protocols.md: $(VENV)/.ready-base policyfactory/evaluation/options.py
+docs/protocols.md: $(VENV)/.ready-base
 	$(BIN)/python -m policyfactory.cli.reference $@ > $@.tmp && mv $@.tmp $@

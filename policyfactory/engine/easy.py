@@ -12,7 +12,7 @@ about the time between two passes in which no job completes and no job becomes o
    (A running job that outlives its estimate moves the shadow time: then the pass is made in full.)
 2. If fewer processors are free than the smallest waiting job needs, nothing can start.
 
-By the rules of `policyfactory.engine.events` both hold as well: a job started behind the head comes first of
+By the rules of ocst both hold as well: a job started behind the head comes first of
 those that end together with it, so what counts at the shadow time stays what it was, less the extra processors that
 are used. Only jobs started from the head change places after their pass: then the reservation holds ``ONCE``.
 """

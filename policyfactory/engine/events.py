@@ -42,7 +42,7 @@ class Jobs(NamedTuple):
     backfilled : bool array
         Whether it was started while a job ahead of it in the queue stayed waiting.
     sequence : int64 array
-        How many were started before it. Empty but where the rules of `policyfactory.engine.events` are in force.
+        How many were started before it. Empty but where the rules of ocst are in force.
     started : int64 array
         The jobs in the order of their starts, as far as the run has come. Empty where nobody asks.
     """
@@ -97,7 +97,7 @@ def new_jobs(
 ) -> Jobs:
     """Return ``Jobs`` of submit, run_time, estimate, processors, none of them started yet.
 
-    ``listed``: with the rules of `policyfactory.engine.events`; ``noted``: the order of the starts is written down.
+    ``listed``: with the rules of ocst; ``noted``: the order of the starts is written down.
     """
     n = len(columns[0])
     none = np.empty(0, dtype=np.int64)
@@ -119,7 +119,7 @@ def new_state(processors: int) -> Int64Array:
 
 @inlined
 def is_listed(jobs: Jobs) -> bool:
-    """Say whether the rules of `policyfactory.engine.events` are in force."""
+    """Say whether running jobs are listed as ocst lists them."""
     return len(jobs.sequence) > 0
 
 

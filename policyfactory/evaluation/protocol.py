@@ -1,7 +1,7 @@
 """Protocols: what is evaluated, as data. A TOML file in evaluate/ is one; so are the options of the command line.
 
 docs/protocols.md has every key. A protocol is refused before anything is simulated if a key, a name or a value in it
-is wrong; the message names the file, the table, the key, the value and the cure.
+is wrong; the message (`policyfactory.evaluation.written`) names the file, the table, the key, the value and the cure.
 """
 
 from __future__ import annotations

@@ -196,11 +196,11 @@ def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, setting
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
         Jobs are started; they stay in the queue (`close_queue`).
-    settings : Settings
+    settings : SlurmSettings
 
     Returns
     -------
@@ -466,11 +466,11 @@ def earliest(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
         ``choice`` is filled in; what is given back is listed (`list_given`).
-    settings : Settings
+    settings : SlurmSettings
     job : int
         Its number.
     allowed : uint8 array (N,)

@@ -159,10 +159,10 @@ def start_job(
 
     Parameters
     ----------
-    jobs : Jobs
-    run : Run
+    jobs : SlurmJobs
+    run : RunState
         Changed; the queue is not.
-    settings : Settings
+    settings : SlurmSettings
     job, chosen : int
         Its number; its nodes.
     by : int
@@ -238,9 +238,9 @@ def allow(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
     job, begin : int
         Its number; seconds.
     allowed : uint8 array (N,)

@@ -228,7 +228,7 @@ def is_limited(
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : SlurmJobs
     limits : Limits
     choice : Choice
         Its nodes, where they are chosen.
@@ -283,8 +283,8 @@ def count_in_limits(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
+    jobs : SlurmJobs
+    machine : SlurmMachine
     limits : Limits
         Changed.
     job : int

@@ -87,11 +87,11 @@ def slurm_numbered(
 
     Parameters
     ----------
-    jobs : Jobs
+    jobs : SlurmJobs
         ``fixed`` is changed.
-    machine : Machine
-    run : Run
-    settings : Settings
+    machine : SlurmMachine
+    run : RunState
+    settings : SlurmSettings
         Which has the run stop where it should.
     weights : Weights
     shares : Shares

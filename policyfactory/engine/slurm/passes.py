@@ -109,11 +109,11 @@ def slurm(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
         As `new_run` gives it; afterwards it has the starts, ends and restarts. Jobs that never could start have -1.
-    settings : Settings
+    settings : SlurmSettings
     weights : Weights
     shares : Shares
         Changed.
@@ -487,11 +487,11 @@ def main_pass(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
         Jobs are started; they stay in the queue.
-    settings : Settings
+    settings : SlurmSettings
     whole : bool
         Whether the whole queue is looked at, or as many jobs as ``settings`` say.
 

@@ -89,8 +89,8 @@ def new_priority(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, share
 
     Parameters
     ----------
-    jobs : Jobs
-    run : Run
+    jobs : SlurmJobs
+    run : RunState
     weights : Weights
     shares : Shares
     job : int
@@ -113,8 +113,8 @@ def add_usage(
 
     Parameters
     ----------
-    jobs : Jobs
-    run : Run
+    jobs : SlurmJobs
+    run : RunState
     weights : Weights
     shares : Shares
         ``usage`` is changed.
@@ -140,9 +140,9 @@ def _calculate(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
-    run : Run
+    jobs : SlurmJobs
+    machine : SlurmMachine
+    run : RunState
     weights : Weights
     shares : Shares
     since : int

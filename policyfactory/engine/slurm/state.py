@@ -150,13 +150,13 @@ def new_run(
 
     Parameters
     ----------
-    jobs : Jobs
-    machine : Machine
+    jobs : SlurmJobs
+    machine : SlurmMachine
     most : float64 array (L, 5)
         The limits.
     counters : int
         Of what is held together.
-    settings : Settings
+    settings : SlurmSettings
     """
     n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
     users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1

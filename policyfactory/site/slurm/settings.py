@@ -1,7 +1,8 @@
 """The settings of a slurm.conf: how jobs are ordered (Priority*), how the passes look (SchedulerParameters, Select*).
 
 Units are Slurm's: minutes for times of priorities and for bf_window, seconds for the others. Defaults that depend on
-the version were filled in before (`policyfactory.site.slurm.defaults`).
+the version were filled in before (`policyfactory.site.slurm.defaults`). A setting is declared in
+`policyfactory.site.model`: its default, unit, bounds, and what the simulation calls it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Record:
         Seconds it was suspended.
     limit : int or None
         Requested run time, s; None if ``limit_kind`` has no number.
-    limit_kind : Limit
+    limit_kind : LimitKind
         What the log says about it.
     requested : int or None
         Processors asked for.
