@@ -67,7 +67,7 @@ def closing_words(
 
 
 def units_of(summaries: Sequence[Summary]) -> dict[str, str]:
-    """Return the unit in which each metric is shown all over the report; see `policyfactory.report.sections.shown_units`."""
+    """Return the unit in which each metric is shown all over the report; see `shown_units`."""
     metrics = dict.fromkeys(row.metric for row in summaries)
     own = {metric: [row for row in summaries if row.metric == metric] for metric in metrics}
     return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in own.items()})
