@@ -104,19 +104,22 @@ def _unbox(type_: _Pointer, tuple_: Any, c: Any) -> NativeValue:
     """Fill the structure in, on the stack of what was compiled for Python to call."""
     builder = c.builder
     content = c.context.data_model_manager.lookup(type_).content
-    pointer, failed, cleanups = cgutils.alloca_once(builder, content), cgutils.false_bit, []
+    pointer, failed, unboxed = cgutils.alloca_once(builder, content), cgutils.false_bit, []
     for place, field in enumerate(type_.fields.values()):
         native = c.unbox(field, c.pyapi.tuple_getitem(tuple_, place))
         builder.store(native.value, cgutils.gep_inbounds(builder, pointer, 0, place))
         failed = builder.or_(failed, native.is_error)
-        if native.cleanup is not None:
-            cleanups.append(native.cleanup)
+        unboxed.append((field, native))
     # From here on the structure stays as it is, and is read.
     touch = ir.FunctionType(ir.VoidType(), [pointer.type])
     builder.asm(touch, "", "r,~{memory}", [pointer], side_effect=True)
 
     def cleanup() -> None:
-        for one in reversed(cleanups):
-            one()
+        # As numba does for an argument: what unboxing has counted as a reference is given back.
+        for field, native in reversed(unboxed):
+            if native.cleanup is not None:
+                native.cleanup()
+            if c.context.enable_nrt:
+                c.context.nrt.decref(builder, field, native.value)
 
     return NativeValue(pointer, is_error=failed, cleanup=cleanup)

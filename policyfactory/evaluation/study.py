@@ -305,7 +305,8 @@ def conclude(experiment: Experiment, evaluation: Evaluation, sentences: tuple[st
     # An analysis can be asked for twice.
     names = distinct(section.name for section in sections)
     named = (dataclasses.replace(section, name=name) for section, name in zip(sections, names, strict=True))
-    return dataclasses.replace(outcome, sections=tuple(named))
+    # What analyses saw, all schedules perhaps, is concluded from now and need not stay.
+    return dataclasses.replace(outcome, sections=tuple(named), evaluation=dataclasses.replace(evaluation, observed=[]))
 
 
 def _refine(

@@ -156,6 +156,26 @@ def test_a_server_that_drips_is_left(begin: bytes, tmp_path: Path) -> None:
             fetch(address, tmp_path, max_time=0.3)
 
 
+def test_a_proxy_that_drips_before_its_tunnel_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    with answering(for_ever(b"HTTP/1.1 200 OK\r\n", b"A: a\r\n", 0.01)) as address:
+        monkeypatch.setenv("https_proxy", address.rpartition("/")[0])
+        with pytest.raises(InputError, match=r"took longer than 0\.3 s \(--max-time\)|fewer than"):
+            fetch("https://example.invalid/a", tmp_path, max_time=0.3)
+
+
+def test_what_is_waited_for_an_answer_is_not_counted_as_slow(tmp_path: Path) -> None:
+    def late(client: socket.socket) -> None:
+        time.sleep(0.4)
+        client.sendall(OK + b"Content-Length: 5" + END)
+        time.sleep(0.4)
+        client.sendall(b"hello")
+
+    with answering(late) as address:
+        assert fetch(address, tmp_path, speed_limit=1, speed_time=0.6).size == 5
+
+
 def test_what_a_slow_server_sent_is_kept(tmp_path: Path) -> None:
     begin = OK + b'ETag: "a"\r\nContent-Length: 100000' + END + b"a" * 1000
     with answering(for_ever(begin, b"a", 0.01)) as address:

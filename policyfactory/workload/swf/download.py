@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import http.client
 import json
+import math
 import os
 import re
 import socket
@@ -264,6 +265,9 @@ def _writing(path: Path) -> Iterator[None]:
 # One request for a file by HTTP ---------------------------------------------------------------------------------------
 
 
+_LOOK = 0.1  # s; a span that begins anew is noticed so late
+
+
 class _Watch(threading.Thread):
     """Ends a connection that takes too long or brings too few bytes of the file, within a header as well."""
 
@@ -271,6 +275,8 @@ class _Watch(threading.Thread):
         super().__init__(daemon=True)
         self.patience, self.received, self.reason = patience, 0, ""
         self._until, self._done = until, threading.Event()
+        # Nothing is expected before there is a connection.
+        self._before, self._judged = 0, math.inf
         self._socket: socket.socket | None = None
 
     def __enter__(self) -> Self:
@@ -283,15 +289,22 @@ class _Watch(threading.Thread):
         self.attach(None)
 
     def run(self) -> None:
-        before, span, least = 0, self.patience.speed_time, self.patience.speed_limit
-        while not self._done.wait(max(min(span, self._until - time.monotonic()), 0)):
-            late = time.monotonic() >= self._until
-            if late or self.received - before < least * span:
+        span, least = self.patience.speed_time, self.patience.speed_limit
+        while not self._done.wait(max(min(_LOOK, self._judged - time.monotonic(), self._until - time.monotonic()), 0)):
+            now = time.monotonic()
+            late = now >= self._until
+            if not late and now < self._judged:
+                continue
+            if late or self.received - self._before < least * span:
                 slow = f"fewer than {least:,g} bytes a second came for {span:g} s (--speed-limit, --speed-time)"
                 self.reason = "it took too long" if late else slow
                 self._end()
                 return
-            before = self.received
+            self.restart()
+
+    def restart(self) -> None:
+        """Begin to count the bytes of a span of time."""
+        self._before, self._judged = self.received, time.monotonic() + self.patience.speed_time
 
     def attach(self, connection: socket.socket | None) -> None:
         """Watch a connection in place of the one before."""
@@ -299,6 +312,7 @@ class _Watch(threading.Thread):
             self._socket.close()
         # A socket of our own: that of the connection is taken over by TLS.
         self._socket = None if connection is None else connection.dup()
+        self.restart()
         if self.reason:
             self._end()
 
@@ -378,7 +392,17 @@ def _follow(url: str, path: Path, watch: _Watch) -> http.client.HTTPResponse:
 def _opener(watch: _Watch) -> urllib.request.OpenerDirector:
     """Return an opener for http and https alone, through the proxies of the environment, that follows no redirect."""
 
+    class Answer(http.client.HTTPResponse):
+        """Watched from its beginning, that of a proxy to the request for a tunnel as well."""
+
+        def __init__(self, connection: socket.socket, *args: Any, **kwargs: Any) -> None:
+            if not isinstance(connection, ssl.SSLSocket):
+                watch.attach(connection)
+            super().__init__(connection, *args, **kwargs)
+
     class Plain(http.client.HTTPConnection):
+        response_class = Answer
+
         def connect(self) -> None:
             super().connect()
             watch.attach(self.sock)
@@ -428,6 +452,7 @@ def _receive(answer: http.client.HTTPResponse, path: Path, watch: _Watch, progre
     _check_size(total or 0, largest, path)
     with _writing(path):
         file = partial_path(path).open("ab")
+    watch.restart()
     with file:
         while block := answer.read1(_BLOCK):
             size += len(block)
