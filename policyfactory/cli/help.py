@@ -39,7 +39,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "workload resample": ("weeks", "length", "number", "seed", "output"),
     "workload download": ("listing", "output", "base_url", "sha256"),
     "policy explain": ("job", "workload", "job_id", "history", "predictor"),
-    "site import": ("output", "scheduler", "sacctmgr", "qos", "events"),
+    "site import": ("output", "sacctmgr", "qos", "events"),
     "site check": ("json",),
     "site replay": ("output", "start", "end", "json", "overwrite"),
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from policyfactory.cli.help import _FIRST
 from policyfactory.cli.main import build_command
 from policyfactory.cli.options import complete_metrics, complete_policies, complete_targets
 
@@ -41,6 +42,11 @@ def helped(path: str, flag: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest
         COMMAND([*path.split(), flag], prog_name="policyfactory")
     assert end.value.code == 0
     return capsys.readouterr().out
+
+
+def test_the_options_that_come_first_are_there() -> None:
+    for path, names in _FIRST.items():
+        assert set(names) <= {param.name for param in ALL[path].params}, path
 
 
 @pytest.mark.parametrize("path", sorted(ALL))
