@@ -284,10 +284,11 @@ def encode(result: SimulationResult) -> bytes:
         If an analysis keeps something that is no number, text, array of numbers, jobs of the case, tuple, list or
         class of these.
     """
-    return json.dumps(_written(result), separators=(",", ":")).encode("ascii")
+    return json.dumps(_written(result, result.facts.jobs), separators=(",", ":")).encode("ascii")
 
 
-def _written(value: Any) -> Any:
+def _written(value: Any, whole: int) -> Any:
+    """Return what is written of a value; ``whole`` is the number of the case's jobs."""
     if isinstance(value, np.ndarray):
         order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         content = base64.b64encode(value.tobytes(order)).decode("ascii")
@@ -295,12 +296,14 @@ def _written(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Workload):
-        return [value.machine, value.ticks, value.sha256()]
+        # A site leaves out jobs that do not fit it: which are left is said then.
+        left = None if len(value) == whole else _written(value.job_id, whole)
+        return [value.machine, value.ticks, value.sha256(), left]
     kind: Any = type(value)
     if columns := _columns(kind):
-        return {name: _written(getattr(value, name)) for name in columns}
+        return {name: _written(getattr(value, name), whole) for name in columns}
     if isinstance(value, list | tuple):
-        return [_written(entry) for entry in value]
+        return [_written(entry, whole) for entry in value]
     return value
 
 
@@ -365,8 +368,10 @@ def _read(column: Any, kind: Any, jobs: Callable[[], Workload]) -> Any:
         kinds = of if origin is tuple and of[-1] is not Ellipsis else of[:1] * len(column)
         return origin(_read(entry, one, jobs) for entry, one in zip(column, kinds, strict=True))
     if kind is Workload:
-        machine, ticks, digest = column
+        machine, ticks, digest, left = column
         workload = dataclasses.replace(jobs().in_ticks(ticks), machine=machine)
+        if left is not None:
+            workload = workload.select(np.isin(workload.job_id, _array(np.dtype(np.int64), *left)))
         if workload.sha256() != digest:
             raise ValueError("jobs of another case")
         return workload

@@ -162,9 +162,20 @@ def test_arrays_that_come_back_are_their_own() -> None:
     assert found.values.tolist() == [7, 1, 2]
 
 
+def of_jobs(kept: Workload, jobs: int) -> bytes:
+    """Return the text of a record of a case with so many jobs, of which an analysis keeps some."""
+    one = record(dataclasses.replace(ONE, jobs=kept))
+    return encode(dataclasses.replace(one, facts=dataclasses.replace(one.facts, jobs=jobs)))
+
+
+def test_jobs_that_a_site_left_out_of_a_case_stay_out(jobs: Workload) -> None:
+    kept = jobs.select(np.arange(len(jobs)) % 7 != 3)
+    assert same(decode(of_jobs(kept, len(jobs)), [Keeps()], lambda: jobs).seen[0].jobs, kept)
+
+
 def test_the_jobs_of_a_case_are_only_mentioned(jobs: Workload) -> None:
     for own in (jobs, jobs.in_ticks(1000), dataclasses.replace(jobs, machine=200)):
-        text = encode(record(dataclasses.replace(ONE, jobs=own)))
+        text = of_jobs(own, len(jobs))
         assert len(text) < 1000
         assert same(decode(text, [Keeps()], lambda: jobs).seen[0].jobs, own)
     with pytest.raises(InputError, match="jobs of another case"):
