@@ -304,7 +304,6 @@ def _rows(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
 CERTAIN = 0.95
 _CERTAINTY_STREAM = 512  # purpose of this module's random numbers
 _QUANTILES = (0.025, 0.5, 0.975)
-_BOUNDS = ("low", "median", "high")
 _SMALLEST = 25
 _DISJOINT = 8
 
