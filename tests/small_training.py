@@ -7,7 +7,8 @@ import functools
 
 import numpy as np
 
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Float32Array, Int64Array
+from policyfactory.policy.network import Network
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
 from policyfactory.search.reinforce.rollouts import PaperWorld, StandardWorld, World
 from policyfactory.simulation.compat import CommittedLog
@@ -29,6 +30,12 @@ def small_world(mode: str, episodes: int = 8, *, backfill: bool = True, goal: st
     if mode == "paper":
         return PaperWorld(CommittedLog.of_workload(small_log()), JOBS, episodes, backfill=backfill, goal=goal)
     return StandardWorld(small_log(), JOBS, episodes, rules=Rules(backfill="easy" if backfill else "none"), goal=goal)
+
+
+def numbers_from(network: Network) -> Float32Array:
+    """Return the numbers of a policy's network: what `network_of` is given."""
+    parts = [part.ravel() for layer in network.layers for part in (layer.weights.T, layer.biases)]
+    return np.concatenate(parts).astype(np.float32, copy=False)
 
 
 def all_starts() -> Int64Array:

@@ -73,6 +73,22 @@ def test_the_name_of_a_class_is_used_once() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+# Words that name nothing, and the folders that are rid of them; a step of an import has a place in its JSON.
+EMPTY = {"one", "at", "place", "own", "said", "made"}
+RID = ["core", "exports", "fitting", "parallel", "policy", "prediction", "search", "simulation", "trials", "workload"]
+
+
+def test_a_name_says_what_the_thing_is() -> None:
+    found = set()
+    for name, _, tree in modules():
+        for node in ast.walk(tree) if name.split("/")[1] in RID else ():
+            match node:
+                case ast.arg(arg=bound) | ast.FunctionDef(name=bound) | ast.Name(id=bound, ctx=ast.Store()):
+                    if bound.strip("_") in EMPTY:
+                        found.add((name, bound))
+    assert found == {("policyfactory/workload/accounting/table.py", "place")}
+
+
 def test_a_constructor_is_given_names() -> None:
     many = []
     for name, _, tree in modules():

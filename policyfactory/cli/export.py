@@ -194,7 +194,7 @@ def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
     place = "stdin" if name == "-" else name
     printed = instant("--at", at, zone or (None if at is None else machine_zone()[0]))
     data = sys.stdin.buffer.read(LARGEST_FILE + 1) if name == "-" else read_bytes(Path(name), limit=LARGEST_FILE)
-    queue, notes = read_queue(data, place, at=printed, zone=zone)
+    queue, notes = read_queue(data, place, now=printed, zone=zone)
     for line in notes:
         note(line)
     if at is None:

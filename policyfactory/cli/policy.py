@@ -232,10 +232,10 @@ def _show_effects(effects: NetworkEffects) -> None:
     from policyfactory.report.terminal import show_table
 
     rows = [
-        [str(one.place), one.formula, one.label, f"{one.swing:.3g}", f"{100 * one.share:.1f}", one.words]
+        [str(one.number), one.formula, one.label, f"{one.swing:.3g}", f"{100 * one.share:.1f}", one.words]
         for one in sorted(effects.live, key=lambda one: -one.swing)
     ]
-    rows += [[str(one.place), one.formula, one.label, "0", "0", f"dead: {one.why_dead}"] for one in effects.dead]
+    rows += [[str(one.number), one.formula, one.label, "0", "0", f"dead: {one.why_dead}"] for one in effects.dead]
     show_table(
         f"What the inputs of {effects.network.name} do to {effects.jobs.about}",
         ["input", "formula", "what it is", "moves a score by", "share (%)", "what more of it does"],

@@ -78,10 +78,10 @@ class _Fields(AttributeTemplate):
 
 @lower_getattr_generic(_Pointer)
 def _load(context: Any, builder: Any, type_: _Pointer, pointer: Any, name: str) -> Any:
-    place, field = list(type_.fields).index(name), type_.fields[name]
+    position, field = list(type_.fields).index(name), type_.fields[name]
 
-    def load(*at: int) -> Any:
-        value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, place, *at))
+    def load(*indices: int) -> Any:
+        value = builder.load(cgutils.gep_inbounds(builder, pointer, 0, position, *indices))
         value.set_metadata("invariant.load", builder.module.add_metadata([]))
         return value
 
@@ -105,9 +105,9 @@ def _unbox(type_: _Pointer, tuple_: Any, c: Any) -> NativeValue:
     builder = c.builder
     content = c.context.data_model_manager.lookup(type_).content
     pointer, failed, unboxed = cgutils.alloca_once(builder, content), cgutils.false_bit, []
-    for place, field in enumerate(type_.fields.values()):
-        native = c.unbox(field, c.pyapi.tuple_getitem(tuple_, place))
-        builder.store(native.value, cgutils.gep_inbounds(builder, pointer, 0, place))
+    for position, field in enumerate(type_.fields.values()):
+        native = c.unbox(field, c.pyapi.tuple_getitem(tuple_, position))
+        builder.store(native.value, cgutils.gep_inbounds(builder, pointer, 0, position))
         failed = builder.or_(failed, native.is_error)
         unboxed.append((field, native))
     # From here on the structure stays as it is, and is read.

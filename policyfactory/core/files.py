@@ -245,8 +245,8 @@ def _write(descriptor: int, parts: Iterable[bytes]) -> str:
 
 def _take_over(descriptor: int, where: Path, *, executable: bool) -> None:
     """Give a new file the owner, where that is allowed, and the mode of the one that it replaces."""
-    own = os.fstat(descriptor)
-    mode = stat.S_IMODE(own.st_mode)
+    status = os.fstat(descriptor)
+    mode = stat.S_IMODE(status.st_mode)
     with contextlib.suppress(FileNotFoundError):
         earlier = where.stat()
         mode = stat.S_IMODE(earlier.st_mode) & 0o777
@@ -256,7 +256,7 @@ def _take_over(descriptor: int, where: Path, *, executable: bool) -> None:
                 break
     if executable:
         mode |= 0o111
-    if mode != stat.S_IMODE(own.st_mode):
+    if mode != stat.S_IMODE(status.st_mode):
         os.fchmod(descriptor, mode)
 
 
@@ -350,7 +350,7 @@ def _keep_others(old: Path, new: Path, ours: Collection[Path]) -> None:
     """Give the new folder what lies in the old one and was no part of its result."""
     for path in [*old.iterdir()]:
         there = new / path.name
-        mixed = there.is_dir() or any(one.is_relative_to(path) for one in ours)
+        mixed = there.is_dir() or any(folder.is_relative_to(path) for folder in ours)
         if mixed and path.is_dir() and not path.is_symlink():
             _keep_others(path, there, ours)
         elif path not in ours and not os.path.lexists(there):
@@ -375,7 +375,7 @@ def _keep_others(old: Path, new: Path, ours: Collection[Path]) -> None:
 
 _MOST_LINKS = 40
 
-_made: list[Path] = []
+_created: list[Path] = []
 
 
 # What can be written. -------------------------------------------------------------------------------------------------
@@ -389,20 +389,20 @@ def destination(path: Path) -> Path | int:
     OutputError
         If there is a link of another user in a folder that everybody writes, or links lead in a circle.
     """
-    at = path
+    link = path
     for _ in range(_MOST_LINKS):
-        folder = Path(os.path.realpath(at.parent))
-        if str(folder) == f"/proc/{os.getpid()}/fd" and at.name.isdigit():
-            return int(at.name)
-        if not at.is_symlink():
-            return folder / at.name
+        folder = Path(os.path.realpath(link.parent))
+        if str(folder) == f"/proc/{os.getpid()}/fd" and link.name.isdigit():
+            return int(link.name)
+        if not link.is_symlink():
+            return folder / link.name
         above = folder.stat()
         shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
-        if shared and at.lstat().st_uid not in {os.geteuid(), above.st_uid}:
+        if shared and link.lstat().st_uid not in {os.geteuid(), above.st_uid}:
             raise OutputError(
-                f"{path}: {at} is a link of another user in a folder that everybody writes; choose another"
+                f"{path}: {link} is a link of another user in a folder that everybody writes; choose another"
             )
-        at = folder / at.readlink()
+        link = folder / link.readlink()
     raise OutputError(f"{path}: links lead in a circle; name another output")
 
 
@@ -481,12 +481,12 @@ def check_directory(path: Path) -> Path:
     """
     if path.exists() and not path.is_dir():
         raise OutputError(f"{path}: is a file; name a folder for the results")
-    absent = [one for one in (path, *path.parents) if not os.path.lexists(one)]
+    absent = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be created: {error.strerror}; choose another folder") from None
-    _made.extend(one.absolute() for one in absent)
+    _created.extend(folder.absolute() for folder in absent)
     check_output(path / "probe")
     return path
 
@@ -494,14 +494,14 @@ def check_directory(path: Path) -> Path:
 @contextlib.contextmanager
 def no_empty_folders() -> Iterator[None]:
     """Remove the folders that were made inside and have nothing in them: a command that changed nothing leaves none."""
-    before = len(_made)
+    before = len(_created)
     try:
         yield
     finally:
-        made = _made[before:]
-        del _made[before:]
+        created = _created[before:]
+        del _created[before:]
         # The deepest first.
-        for folder in sorted(made, key=lambda one: -len(one.parts)):
+        for folder in sorted(created, key=lambda path: -len(path.parts)):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 

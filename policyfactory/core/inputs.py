@@ -57,7 +57,7 @@ def open_input(path: Path) -> io.BufferedReader:
     if stat.S_ISFIFO(mode):
         return os.fdopen(_pipe(path), "rb")
     device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
-    known = device and any(Path(one).exists() and path.samefile(one) for one in (os.devnull, "/dev/stdin"))
+    known = device and any(Path(name).exists() and path.samefile(name) for name in (os.devnull, "/dev/stdin"))
     if stat.S_ISSOCK(mode) or (device and not known):
         raise InputError(f"{path}: is a device or a socket; name a file, or a pipe that something writes into")
     return path.open("rb")
@@ -82,8 +82,8 @@ def _pipe(path: Path) -> int:
         ) from None
 
 
-def read_bytes(path: Path, *, limit: int = 1 << 30, own: bool = False) -> bytes:
-    """Return the bytes of an input file; with ``own``, of an output, which the command may replace.
+def read_bytes(path: Path, *, limit: int = 1 << 30, replaceable: bool = False) -> bytes:
+    """Return the bytes of an input file; with ``replaceable``, of an output, which the command may replace.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def read_bytes(path: Path, *, limit: int = 1 << 30, own: bool = False) -> bytes:
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; name a file in it")
-        if not own:
+        if not replaceable:
             note_input(path)
         status = path.stat()
         if status.st_size > limit:
@@ -148,10 +148,10 @@ def note_input(path: Path) -> None:
     """
     if _read is None:
         return
-    for one in (path, manifest_path(path)) if path.name else ():
-        inode = _inode(one)
+    for used in (path, manifest_path(path)) if path.name else ():
+        inode = _inode(used)
         if inode in _claimed:
-            raise _is_input(one, path)
+            raise _is_input(used, path)
         if inode is not None:
             _read.setdefault(inode, path)
 

@@ -153,8 +153,8 @@ class Kernel:
     def is_compiled(self) -> bool:
         """Tell whether this process or one before it has compiled the kernel."""
         folder = _folder()
-        made = "dispatcher" in self.__dict__ and bool(self.dispatcher.signatures)
-        return made or (folder is not None and any(folder.glob(f"{self._name}*.made")))
+        compiled = "dispatcher" in self.__dict__ and bool(self.dispatcher.signatures)
+        return compiled or (folder is not None and any(folder.glob(f"{self._name}*.made")))
 
     @property
     def _name(self) -> str:
@@ -236,17 +236,17 @@ class _Listener(event.Listener):
 event.register("numba:compile", _Listener())
 
 
-def _dispatcher(made: Kernel) -> Any:
+def _dispatcher(definition: Kernel) -> Any:
     """Return numba's part of a kernel, whose code is kept where `Locator` says, or not at all."""
     before = _config.CACHE_LOCATOR_CLASSES
     # As the variable NUMBA_CACHE_LOCATOR_CLASSES does it, for this function and not for those of others.
     _config.CACHE_LOCATOR_CLASSES = f"{__name__}.{Locator.__name__}"
-    _stamps[made.py_func] = made.stamp
+    _stamps[definition.py_func] = definition.stamp
     try:
-        return numba.njit(**{**made.options, "cache": _folder() is not None})(made.py_func)
+        return numba.njit(**{**definition.options, "cache": _folder() is not None})(definition.py_func)
     finally:
         _config.CACHE_LOCATOR_CLASSES = before
-        del _stamps[made.py_func]
+        del _stamps[definition.py_func]
 
 
 class Locator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -231,9 +231,7 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
     """
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            raise UsageError(f"there is no option {name!r}; {hint}there are {', '.join(known)}")
+            raise UsageError(f"there is no option {name!r}; {did_you_mean(name, known)}there are {', '.join(known)}")
 
 
 def changed(options: D, changes: Mapping[str, Any]) -> D:

@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = 2.0
 
 _received: Stop | None = None
-_at = 0.0
+_received_time = 0.0
 _installed = False
 _abandoned = False
 
@@ -120,12 +120,12 @@ def ignore() -> None:
 
 
 def _handle(number: int, _: Any) -> None:
-    global _at, _received
+    global _received, _received_time
     now = time.monotonic()
     if _received is None:
-        _received, _at = Stop(number), now
+        _received, _received_time = Stop(number), now
         raise _received
-    if now - _at > _PATIENCE:
+    if now - _received_time > _PATIENCE:
         os._exit(128 + number)
 
 

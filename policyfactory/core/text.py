@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from policyfactory.core.errors import UsageError
@@ -123,9 +124,20 @@ def shortened(name: str, length: int = 30) -> str:
     return name if len(name) <= length else f"{name[: length - end - 1]}…{name[-end:]}"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def did_you_mean(name: str, known: Collection[str], most: int = 1, cutoff: float = 0.6) -> str:
+    """Return ``did you mean A or B? `` with those of the known names that are near; nothing if none is."""
+    near = difflib.get_close_matches(name[:60], known, n=most, cutoff=cutoff)
+    return f"did you mean {' or '.join(near)}? " if near else ""
+
+
+def unknown_key(key: str, known: Collection[str]) -> str:
+    """Return what is wrong with a key that its table does not have; to be read behind the key."""
+    return f"is no key of this table; {did_you_mean(key, known)}it has {', '.join(known)}"
+
+
+def counted(count: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun, in the plural where there are several or none: ``1 case``, ``2 cases``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def enumerated(names: Iterable[str]) -> str:

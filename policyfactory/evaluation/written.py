@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.core.options import Key, Option, check_names
-from policyfactory.core.text import duration_text
+from policyfactory.core.text import duration_text, unknown_key
 from policyfactory.evaluation.options import (
     OPTIONS,
     PLAIN_NAME,
@@ -250,7 +249,7 @@ class WrittenOptions(Generic[T]):
             case "policyfactory":
                 return str(context["error"])
             case "extra_forbidden":
-                return self._unknown(path)
+                return unknown_key(str(path[-1]), _kind(self.kind, path[:-1])[0].model_fields)
             case "missing":
                 return f"is missing; write {self._expected(path)}"
             case "literal_error":
@@ -266,12 +265,6 @@ class WrittenOptions(Generic[T]):
         if isinstance(path[-1], int) and isinstance(_value(self.content, path[:-1]), Sequence):
             return f"holds {_shown(given)}, which is {_type(given)}; write {self._expected(path[:-1])}"
         return f"is {_type(given)}; write {self._expected(path)}"
-
-    def _unknown(self, path: Path) -> str:
-        table, _ = _kind(self.kind, path[:-1])
-        near = difflib.get_close_matches(str(path[-1]), table.model_fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"is no key of this table; {hint}it has {', '.join(table.model_fields)}"
 
     def _expected(self, path: Path) -> str:
         """Return what must be written at ``path``."""

@@ -182,20 +182,20 @@ def starvation(
     from policyfactory.simulation.on_site import unfit
     from policyfactory.simulation.simulate import simulate
 
-    own = policy if keeps_threshold else dataclasses.replace(policy, threshold=math.inf)
-    if rules is not None and or_easy and unfit(own, rules):
+    exported = policy if keeps_threshold else dataclasses.replace(policy, threshold=math.inf)
+    if rules is not None and or_easy and unfit(exported, rules):
         rules = None
     most = _MOST_JOBS if rules is None else _MOST_UNDER_SLURM
     jobs = workload.select(np.arange(max(0, len(workload) - most), len(workload)))
-    epoch, begins = own.epoch.unix_time, jobs.unix_start
+    epoch, begins = exported.epoch.unix_time, jobs.unix_start
     if epoch is not None and (begins is None or begins + int(jobs.submit[0]) // jobs.ticks < epoch):
         # A log from before the epoch: r counts from its first submission, as it would in its first months.
-        own = dataclasses.replace(own, epoch=Epoch("window-start"))
+        exported = dataclasses.replace(exported, epoch=Epoch("window-start"))
 
     def longest(rules: Rules | None) -> str:
         waits = {
             name: float(simulate(jobs, by, rules, predictor=predictor).wait.max())
-            for name, by in (("", own), (" under FCFS", "FCFS"))
+            for name, by in (("", exported), (" under FCFS", "FCFS"))
         }
         return ", ".join(f"{format_duration(wait)}{name}" for name, wait in waits.items())
 

@@ -87,11 +87,11 @@ def export(
     <Exported SAF to python: saf.py>
     """
     chosen = changed(options or ExportOptions(), changes)
-    place = None if output is None else Path(output)
+    output_path = None if output is None else Path(output)
     policy = str(policy) if isinstance(policy, Path) else policy
     work = _Work(policy, policy if isinstance(policy, str) else source, _target(to), chosen)
-    with exclusive(claim(place)):
-        return work.run(place, overwrite=overwrite)
+    with exclusive(claim(output_path)):
+        return work.run(output_path, overwrite=overwrite)
 
 
 class _Work:
@@ -139,14 +139,14 @@ class _Work:
         """Make the files, write them where an output is named, and say what must be known of them."""
         self._refuse(output, overwrite=overwrite)
         done = make_with_few_ties(self.target, self.model, self.site)
-        made, options = done.export, self.options
-        if isinstance(options.workload, Path | str) and made.install and not self.drawn:
+        export, options = done.export, self.options
+        if isinstance(options.workload, Path | str) and export.install and not self.drawn:
             from policyfactory.workload.swf.files import read_swf
 
             self._check_unit(read_swf(options.workload))
         paths: list[Path] = []
         if output is not None:
-            paths = write_files(made, self.target.name, output, overwrite=overwrite)
+            paths = write_files(export, self.target.name, output, overwrite=overwrite)
             stale = earlier_files(output, paths) if overwrite and output.is_dir() else []
             if stale:
                 self.warnings.append(
@@ -157,12 +157,12 @@ class _Work:
         self.notes += self.advice
         if self.model.verdict and not self.model.verdict.startswith(_SHOWN_BETTER):
             self.warnings.insert(0, f"it is not recommended: {printable(self.model.verdict, 400)}")
-        self.warnings += left_out(self.policy, made.limits)
+        self.warnings += left_out(self.policy, export.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
         return Exported(
             policy=self.policy,
             target=self.target,
-            export=made,
+            export=export,
             ties=done.ties,
             notes=tuple(self.notes),
             warnings=tuple(self.warnings),
@@ -172,11 +172,11 @@ class _Work:
 
     def _refuse(self, output: Path | None, *, overwrite: bool) -> None:
         """Refuse what cannot be made or written, before the waits under the formula are simulated."""
-        made = self.target.make(self.model, self.site)
-        if self.options.weight is not None and made.scale is None:
+        export = self.target.make(self.model, self.site)
+        if self.options.weight is not None and export.scale is None:
             raise UsageError(f"--weight: {self.target.name} makes no whole numbers of the scores of {self.policy.name}")
         if output is not None:
-            places(made, self.target.name, output, overwrite=overwrite)
+            places(export, self.target.name, output, overwrite=overwrite)
         self._refused = True
 
     def _advise(self, policy: Policy, scale: PriorityScale | None) -> list[str]:
@@ -227,11 +227,11 @@ class _Work:
         """Refuse to count from a day that has not come: r would stay at its least value until then."""
         epoch = self.policy.epoch.unix_time
         if "r" in self.policy.variables and epoch is not None and epoch > _now() + DAY:
-            own = f"the epoch of {printable(self.policy.name)}"
+            named = f"the epoch of {printable(self.policy.name)}"
             raise UsageError(
-                f"{own if self.options.epoch is None else '--epoch'} {shown(epoch, dt.UTC)} is in the future, so that "
-                "all jobs until then would count as submitted at once; give a day that has come (a later first day of "
-                "use is --begin DATE)"
+                f"{named if self.options.epoch is None else '--epoch'} {shown(epoch, dt.UTC)} is in the future, so "
+                "that all jobs until then would count as submitted at once; give a day that has come (a later first "
+                "day of use is --begin DATE)"
             )
 
     def _sample(self) -> ExportSample:
@@ -331,10 +331,10 @@ def _target(to: str) -> Target:
     if name in TARGETS:
         return TARGETS[name]
     # slurm-lua means those that have both words.
-    near = [one for one in TARGETS if set(name.split("-")) <= set(one.split("-"))]
+    near = [known for known in TARGETS if set(name.split("-")) <= set(known.split("-"))]
     near = near or difflib.get_close_matches(name[:60], TARGETS, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}? The targets are" if 0 < len(near) <= 3 else "the targets are"
-    known = "".join(f"\n  {one}" for one in TARGETS)
+    known = "".join(f"\n  {target}" for target in TARGETS)
     raise UsageError(f"unknown target {name[:60]!a}; {hint}{known}")
 
 
@@ -345,8 +345,8 @@ def _model(policy: PolicyLike | Model, source: str) -> tuple[Model, str]:
         return model, _origin(policy, model.sha256)
     # A fit and a learned policy know more of it than its formula.
     known = policy if isinstance(policy, Model) else getattr(policy, "model", None)
-    made = known() if callable(known) else known
-    model = made if isinstance(made, Model) else Model(resolve(policy))
+    found = known() if callable(known) else known
+    model = found if isinstance(found, Model) else Model(resolve(policy))
     if not source or is_catalogued(source):
         return model, _origin(source, "") if source else ""
     return model, _origin(source, model.sha256 or sha256_bytes(dump_json(model_to_json(model)).encode()))
@@ -431,13 +431,14 @@ def make_with_few_ties(target: Target, model: Model, site: ExportSite) -> Made:
 
     Errors are those of the target.
     """
-    made = target.make(model, site)
-    if made.scale is None:
-        return Made(made, model.policy, None)
-    first = Made(made, model.policy, tie_share(made.scale, site.sample.scores(model.policy)))
+    export = target.make(model, site)
+    if export.scale is None:
+        return Made(export, model.policy, None)
+    first = Made(export, model.policy, tie_share(export.scale, site.sample.scores(model.policy)))
     if first.ties is None or first.ties <= MOST_TIES:
         return first
-    policy, ties = min(((one, _ties(one, site)) for one in _candidates(model.policy, site)), key=lambda tried: tried[1])
+    tried = [(policy, _ties(policy, site)) for policy in _candidates(model.policy, site)]
+    policy, ties = min(tried, key=lambda candidate: candidate[1])
     if ties >= first.ties:
         return first
     return Made(target.make(dataclasses.replace(model, policy=policy), site), policy, ties)

@@ -78,8 +78,8 @@ class Exported:
 
     def instructions(self) -> list[str]:
         """Return how to install it, how to roll it back, and its limits."""
-        made = self.export
-        return instructions(made.settings, made.install, made.rollback, made.limits)
+        export = self.export
+        return instructions(export.settings, export.install, export.rollback, export.limits)
 
     def summary(self) -> str:
         """Return the instructions, the notes and the warnings."""
@@ -121,12 +121,12 @@ def claim(output: Path | None) -> Path | None:
     return output / "export" if output.is_dir() else output
 
 
-def write_files(made: Export, target: str, output: Path, *, overwrite: bool = False) -> list[Path]:
+def write_files(export: Export, target: str, output: Path, *, overwrite: bool = False) -> list[Path]:
     """Write the files of an export, all or none; return where.
 
     Parameters
     ----------
-    made : Export
+    export : Export
         The files.
     target : str
         Name of the target, for messages.
@@ -140,8 +140,8 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
     OutputError
         If a file is there already, or cannot be written.
     """
-    paths, files = places(made, target, output, overwrite=overwrite)
-    if len(made.files) > 1:
+    paths, files = places(export, target, output, overwrite=overwrite)
+    if len(export.files) > 1:
         check_directory(output)
     with together():
         for path, file in zip(paths, files, strict=True):
@@ -151,20 +151,20 @@ def write_files(made: Export, target: str, output: Path, *, overwrite: bool = Fa
     return paths
 
 
-def places(made: Export, target: str, output: Path, *, overwrite: bool = False) -> tuple[list[Path], list[File]]:
+def places(export: Export, target: str, output: Path, *, overwrite: bool = False) -> tuple[list[Path], list[File]]:
     """Return where the files of an export go, and these; parameters and errors are those of `write_files`."""
-    if len(made.files) > 1 or output.is_dir():
+    if len(export.files) > 1 or output.is_dir():
         if output.exists() and not output.is_dir():
-            raise OutputError(f"{output}: is a file, and {target} has {len(made.files)} files; name a folder")
-        paths = [output / file.name for file in made.files]
+            raise OutputError(f"{output}: is a file, and {target} has {len(export.files)} files; name a folder")
+        paths = [output / file.name for file in export.files]
     else:
         paths = [output]
-    files = list(made.files)
-    if made.uninstall is not None:
+    files = list(export.files)
+    if export.uninstall is not None:
         # That of a single file bears its name, so that two exports in one folder keep theirs.
-        name = made.uninstall.name if len(made.files) > 1 else f"{paths[0].stem}.{made.uninstall.name}"
+        name = export.uninstall.name if len(export.files) > 1 else f"{paths[0].stem}.{export.uninstall.name}"
         paths.append(paths[0].with_name(name))
-        files.append(made.uninstall)
+        files.append(export.uninstall)
     refuse_earlier(*paths, overwrite=overwrite)
     return paths, files
 

@@ -262,8 +262,8 @@ def _longest_fall(scores: NDArray[np.float64], values: NDArray[np.float64]) -> i
         ranks = np.cumsum(np.append(False, np.diff(scores) > slack))
     ends: list[float] = []  # of the falls of each length, the best last value, its sign flipped
     for value in (-values[np.lexsort((-values, ranks))]).tolist():
-        place = bisect.bisect_right(ends, value)
-        ends[place : place + 1] = [value]
+        length = bisect.bisect_right(ends, value)
+        ends[length : length + 1] = [value]
     return len(ends)
 
 

@@ -168,12 +168,12 @@ _NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET", "INVALID", "PARTITION_LIMIT"})
 class _Row:
     """One line of the file."""
 
-    place: str
+    location: str
     fields: dict[str, str]
 
     def fail(self, name: str, expected: str) -> NoReturn:
         shown = ascii(self.fields[name][:60])
-        raise TraceFormatError(f"{self.place}: {name} {shown}, expected {expected}")
+        raise TraceFormatError(f"{self.location}: {name} {shown}, expected {expected}")
 
     def whole(self, name: str, least: int, most: int) -> int:
         text = self.fields[name]
@@ -195,7 +195,7 @@ class _Row:
 
     def _gpus(self, name: str) -> int:
         found = (_GPUS.fullmatch(part) for part in self.fields.get(name, "").split(","))
-        return sum(int(one[1] or 1) for one in found if one)
+        return sum(int(match[1] or 1) for match in found if match)
 
     def priority(self) -> float:
         try:
@@ -240,7 +240,7 @@ class _Row:
 
 
 def read_queue(
-    data: bytes, place: str, *, at: int | None = None, zone: dt.tzinfo | None = None
+    data: bytes, source: str, *, now: int | None = None, zone: dt.tzinfo | None = None
 ) -> tuple[Queue, tuple[str, ...]]:
     """Return the waiting jobs of a table with a header line, and what was taken for granted, in sentences.
 
@@ -250,9 +250,9 @@ def read_queue(
         Content of the file; columns as squeue names them, or job, priority, submit, limit, processors, user (in any
         order and case; priority and user may be missing), separated by commas, ``|`` or ``;``. Where it has what is
         asked for by GPU, as squeue -O prints it, processors are counted with it.
-    place : str
+    source : str
         Its name, for messages.
-    at : int, optional
+    now : int, optional
         Unix time (s) at which the queue is looked at; the latest submission without it.
     zone : tzinfo, optional
         Of times without one; this machine's without it.
@@ -262,13 +262,13 @@ def read_queue(
     TraceFormatError
         If a line cannot be understood (file and line), a column is missing, or no job is left.
     UsageError
-        If ``at`` is before a submission.
+        If ``now`` is before a submission.
     """
     if len(data) > LARGEST_FILE:
         raise TraceFormatError(
-            f"{place}: has {len(data):,} bytes, more than the {LARGEST_FILE:,} of a queue; is it one?"
+            f"{source}: has {len(data):,} bytes, more than the {LARGEST_FILE:,} of a queue; is it one?"
         )
-    rows = list(_rows(data.decode("utf-8", "replace"), place))
+    rows = list(_rows(data.decode("utf-8", "replace"), source))
     _check_ids(rows)
     notes = []
     if rows and "priority" in rows[0].fields:
@@ -277,7 +277,7 @@ def read_queue(
             notes.append(f"held jobs (priority 0), left out as an export releases none: {len(rows) - len(waiting):,}")
         rows = waiting
     if not rows:
-        raise TraceFormatError(f"{place}: no waiting job in it; print the queue with {QUEUE_COMMAND}")
+        raise TraceFormatError(f"{source}: no waiting job in it; print the queue with {QUEUE_COMMAND}")
     limits = [row.limit() for row in rows]
     if unlimited := limits.count(None):
         notes.append(
@@ -287,7 +287,7 @@ def read_queue(
     if local := sum(taken for _, taken in submits):
         whose = "this machine's (--time-zone ZONE gives another)" if zone is None else str(zone)
         notes.append(f"submit times without a zone, taken as {whose}: {local:,}")
-    queue = _queue(rows, limits, [seconds for seconds, _ in submits], at)
+    queue = _queue(rows, limits, [seconds for seconds, _ in submits], now)
     return queue, tuple(notes)
 
 
@@ -298,17 +298,18 @@ def _check_ids(rows: list[_Row]) -> None:
         job = row.fields["job"]
         if job in seen:
             raise TraceFormatError(
-                f"{row.place}: job {job[:60]!a} stands in line {seen[job].rpartition(':')[2]} already; keep one of them"
+                f"{row.location}: job {job[:60]!a} stands in line {seen[job].rpartition(':')[2]} already; keep one of "
+                "them"
             )
-        seen[job] = row.place
+        seen[job] = row.location
 
 
-def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], at: int | None) -> Queue:
+def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], now: int | None) -> Queue:
     submit = np.array(submits, dtype=np.int64)
     latest = int(submit.max())
-    if at is not None and at < latest:
+    if now is not None and now < latest:
         raise UsageError(
-            f"--at {at} is before the submission of job {rows[int(submit.argmax())].fields['job']!a} at {latest}; "
+            f"--at {now} is before the submission of job {rows[int(submit.argmax())].fields['job']!a} at {latest}; "
             "give the time at which the queue was printed"
         )
     priorities = "priority" in rows[0].fields
@@ -319,54 +320,56 @@ def _queue(rows: list[_Row], limits: list[int | None], submits: list[int], at: i
         q=np.array([row.processors() for row in rows], dtype=np.int64),
         submit=submit,
         priority=np.array([row.priority() for row in rows]) if priorities else None,
-        now=latest if at is None else at,
+        now=latest if now is None else now,
     )
 
 
-def _rows(text: str, place: str) -> Iterator[_Row]:
+def _rows(text: str, source: str) -> Iterator[_Row]:
     lines = text.lstrip("\ufeff").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     separator = max(",|;", key=lines[first].count)
     names = [name.strip().lower() for name in lines[first].split(separator)]
-    columns = _columns(names, f"{place}:{first + 1}")
+    columns = _columns(names, f"{source}:{first + 1}")
     # squeue's own names: priority 0 is a hold there.
     slurm = "yes" if "jobid" in names else ""
     for number, line in enumerate(lines[first + 1 :], first + 2):
         if not line.strip():
             continue
         if number > _MOST_JOBS:
-            raise TraceFormatError(f"{place}: has more than {_MOST_JOBS:,} lines; is it a queue?")
-        values = _split(line.rstrip("\r"), separator, f"{place}:{number}")
+            raise TraceFormatError(f"{source}: has more than {_MOST_JOBS:,} lines; is it a queue?")
+        values = _split(line.rstrip("\r"), separator, f"{source}:{number}")
         if len(values) != len(names):
             raise TraceFormatError(
-                f"{place}:{number}: has {len(values)} fields, the header {len(names)}; "
+                f"{source}:{number}: has {len(values)} fields, the header {len(names)}; "
                 f"print the queue with {QUEUE_COMMAND}"
             )
-        yield _Row(f"{place}:{number}", {name: values[at].strip() for name, at in columns.items()} | {"slurm": slurm})
+        yield _Row(
+            f"{source}:{number}", {name: values[column].strip() for name, column in columns.items()} | {"slurm": slurm}
+        )
 
 
-def _split(line: str, separator: str, place: str) -> list[str]:
+def _split(line: str, separator: str, location: str) -> list[str]:
     """Return the fields of a line; the tasks of an array ``[0-3,7]`` stay in one."""
     inner = _BRACKETS.sub(lambda tasks: tasks[0].replace(separator, "\x1f"), line)
     try:
         fields = next(csv.reader([inner], delimiter=separator, strict=True))
     except csv.Error as error:
-        raise TraceFormatError(f"{place}: {error}; check the quotes") from None
+        raise TraceFormatError(f"{location}: {error}; check the quotes") from None
     return [field.replace("\x1f", separator) for field in fields]
 
 
-def _columns(names: list[str], place: str) -> Mapping[str, int]:
+def _columns(names: list[str], location: str) -> Mapping[str, int]:
     """Return in which column each field stands."""
     columns = {}
     for field, known in _NAMES.items():
-        places = [at for at, name in enumerate(names) if name in known]
+        places = [column for column, name in enumerate(names) if name in known]
         if len(places) > 1:
-            raise TraceFormatError(f"{place}: two columns are the {field}; keep one")
+            raise TraceFormatError(f"{location}: two columns are the {field}; keep one")
         if places:
             columns[field] = places[0]
         elif field in _NEEDED:
             raise TraceFormatError(
-                f"{place}: no column {known[0].upper()} (or {known[1]}) in the header; "
+                f"{location}: no column {known[0].upper()} (or {known[1]}) in the header; "
                 f"print the queue with {QUEUE_COMMAND}"
             )
     return columns

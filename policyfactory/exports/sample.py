@@ -135,8 +135,8 @@ def _requests(workload: Workload, rows: NDArray[np.int64]) -> FloatArray | None:
     if known is None:
         return None
     asked = possible_requests(workload.processors[rows].astype(np.float64))
-    for place, column in enumerate((known.nodes, known.memory, known.gpus)):
-        asked[place] = np.where(column[rows] >= 0, column[rows], asked[place])
+    for row, column in enumerate((known.nodes, known.memory, known.gpus)):
+        asked[row] = np.where(column[rows] >= 0, column[rows], asked[row])
     return asked
 
 

@@ -26,7 +26,7 @@ class Target:
         As in ``--to NAME``.
     description : str
         In words.
-    place : str
+    entry_point : str
         Module of this package, and in it the function of Model and Site that gives the files and what must be known
         about them: ``oar:make``. It raises ExportError where the target cannot express the policy at all.
         ``site.sample`` costs time: only functions that need jobs ask for it.
@@ -38,7 +38,7 @@ class Target:
 
     name: str
     description: str
-    place: str
+    entry_point: str
     predictions: bool = False
     asked: bool = False
 
@@ -57,7 +57,7 @@ class Target:
         knows = [kind for kind in able if getattr(self, kind)] + ["free"] * (self.name in _TEXTS)
         check_known(model.policy, self.name, knows, able)
         # Imported here: one target does not wait for the libraries of another.
-        module, _, function = self.place.partition(":")
+        module, _, function = self.entry_point.partition(":")
         write: Callable[[Model, ExportSite], Export] = getattr(
             importlib.import_module(f"policyfactory.exports.{module}"), function
         )

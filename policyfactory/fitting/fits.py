@@ -113,11 +113,11 @@ class Fits(Sequence[Fitted]):
         return len(self.ranking)
 
     @overload
-    def __getitem__(self, place: int) -> Fitted: ...
+    def __getitem__(self, index: int) -> Fitted: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Fitted]: ...
-    def __getitem__(self, place: int | slice) -> Fitted | list[Fitted]:
-        return list(self.ranking[place]) if isinstance(place, slice) else self.ranking[place]
+    def __getitem__(self, index: slice) -> list[Fitted]: ...
+    def __getitem__(self, index: int | slice) -> Fitted | list[Fitted]:
+        return list(self.ranking[index]) if isinstance(index, slice) else self.ranking[index]
 
     def summary(self) -> str:
         """Return in sentences what was fitted, what is best, and how certain that is."""

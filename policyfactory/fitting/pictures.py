@@ -72,9 +72,9 @@ def draw_ranking(known: Sequence[ResampledFit], sample: Sample) -> Figure:
     figure = new_figure(8.0, 0.36 * len(known) + 1.6)
     axis = figure.subplots()
     places = np.arange(len(known))[::-1]
-    for place, candidate in zip(places, known, strict=True):
+    for height, candidate in zip(places, known, strict=True):
         if len(candidate.mae):
-            axis.plot(interval(candidate.mae), [place, place], color=COLOURS[0], linewidth=2, alpha=0.6)
+            axis.plot(interval(candidate.mae), [height, height], color=COLOURS[0], linewidth=2, alpha=0.6)
     axis.plot([c.fit.mae for c in known], places, "o", color=COLOURS[0], label="all tuples, line: 95 % (bootstrap)")
     axis.plot([c.held_out for c in known], places, "x", color=COLOURS[1], label="tuples held out")
     axis.axvline(sample.level_mae, color="0.4", linestyle="--", label="same score for every job of a queue")
@@ -136,11 +136,11 @@ def _heat_map(axis: Axes, fit: Fit, sample: Sample, names: tuple[str, str], midd
     shape = grid[names[0]].shape
     p, q, r = (grid.get(name, np.full(shape, middle[name])).ravel() for name in "pqr")
     values = sample.with_jobs(p, q, r).values(fit.expression)
-    place = _places(values).reshape(shape)
+    ranks = _places(values).reshape(shape)
     shown = [axes[k] / (3600.0 if name == "r" else 1.0) for k, name in enumerate(names)]
-    mesh = axis.pcolormesh(*shown, place, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
-    if np.ptp(place) > 0:
-        axis.contour(*shown, place, levels=np.arange(0.1, 1.0, 0.1), colors="white", linewidths=0.5, alpha=0.7)
+    mesh = axis.pcolormesh(*shown, ranks, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
+    if np.ptp(ranks) > 0:
+        axis.contour(*shown, ranks, levels=np.arange(0.1, 1.0, 0.1), colors="white", linewidths=0.5, alpha=0.7)
     axis.grid(visible=False)
     for name, which in zip(names, ("x", "y"), strict=True):
         getattr(axis, f"set_{which}label")(_UNITS[name])

@@ -238,7 +238,7 @@ class Fit:
 
     @property
     def _varying(self) -> list[int]:
-        return [place for place, term in enumerate(self.terms) if term.linear and parse(term.text).variables]
+        return [number for number, term in enumerate(self.terms) if term.linear and parse(term.text).variables]
 
     @property
     def text(self) -> str:
@@ -432,7 +432,7 @@ def _errors(design: FloatArray, target: FloatArray, sample: Sample) -> tuple[Flo
     robust = fitted.get_robustcov_results(cov_type="cluster", groups=sample.tuple_of)
     back = np.linalg.inv(solution.r) / solution.scale[:, None]
     stderr, classical = (
-        np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", back, one.cov_params(), back), 0.0)) for one in (robust, fitted)
+        np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", back, fit.cov_params(), back), 0.0)) for fit in (robust, fitted)
     )
     return stderr, classical
 

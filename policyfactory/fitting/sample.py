@@ -475,9 +475,9 @@ def _times(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mono
 
 
 def _joined_terms(operator: str, left: Expression, right: Expression) -> Expression:
-    one = Number(1.0)
-    if right == one:
+    unit = Number(1.0)
+    if right == unit:
         return left
-    if operator == "*" and left in (one, Negative(one)):
-        return right if left == one else _negative(right)
+    if operator == "*" and left in (unit, Negative(unit)):
+        return right if left == unit else _negative(right)
     return Binary(operator, left, right)

@@ -397,14 +397,14 @@ def scheduler_address(text: str) -> str:
     return _checked(address, f"{text}: address {address[:_SHOWN]}")
 
 
-def _checked(address: str, place: str) -> str:
+def _checked(address: str, text: str) -> str:
     try:
         parts = urlsplit(address)
         good = parts.scheme in {"tcp", "tls"} and parts.hostname and parts.port and not parts.path.strip("/")
     except ValueError:
         good = False
     if not good or not address.isprintable():
-        raise UsageError(f"{ascii(place)[1:-1]} is not an address of a Dask scheduler; {_WANTED}")
+        raise UsageError(f"{ascii(text)[1:-1]} is not an address of a Dask scheduler; {_WANTED}")
     return address.rstrip("/")
 
 

@@ -103,19 +103,19 @@ class _Process(LokyContext):  # type: ignore[misc]
     """
 
     def __init__(self, data: bytes) -> None:
-        self._made: list[LokyProcess] = []
+        self._started: list[LokyProcess] = []
         self.executor = ProcessPoolExecutor(1, self, _begin, (data, os.getpid()))
         # The process starts with the first call.
         self.executor.submit(os.getpid)
 
     def Process(self, *arguments: Any, **named: Any) -> LokyProcess:  # noqa: N802 (the name in multiprocessing)
         """Return a new process, which gets the path of this one: it finds the caller's functions where this one did."""
-        self._made.append(LokyProcess(*arguments, **named, env=SAFE_PATH))
-        return self._made[-1]
+        self._started.append(LokyProcess(*arguments, **named, env=SAFE_PATH))
+        return self._started[-1]
 
     def kill(self) -> None:
         """Kill the process; what waits for its result gets an error."""
-        for process in self._made:
+        for process in self._started:
             if process.exitcode is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ class _Process(LokyContext):  # type: ignore[misc]
         """Wait for the end of the process, which is killed; return how it ended, in words."""
         self.kill()
         self.executor.shutdown()
-        code = self._made[-1].exitcode
+        code = self._started[-1].exitcode
         return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 

@@ -265,7 +265,7 @@ def _additive(node: Expression, factor: Sympy) -> list[Sympy]:
 
 def _parts(term: Sympy) -> list[Sympy]:
     """Return the terms of a sympy sum, in an order that does not depend on the run."""
-    return sorted(term.args, key=_place) if term.is_Add else [term]
+    return sorted(term.args, key=_order_key) if term.is_Add else [term]
 
 
 def _split(term: Sympy) -> tuple[Sympy, Sympy]:
@@ -307,7 +307,7 @@ def _opened(terms: _Terms) -> _Terms | None:
     return [_split(factor * part) for part in _parts(rest)]
 
 
-def _place(value: Sympy) -> tuple[int, int, str]:
+def _order_key(value: Sympy) -> tuple[int, int, str]:
     """Return where a factor or term stands: in the order of `VARIABLES`, constants last."""
     names = {symbol.name for symbol in value.free_symbols}
     positions = [position for position, name in enumerate(VARIABLES) if name in names]
@@ -327,7 +327,7 @@ def from_sympy(value: Sympy) -> Expression:
     if value.is_number:
         return number(_double(value))
     if value.is_Add:
-        return _sum(sorted(value.args, key=_place))
+        return _sum(sorted(value.args, key=_order_key))
     if value.is_Mul or value.is_Pow:
         negative, part = _product(value)
         return Negative(part) if negative else part
@@ -365,7 +365,7 @@ def _product(value: Sympy) -> tuple[bool, Expression]:
     above: list[Expression] = []
     below: list[Expression] = []
     constant = _double(coefficient)
-    for factor in sorted(rest.args if rest.is_Mul else (rest,), key=_place):
+    for factor in sorted(rest.args if rest.is_Mul else (rest,), key=_order_key):
         if factor.is_number:
             constant *= _double(factor)
         else:
@@ -494,21 +494,21 @@ _ROUNDING = 1e-9
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-def same_order(one: Expression, other: Expression) -> bool:
+def same_order(first: Expression, second: Expression) -> bool:
     """Return whether two formulas sort in the same order.
 
     Parameters
     ----------
-    one, other : Expression
+    first, second : Expression
         Without named coefficients.
     """
-    names = one.variables | other.variables
+    names = first.variables | second.variables
     axes = [values if name in names else values[:1] for name, values in _VALUES.items()]
     jobs = _jobs(axes)
     machines = _MACHINES if "m" in names else _MACHINES[-1:]
     free = _FREE if "f" in names else _FREE[:1]
     sizes = [(m, f) for m in machines for f in free if f <= m]
-    return all(_agree(_scores(one, jobs, *size), _scores(other, jobs, *size)) for size in sizes)
+    return all(_agree(_scores(first, jobs, *size), _scores(second, jobs, *size)) for size in sizes)
 
 
 def _jobs(axes: list[tuple[float, ...]]) -> FloatArray:
@@ -516,7 +516,7 @@ def _jobs(axes: list[tuple[float, ...]]) -> FloatArray:
     sizes = [len(axis) for axis in axes]
     count = math.prod(sizes)
     places = np.arange(count) if count <= _MOST_JOBS else np.arange(_MOST_JOBS) * _STEP % count
-    return np.array([np.array(axis)[at] for axis, at in zip(axes, np.unravel_index(places, sizes), strict=True)])
+    return np.array([np.array(axis)[index] for axis, index in zip(axes, np.unravel_index(places, sizes), strict=True)])
 
 
 def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:
@@ -534,12 +534,12 @@ def _scores(expression: Expression, jobs: FloatArray, machine: float, free: floa
     return np.asarray(scores, dtype=np.float64)
 
 
-def _agree(one: FloatArray, other: FloatArray) -> bool:
-    at = np.lexsort((other, one))
-    one, other = one[at], other[at]
-    before, after = _steps(one), _steps(other)
-    torn = (one[1:] == one[:-1]) & (after != 0)
-    merged = (other[1:] == other[:-1]) & (before != 0)
+def _agree(first: FloatArray, second: FloatArray) -> bool:
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    before, after = _steps(first), _steps(second)
+    torn = (first[1:] == first[:-1]) & (after != 0)
+    merged = (second[1:] == second[:-1]) & (before != 0)
     return not bool((torn | merged | ((before > 0) & (after < 0))).any())
 
 

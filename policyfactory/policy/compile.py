@@ -71,15 +71,15 @@ def compile_form(expression: Expression) -> tuple[Program, dict[str, list[int]]]
     operands: list[float | str] = []
     depth = _emit(expression, codes, operands)
     places: dict[str, list[int]] = {}
-    for at, operand in enumerate(operands):
+    for index, operand in enumerate(operands):
         if isinstance(operand, str):
-            places.setdefault(operand, []).append(at)
+            places.setdefault(operand, []).append(index)
     return Program(np.array(codes, dtype=np.int64), _values(operands), depth), places
 
 
 def _values(operands: Sequence[float | str]) -> NDArray[np.float64]:
     """Return the operands as numbers, a coefficient that has no value yet as NaN."""
-    return np.array([math.nan if isinstance(one, str) else one for one in operands], dtype=np.float64)
+    return np.array([math.nan if isinstance(operand, str) else operand for operand in operands], dtype=np.float64)
 
 
 def compile_network(
@@ -96,15 +96,15 @@ def compile_network(
     """
     codes: list[int] = []
     operands: list[float | str] = []
-    depth = max(place + _emit(one, codes, operands) for place, one in enumerate(inputs))
+    depth = max(index + _emit(formula, codes, operands) for index, formula in enumerate(inputs))
     depth = max(depth, *(len(biases) for _, biases in layers))
-    place = len(codes) + len(layers) + 1
+    offset = len(codes) + len(layers) + 1
     parts = []
     for number, (weights, biases) in enumerate(layers, start=1):
         parts.append(np.concatenate(([*weights.shape, number < len(layers)], weights.ravel(), biases)))
         codes.append(machine.DENSE)
-        operands.append(float(place))
-        place += len(parts[-1])
+        operands.append(float(offset))
+        offset += len(parts[-1])
     codes.append(machine.NEG)
     operands.append(0.0)
     return Program(np.array(codes, dtype=np.int64), np.concatenate((_values(operands), *parts)), depth)

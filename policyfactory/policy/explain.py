@@ -239,7 +239,8 @@ def explain(policy: Policy, job: Job, *, basis: str = PAST, seen: tuple[str, ...
         terms = tuple(_inputs(policy.network, job))
     else:
         terms = tuple(
-            TermValue(term.text(), _at(term, job), _words(term, job)) for term in additive_terms(policy.expression)
+            TermValue(term.text(), _value_at(term, job), _words(term, job))
+            for term in additive_terms(policy.expression)
         )
     sentences = (*_foreseen(policy, job, basis), *_changes(policy, job))
     return Explanation(policy, job, score_of(policy, job), terms, sentences, seen)
@@ -248,13 +249,13 @@ def explain(policy: Policy, job: Job, *, basis: str = PAST, seen: tuple[str, ...
 def _inputs(network: Network, job: Job) -> Iterator[TermValue]:
     """Give the inputs of a network, which are no terms of a sum, and what a little more of each does."""
     expressions = [parse(formula) for formula in network.inputs]
-    here = np.array([[_at(expression, job) for expression in expressions]])
-    for place, expression in enumerate(expressions):
+    here = np.array([[_value_at(expression, job) for expression in expressions]])
+    for column, expression in enumerate(expressions):
         more = here.copy()
-        more[0, place] += 0.01 * max(1.0, abs(here[0, place]))
+        more[0, column] += 0.01 * max(1.0, abs(here[0, column]))
         gain = float(outputs(network, more)[0] - outputs(network, here)[0])
         words = f"more: {'sooner' if gain > 0 else 'later'}" if gain else "does not change near this job"
-        value = float(here[0, place])
+        value = float(here[0, column])
         yield TermValue(expression.text(), value, words if expression.variables - {"m"} else "the same for all jobs")
 
 
@@ -270,7 +271,7 @@ def score_of(policy: Policy, job: Job) -> float:
     return float(policy.scores(job.p, job.q, job.r, job.w, job.m, job.f, predictions, asked)[0])
 
 
-def _at(term: Expression, job: Job) -> float:
+def _value_at(term: Expression, job: Job) -> float:
     return value_at(term, {name: getattr(job, name) for name in VARIABLES})
 
 
@@ -278,7 +279,7 @@ def _words(term: Expression, job: Job) -> str:
     """Return which changes of the job push it back (a larger term) and which bring it forward."""
     if not term.variables - {"m", "f"}:
         return "the same for all jobs"
-    here = _at(term, job)
+    here = _value_at(term, job)
     if math.isinf(here):
         return "ahead of all jobs without it" if here < 0 else "behind all jobs without it"
     if math.isnan(here):
@@ -289,7 +290,7 @@ def _words(term: Expression, job: Job) -> str:
         if name in term.variables - {"m"}:
             value: float = getattr(job, name)
             more: dict[str, Any] = {name: value * 1.01 if value and name != "f" else value + 1.0}
-            there = _at(term, dataclasses.replace(job, **more))
+            there = _value_at(term, dataclasses.replace(job, **more))
             if there != here:
                 (back if there > here else forward).append(_MORE[name])
     parts = []
@@ -430,7 +431,7 @@ class InputEffect:
 
     Parameters
     ----------
-    place : int
+    number : int
         Its place among the inputs, from 1.
     formula, label : str
         What it is, and in words.
@@ -451,7 +452,7 @@ class InputEffect:
         What more of it does.
     """
 
-    place: int
+    number: int
     formula: str
     label: str
     why_dead: str
@@ -473,7 +474,7 @@ class InputEffect:
         """Return plain JSON values."""
         values = {name: getattr(self, name) for name in ("formula", "label", "swing", "share", "words", "why_dead")}
         curve = {name: getattr(self, name).tolist() for name in ("axis", "mean", "low", "high")}
-        return {"input": self.place, **values, "variable": self.variable, **curve}
+        return {"input": self.number, **values, "variable": self.variable, **curve}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -487,12 +488,12 @@ class NetworkEffects:
     @property
     def live(self) -> tuple[InputEffect, ...]:
         """The inputs that change a score."""
-        return tuple(one for one in self.inputs if one.is_live)
+        return tuple(effect for effect in self.inputs if effect.is_live)
 
     @property
     def dead(self) -> tuple[InputEffect, ...]:
         """The inputs that do not."""
-        return tuple(one for one in self.inputs if not one.is_live)
+        return tuple(effect for effect in self.inputs if not effect.is_live)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -500,7 +501,7 @@ class NetworkEffects:
             "policy": self.network.name,
             "digest": self.network.digest,
             "jobs": self.jobs.about,
-            "inputs": [one.as_dict() for one in self.inputs],
+            "inputs": [effect.as_dict() for effect in self.inputs],
         }
 
 
@@ -541,11 +542,11 @@ def input_values(formula: str | Expression, jobs: JobSample) -> FloatArray:
 
 def outputs(network: Network, values: FloatArray) -> FloatArray:
     """Return the network's preference for each row of inputs, highest first, up to the rounding of sums."""
-    for place, layer in enumerate(network.layers, start=1):
+    for number, layer in enumerate(network.layers, start=1):
         # As in the array machine, what is infinite or no number is no error.
         with np.errstate(all="ignore"):
             values = values @ layer.weights.astype(np.float64) + layer.biases
-        if place < len(network.layers):
+        if number < len(network.layers):
             values = np.where(values < 0.0, 0.0, values)
     column: FloatArray = values[:, 0]
     return column
@@ -570,19 +571,19 @@ def network_effects(network: Network, jobs: JobSample | None = None) -> NetworkE
     kept = JobSample(jobs.p[rows], jobs.q[rows], jobs.w[rows], jobs.f[rows], jobs.m, jobs.about)
     table = table[rows]
     spread = float(np.ptp(outputs(network, table)))
-    effects = [_effect_of(network, kept, table, place, spread) for place in range(len(network.inputs))]
-    total = sum(one.swing for one in effects)
-    shared = [dataclasses.replace(one, share=one.swing / total if total else 0.0) for one in effects]
+    effects = [_effect_of(network, kept, table, column, spread) for column in range(len(network.inputs))]
+    total = sum(effect.swing for effect in effects)
+    shared = [dataclasses.replace(effect, share=effect.swing / total if total else 0.0) for effect in effects]
     return NetworkEffects(network, kept, tuple(shared))
 
 
-def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int, spread: float) -> InputEffect:
-    formula = network.inputs[place]
+def _effect_of(network: Network, jobs: JobSample, table: FloatArray, column: int, spread: float) -> InputEffect:
+    formula = network.inputs[column]
     expression = parse(formula)
     label = _WORDS.get(expression.variables, formula)
     none = np.empty(0)
     dead = InputEffect(
-        place=place + 1,
+        number=column + 1,
         formula=formula,
         label=label,
         why_dead="",
@@ -597,13 +598,13 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int,
     )
     if not expression.variables - {"m"}:
         return dataclasses.replace(dead, label=CONSTANT, why_dead="constant")
-    if not np.ptp(table[:, place]):
+    if not np.ptp(table[:, column]):
         return dataclasses.replace(dead, why_dead=f"constant for {jobs.about}")
-    variable, axis, values = _axis(expression, jobs, table[:, place])
+    variable, axis, values = _axis(expression, jobs, table[:, column])
     curves = np.empty((len(axis), len(jobs)))
     changed = table.copy()
     for row, value in enumerate(values):
-        changed[:, place] = value
+        changed[:, column] = value
         curves[row] = -outputs(network, changed)
     curves -= curves.mean(axis=0)
     swing = float(np.ptp(curves, axis=0).mean())
@@ -613,7 +614,7 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int,
     low, high = np.percentile(curves, _BAND, axis=1)
     words = _effect_words(expression, variable, axis, mean, swing)
     return InputEffect(
-        place=place + 1,
+        number=column + 1,
         formula=formula,
         label=label,
         why_dead="",
@@ -628,13 +629,13 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, place: int,
     )
 
 
-def _axis(expression: Expression, jobs: JobSample, own: FloatArray) -> tuple[str, FloatArray, FloatArray]:
+def _axis(expression: Expression, jobs: JobSample, values: FloatArray) -> tuple[str, FloatArray, FloatArray]:
     """Return which variable the axis counts, its values, and the input at each of them."""
     names = expression.variables - {"m"}
     if len(names) > 1:
-        levels = np.unique(own)
+        levels = np.unique(values)
         if len(levels) > 2:
-            least, greatest = np.percentile(own, _RANGE)
+            least, greatest = np.percentile(values, _RANGE)
             levels = np.linspace(least, greatest, _GRID)
         return "", levels, levels
     (name,) = names
@@ -647,9 +648,9 @@ def _axis(expression: Expression, jobs: JobSample, own: FloatArray) -> tuple[str
         first = max(least, 10.0 if name == "w" else 1.0)
         axis = np.geomspace(first, max(greatest, 2 * first), _GRID)
     fixed = {other: np.ones(_GRID) for other in "pqwf"} | {name: axis}
-    values = input_values(expression, JobSample(**fixed, m=jobs.m, about=""))
-    known = np.isfinite(values)
-    return name, axis[known], values[known]
+    curve = input_values(expression, JobSample(**fixed, m=jobs.m, about=""))
+    known = np.isfinite(curve)
+    return name, axis[known], curve[known]
 
 
 def _effect_words(expression: Expression, variable: str, axis: FloatArray, mean: FloatArray, swing: float) -> str:
@@ -707,8 +708,8 @@ def draw_effects(effects: NetworkEffects) -> Figure:
         axes.set_visible(False)
     for axes in panels[: len(live) : across]:
         axes.set_ylabel("change of the score\n(lower runs first)")
-    dead = ", ".join(f"{one.formula} ({one.why_dead})" for one in effects.dead if one.label != CONSTANT)
-    constants = sum(one.label == CONSTANT for one in effects.dead)
+    dead = ", ".join(f"{effect.formula} ({effect.why_dead})" for effect in effects.dead if effect.label != CONSTANT)
+    constants = sum(effect.label == CONSTANT for effect in effects.dead)
     if constants:
         dead += f"{', ' if dead else ''}{constants} constant{'s' if constants > 1 else ''}"
     below = "line: mean over the jobs, band: 80 % of them" + (f"; dead: {dead}" if dead else "")

@@ -429,7 +429,7 @@ class _Parser:
     def _peek(self) -> _Token:
         return self._tokens[self._next]
 
-    def _take(self) -> _Token:
+    def _advance(self) -> _Token:
         token = self._tokens[self._next]
         self._next += 1
         return token
@@ -450,21 +450,21 @@ class _Parser:
 
     # Trees
 
-    def _join(self, at: _Token, node: Expression, *parts: _TextPart) -> _TextPart:
+    def _join(self, token: _Token, node: Expression, *parts: _TextPart) -> _TextPart:
         height = 1 + max(part.height for part in parts)
         if height > MAX_DEPTH:
-            self._fail(f"the formula is too long or too deep here (more than {MAX_DEPTH} steps); shorten it", at)
+            self._fail(f"the formula is too long or too deep here (more than {MAX_DEPTH} steps); shorten it", token)
         return _TextPart(node, height)
 
-    def _enter(self, at: _Token) -> None:
+    def _enter(self, token: _Token) -> None:
         self._nesting += 1
         if self._nesting > MAX_NESTING:
-            self._fail(f"more than {MAX_NESTING} levels inside each other; simplify the formula", at)
+            self._fail(f"more than {MAX_NESTING} levels inside each other; simplify the formula", token)
 
     def _sum(self) -> _TextPart:
         left = self._product()
         while self._at_operator("+", "-"):
-            operator = self._take()
+            operator = self._advance()
             right = self._product()
             left = self._join(operator, Binary(operator.text, left.node, right.node), left, right)
         return left
@@ -472,7 +472,7 @@ class _Parser:
     def _product(self) -> _TextPart:
         left = self._sign()
         while self._at_operator("*", "/"):
-            operator = self._take()
+            operator = self._advance()
             if operator.text == "/" and self._at_operator("/"):
                 self._fail("there is no // (whole-number division); write /", operator)
             right = self._sign()
@@ -482,7 +482,7 @@ class _Parser:
     def _sign(self) -> _TextPart:
         if not self._at_operator("-", "+"):
             return self._power()
-        operator = self._take()
+        operator = self._advance()
         self._enter(operator)
         part = self._sign()
         self._nesting -= 1
@@ -492,22 +492,22 @@ class _Parser:
         base = self._atom()
         if not self._at_operator("**"):
             return base
-        operator = self._take()
+        operator = self._advance()
         self._enter(operator)
-        at = self._peek
+        token = self._peek
         exponent = self._sign()
         self._nesting -= 1
-        self._check_exponent(exponent.node, at)
+        self._check_exponent(exponent.node, token)
         return self._join(operator, Binary("**", base.node, exponent.node), base, exponent)
 
-    def _check_exponent(self, exponent: Expression, at: _Token) -> None:
+    def _check_exponent(self, exponent: Expression, token: _Token) -> None:
         while isinstance(exponent, Negative):
             exponent = exponent.part
         if isinstance(exponent, Number) and exponent.value > MAX_EXPONENT:
-            self._fail(f"the exponent {exponent.text()} is beyond {MAX_EXPONENT:g}; use a smaller one", at)
+            self._fail(f"the exponent {exponent.text()} is beyond {MAX_EXPONENT:g}; use a smaller one", token)
 
     def _atom(self) -> _TextPart:
-        token = self._take()
+        token = self._advance()
         if token.kind == "number":
             return _TextPart(self._number(token))
         if token.kind == "name":
@@ -523,7 +523,7 @@ class _Parser:
 
     def _close(self, opened: _Token) -> None:
         if self._at_operator(")"):
-            self._take()
+            self._advance()
             self._nesting -= 1
         elif self._peek.kind == "end":
             self._fail("this parenthesis is not closed; add )", opened)
@@ -575,11 +575,11 @@ class _Parser:
     def _call(self, name: _Token) -> _TextPart:
         if not self._at_operator("("):
             self._fail(f"{name.text} is a function; write {name.text}(...)", name)
-        opened = self._take()
+        opened = self._advance()
         self._enter(opened)
         parts = [self._sum()]
         while self._at_operator(","):
-            self._take()
+            self._advance()
             parts.append(self._sum())
         least, greatest = FUNCTIONS[name.text]
         if not least <= len(parts) <= greatest:

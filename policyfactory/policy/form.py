@@ -82,7 +82,7 @@ class Form:
         if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
         program, places = compile_form(expression)
-        where = tuple(np.array(places[one]) for one in names)
+        where = tuple(np.array(places[name]) for name in names)
         if threshold:
             names, where = (*names, threshold), (*where, np.empty(0, dtype=np.intp))
         return cls(

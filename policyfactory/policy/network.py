@@ -114,7 +114,7 @@ class Schema:
     required: tuple[str, ...]
     ignored: frozenset[str]
 
-    def check(self, value: Mapping[str, Any], place: str) -> None:
+    def check(self, value: Mapping[str, Any], source: str) -> None:
         """Refuse a newer schema, and a field that is missing, unknown, or not what it should be.
 
         Raises
@@ -123,38 +123,38 @@ class Schema:
             Naming ``place`` and the field.
         """
         is_kind = (lambda kind: kind == self.kind), f"{self.kind!r} (is it a file of policyfactory {self.made_by}?)"
-        _check_field(value, "kind", is_kind, place)
-        _check_field(value, "schema_version", POSITIVE, place)
+        _check_field(value, "kind", is_kind, source)
+        _check_field(value, "schema_version", POSITIVE, source)
         if value["schema_version"] > self.version:
             written = value.get("written_by")
             by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
             raise ModelFileError(
-                f"{place}: has {self.what} schema {value['schema_version']}{by[:80]} but policyfactory {__version__} "
+                f"{source}: has {self.what} schema {value['schema_version']}{by[:80]} but policyfactory {__version__} "
                 f"reads schemas up to {self.version}; install a newer policyfactory, or write the file again with this "
                 "one"
             )
         required = ("kind", "schema_version", *self.required)
         for field in required:
             if field not in value:
-                raise ModelFileError(f"{place}: field {field} is missing; a {self.what} has {', '.join(required)}")
+                raise ModelFileError(f"{source}: field {field} is missing; a {self.what} has {', '.join(required)}")
         allowed = {*required, *self.fields, *self.ignored}
         unknown = sorted(set(value) - allowed)
         if unknown:
             raise ModelFileError(
-                f"{place}: unknown field {shown(unknown[0])}; schema {self.version} has {', '.join(sorted(allowed))}"
+                f"{source}: unknown field {shown(unknown[0])}; schema {self.version} has {', '.join(sorted(allowed))}"
             )
         for field, check in self.fields.items():
             if field in value:
-                _check_field(value, field, check, place)
+                _check_field(value, field, check, source)
 
 
-def _check_field(value: Mapping[str, Any], field: str, check: Check, place: str) -> None:
+def _check_field(value: Mapping[str, Any], field: str, check: Check, source: str) -> None:
     is_right, expected = check
     if not is_right(value.get(field)):
-        raise ModelFileError(f"{place}: field {field}: expected {expected}, got {shown(value.get(field))}")
+        raise ModelFileError(f"{source}: field {field}: expected {expected}, got {shown(value.get(field))}")
 
 
-def decode(data: bytes, place: str) -> Any:
+def decode(data: bytes, source: str) -> Any:
     """Return the JSON value of a file.
 
     Raises
@@ -164,12 +164,12 @@ def decode(data: bytes, place: str) -> Any:
     """
 
     def refuse(token: str) -> NoReturn:
-        raise ModelFileError(f"{place}: {token} is not JSON; write null where a number is unknown")
+        raise ModelFileError(f"{source}: {token} is not JSON; write null where a number is unknown")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
         if len(fields) < len(pairs):
-            raise ModelFileError(f"{place}: a field is given twice; keep one of them")
+            raise ModelFileError(f"{source}: a field is given twice; keep one of them")
         return fields
 
     text = ""
@@ -177,16 +177,18 @@ def decode(data: bytes, place: str) -> Any:
         text = data.decode("utf-8")
         return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except UnicodeDecodeError as error:
-        raise ModelFileError(f"{place}: is not UTF-8 text (byte {error.start + 1}); is it a model file?") from None
+        raise ModelFileError(f"{source}: is not UTF-8 text (byte {error.start + 1}); is it a model file?") from None
     except json.JSONDecodeError as error:
         if text.lstrip().startswith("{") and not text.rstrip().endswith("}"):
             raise ModelFileError(
-                f"{place}:{error.lineno}: is not JSON: it ends in the middle ({len(data):,} bytes); copy the whole "
+                f"{source}:{error.lineno}: is not JSON: it ends in the middle ({len(data):,} bytes); copy the whole "
                 "file, or make it again"
             ) from None
-        raise ModelFileError(f"{place}:{error.lineno}: is not JSON: {error.msg}; is it a model file?") from None
+        raise ModelFileError(f"{source}:{error.lineno}: is not JSON: {error.msg}; is it a model file?") from None
     except (RecursionError, ValueError):
-        raise ModelFileError(f"{place}: is nested too deeply or holds a number too long; is it a model file?") from None
+        raise ModelFileError(
+            f"{source}: is nested too deeply or holds a number too long; is it a model file?"
+        ) from None
 
 
 def finite(value: float) -> float | None:
@@ -333,13 +335,13 @@ class Network:
         cls, name: str, inputs: Sequence[str], layers: Sequence[tuple[ArrayLike, ArrayLike]], **fields: Any
     ) -> Network:
         """Return a network of weights (inputs, outputs) and biases, layer by layer; ``fields``: the others."""
-        made = []
-        for place, (weights, biases) in enumerate(layers):
+        read = []
+        for index, (weights, biases) in enumerate(layers):
             try:
-                made.append(Layer(np.asarray(weights), np.asarray(biases)))
+                read.append(Layer(np.asarray(weights), np.asarray(biases)))
             except UsageError as error:
-                raise UsageError(f"network {name}: layer {place + 1} {error}") from None
-        return cls(name, tuple(inputs), tuple(made), **fields)
+                raise UsageError(f"network {name}: layer {index + 1} {error}") from None
+        return cls(name, tuple(inputs), tuple(read), **fields)
 
     def __post_init__(self) -> None:
         """Refuse what could not be evaluated.
@@ -365,19 +367,19 @@ class Network:
 
     def _check_inputs(self) -> None:
         seen: set[str] = set()
-        for place, formula in enumerate(self.inputs):
+        for index, formula in enumerate(self.inputs):
             try:
                 variables = parse(formula).variables
             except FormulaError as error:
-                raise UsageError(f"network {self.name}: input {place + 1}: {error}") from None
+                raise UsageError(f"network {self.name}: input {index + 1}: {error}") from None
             if len(formula) > _FORMULA_LENGTH:
                 raise UsageError(
-                    f"network {self.name}: input {place + 1} has {len(formula):,} characters; at most "
+                    f"network {self.name}: input {index + 1} has {len(formula):,} characters; at most "
                     f"{_FORMULA_LENGTH:,} are taken"
                 )
             if variables - _SEEN:
                 raise UsageError(
-                    f"network {self.name}: input {place + 1}, {formula[:60]}, has {min(variables - _SEEN)}; inputs are "
+                    f"network {self.name}: input {index + 1}, {formula[:60]}, has {min(variables - _SEEN)}; inputs are "
                     "formulas in p, q, w, m and f"
                 )
             seen |= variables
@@ -391,11 +393,11 @@ class Network:
                 f"network {self.name}: has {len(self.inputs)} inputs, but its first layer takes {taken}; was it "
                 "trained on another observation?"
             )
-        for place, (one, other) in enumerate(itertools.pairwise(self.layers)):
-            given, taken = one.weights.shape[1], other.weights.shape[0]
+        for index, (layer, following) in enumerate(itertools.pairwise(self.layers)):
+            given, taken = layer.weights.shape[1], following.weights.shape[0]
             if given != taken:
                 raise UsageError(
-                    f"network {self.name}: layer {place + 1} gives {given} outputs, but layer {place + 2} takes {taken}"
+                    f"network {self.name}: layer {index + 1} gives {given} outputs, but layer {index + 2} takes {taken}"
                 )
         last = self.layers[-1].weights.shape[1]
         if last != 1:
@@ -509,7 +511,7 @@ def load_network(path: Path | str) -> Network:
     return network_from_json(decode(read_bytes(Path(path), limit=LARGEST_FILE), str(path)), str(path))
 
 
-def network_from_json(value: Any, place: str) -> Network:
+def network_from_json(value: Any, source: str) -> Network:
     """Return the network of plain JSON values; ``place`` names the file in messages.
 
     Raises
@@ -518,18 +520,18 @@ def network_from_json(value: Any, place: str) -> Network:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{place}: a network file is a JSON object, this one is a {kind_word(value)}")
-    _SCHEMA.check(value, place)
+        raise ModelFileError(f"{source}: a network file is a JSON object, this one is a {kind_word(value)}")
+    _SCHEMA.check(value, source)
     layers = [_layer(item) for item in value["layers"]]
     if None in layers:
         raise ModelFileError(
-            f"{place}: field layers: the rows of weights of layer {layers.index(None) + 1} have different lengths"
+            f"{source}: field layers: the rows of weights of layer {layers.index(None) + 1} have different lengths"
         )
     known = {key: value[key] for key in ("description", "source", "mode", "diagnostics", "provenance") if key in value}
     try:
         return Network.of(value["name"], value["inputs"], [layer for layer in layers if layer is not None], **known)
     except UsageError as error:
-        raise ModelFileError(f"{place}: {error}") from None
+        raise ModelFileError(f"{source}: {error}") from None
 
 
 def _layer(item: dict[str, Any]) -> tuple[FloatArray32, FloatArray32] | None:

@@ -188,7 +188,7 @@ class Policy:
         """
         kind = getattr(function, "__name__", type(function).__name__)
         name = name or (kind if kind.isidentifier() else "FUNCTION")
-        made = function
+        compiled = function
         if hasattr(function, "predict"):
             unknown = set(features) - {"p", "q", "r", "m"}
             if unknown:
@@ -196,7 +196,7 @@ class Policy:
             function = functools.partial(estimated, function, tuple(features))
         elif not callable(function):
             raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
-        return cls(name, f"Python function {kind}, digest {digest_of(made)}", description, function=function)
+        return cls(name, f"Python function {kind}, digest {digest_of(compiled)}", description, function=function)
 
     @classmethod
     def from_network(cls, network: Network) -> Policy:

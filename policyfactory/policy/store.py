@@ -7,7 +7,6 @@ through the parser of the grammar.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import tomllib
 from importlib.resources import files
@@ -17,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.text import did_you_mean
 from policyfactory.core.version import __version__
 from policyfactory.policy.expression import VARIABLES, format_number, to_latex
 from policyfactory.policy.network import (
@@ -95,8 +95,8 @@ class Model:
     def warnings(self) -> tuple[str, ...]:
         """What the fit found that speaks against the formula, in words; at most ten sentences."""
         warnings = self.diagnostics.get("warnings")
-        said = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
-        return tuple(text[:_LONGEST_WARNING] for text in said[:_MOST_WARNINGS])
+        texts = [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
+        return tuple(text[:_LONGEST_WARNING] for text in texts[:_MOST_WARNINGS])
 
     @property
     def verdict(self) -> str:
@@ -158,7 +158,7 @@ def load_model(path: Path) -> Model:
     return dataclasses.replace(model_from_json(decode(data, str(path)), str(path)), sha256=sha256_bytes(data))
 
 
-def model_from_json(value: Any, place: str) -> Model:
+def model_from_json(value: Any, source: str) -> Model:
     """Return the model of plain JSON values; ``place`` names the file in messages.
 
     Raises
@@ -167,11 +167,11 @@ def model_from_json(value: Any, place: str) -> Model:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{place}: a model file is a JSON object, this one is a {kind_word(value)}")
+        raise ModelFileError(f"{source}: a model file is a JSON object, this one is a {kind_word(value)}")
     if value.get("kind") == NETWORK_KIND:
-        network = network_from_json(value, place)
+        network = network_from_json(value, source)
         return Model(Policy.from_network(network), (), network.diagnostics, network.provenance)
-    _SCHEMA.check(value, place)
+    _SCHEMA.check(value, source)
     threshold = value.get("threshold_s")
     try:
         policy = Policy(
@@ -183,9 +183,9 @@ def model_from_json(value: Any, place: str) -> Model:
             threshold=math.inf if threshold is None else float(threshold),
         )
     except FormulaError as error:
-        raise ModelFileError(f"{place}: formula: {error}") from None
+        raise ModelFileError(f"{source}: formula: {error}") from None
     except UsageError as error:
-        raise ModelFileError(f"{place}: {error}") from None
+        raise ModelFileError(f"{source}: {error}") from None
     coefficients = tuple(
         FittedNumber(item["name"], item["term"], _known(item["value"]), _known(item["stderr"]), item["unit"])
         for item in value.get("coefficients", [])
@@ -346,10 +346,8 @@ def resolve_model(spec: str) -> Model:
         return published_model(CATALOGUE[name])
     if len(spec) <= 1000 and "\0" not in spec and (spec.lower().endswith(".json") or "/" in spec):
         return load_model(Path(spec))
-    known = [*CATALOGUE, *ALIASES]
-    near = difflib.get_close_matches(name[:60], known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    if not near and any(mark in spec for mark in "=*+("):
+    hint = did_you_mean(name, [*CATALOGUE, *ALIASES], 3, cutoff=0.5)
+    if not hint and any(mark in spec for mark in "=*+("):
         hint = "a formula is given a name, --formula 'NAME=FORMULA', or in Python is Policy('NAME', 'FORMULA'); "
     shown = ascii(spec if len(spec) <= 60 else spec[:60] + "...")
     raise UsageError(

@@ -84,8 +84,8 @@ def explain_predicted(
         words = words[:1]  # the rest is said of the predictions
     if basis == REQUEST:
         words.append("The request is taken for the run time.")
-    made = explain(policy, job, basis=basis, seen=(*words, *more))
-    return made if basis == REQUEST else dataclasses.replace(made, changes=(_moved(made), *made.changes))
+    plain = explain(policy, job, basis=basis, seen=(*words, *more))
+    return plain if basis == REQUEST else dataclasses.replace(plain, changes=(_moved(plain), *plain.changes))
 
 
 def explain_submission(policy: Policy, job: Job, submitter: Submitter) -> Explanation:
@@ -125,10 +125,10 @@ def explain_submission(policy: Policy, job: Job, submitter: Submitter) -> Explan
         return explain_predicted(policy, unpredicted, seen, basis=REQUEST, more=more)
     group = -1 if submitter.group is None else submitter.group
     asked = Asked(submitter.user, round(job.p), round(job.q), submitter.when, group)
-    made = predictions_from(submitter.forests, features_from(history, hashed, asked)).tolist()
-    past = tuple(PastJob(one.request, one.processors, max(one.run, 1)) for one in reversed(user.jobs))
+    predictions = predictions_from(submitter.forests, features_from(history, hashed, asked)).tolist()
+    past = tuple(PastJob(job.request, job.processors, max(job.run, 1)) for job in reversed(user.jobs))
     seen = UserSeen(user.ended, past, user.waiting, user.running)
-    return explain_predicted(policy, _with(job, made, read), seen, more=more)
+    return explain_predicted(policy, _with(job, predictions, read), seen, more=more)
 
 
 def _check(policy: Policy, job: Job, forests: Forests) -> None:
@@ -147,20 +147,20 @@ def _check(policy: Policy, job: Job, forests: Forests) -> None:
 
 
 def _age(history: History, when: dt.datetime) -> str:
-    age = when.timestamp() - history.at
+    age = when.timestamp() - history.instant
     if age < 0:
         return "The history is of a later time."
     words = f"The history was brought up to date {format_duration(round(age))} before"
     return f"{words}; a script takes the request where it is older than its --stale." if age > _STALE_S else f"{words}."
 
 
-def _moved(made: Explanation) -> str:
+def _moved(explanation: Explanation) -> str:
     """Say what the predictions do to the score."""
-    without = score_of(made.policy, by_request_alone(made.job))
-    if made.score == without:
+    without = score_of(explanation.policy, by_request_alone(explanation.job))
+    if explanation.score == without:
         return f"The predictions do not move it: by its request alone its score would be {without:.6g}, too."
-    where = "forward" if made.score < without else "back"
+    where = "forward" if explanation.score < without else "back"
     return (
-        f"By its request alone its score would be {without:.6g}; the predictions make it {made.score:.6g} and so bring "
-        f"it {where}."
+        f"By its request alone its score would be {without:.6g}; the predictions make it {explanation.score:.6g} and "
+        f"so bring it {where}."
     )

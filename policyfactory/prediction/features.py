@@ -77,8 +77,8 @@ def requests_of(workload: Workload) -> FloatArray:
     A request that is unusual is replaced by the largest usual one below; see `policyfactory.engine.past`.
     """
     values, which = np.unique(workload.requested_time, return_inverse=True)
-    made = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
-    requests: FloatArray = made / workload.ticks
+    usual = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
+    requests: FloatArray = usual / workload.ticks
     return requests
 
 
@@ -115,15 +115,15 @@ def past_of(known: Known, ticks: int) -> Past:
 
 def missing(workload: Workload) -> tuple[str, ...]:
     """Return in words what predictions have to do without."""
-    said = []
+    missed = []
     if not (workload.user >= 0).any():
-        said.append("users: nothing is left but requests, processors and what the groups of like jobs did")
+        missed.append("users: nothing is left but requests, processors and what the groups of like jobs did")
     attributes = workload.attributes
     names = ("group", "executable", "queue", "requested_memory")
     absent = [name for name in names if attributes is None or not (getattr(attributes, name) >= 0).any()]
     if absent:
-        said.append(", ".join(name.replace("_", " ") for name in absent))
-    return tuple(said)
+        missed.append(", ".join(name.replace("_", " ") for name in absent))
+    return tuple(missed)
 
 
 def _numbered(values: Int64Array) -> Int64Array:
@@ -174,8 +174,8 @@ def local_seconds(workload: Workload) -> Int64Array:
     clock = None if workload.unix_start is None else zone(workload.time_zone)[0]
     if clock is not None and len(local):
         quarters, which = np.unique(local // _QUARTER, return_inverse=True)
-        offsets = [dt.datetime.fromtimestamp(int(at) * _QUARTER, clock).utcoffset() for at in quarters]
-        local = local + np.array([0 if one is None else int(one.total_seconds()) for one in offsets])[which]
+        offsets = [dt.datetime.fromtimestamp(int(quarter) * _QUARTER, clock).utcoffset() for quarter in quarters]
+        local = local + np.array([0 if offset is None else int(offset.total_seconds()) for offset in offsets])[which]
     return local
 
 

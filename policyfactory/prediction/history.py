@@ -229,7 +229,7 @@ class History:
 
     Parameters
     ----------
-    at : int
+    instant : int
         Unix s; nothing that happened later is in it. -1: nothing was seen yet.
     users : dict of str to UserPast
         By the hash of the user's number; some may be asleep.
@@ -245,7 +245,7 @@ class History:
         Whether groups of like jobs are told apart by the names of jobs, too.
     """
 
-    at: int = -1
+    instant: int = -1
     users: dict[str, UserPast] = dataclasses.field(default_factory=dict)
     groups: dict[str, Means] = dataclasses.field(default_factory=dict)
     shapes: dict[str, Means] = dataclasses.field(default_factory=dict)
@@ -280,7 +280,7 @@ class History:
             user.groups = _latest(user.groups, limits.user_groups, lambda means: means.last)
         kept = _latest(self.noted, limits.noted, int)
         lost = max((end for name, end in self.noted.items() if name not in kept), default=-1)
-        self.floor = max(self.floor, self.at - limits.noted_s, lost)
+        self.floor = max(self.floor, self.instant - limits.noted_s, lost)
         self.noted = {name: end for name, end in kept.items() if end > self.floor}
 
 
@@ -343,7 +343,7 @@ def features_from(history: History, hashed: Callable[[str], str], job: Asked) ->
     """
     user = history.user(hashed(f"u{job.user}")) or UserPast()
     # What the history has is not later than the submission, whatever the clocks say.
-    now = max(int(job.when.timestamp()), history.at, user.seen)
+    now = max(int(job.when.timestamp()), history.instant, user.seen)
     executable = hashed(f"n{without_numbers(job.name)}") if history.names and job.name else NO_NAME
     groups = [user.groups.get(key) for key in group_keys(job.p, job.q, executable)]
     groups += [history.groups.get(hashed(f"g{job.group}")), history.shapes.get(hashed(f"s{job.p}/{job.q}"))]
@@ -364,7 +364,7 @@ def predictions_from(forests: Forests, features: FloatArray) -> FloatArray:
         Of the job.
     """
     request = math.exp(features[0])
-    shortness, share = (math.exp(_sum(one, features)) for one in (forests.shortness, forests.share))
+    shortness, share = (math.exp(_sum(forest, features)) for forest in (forests.shortness, forests.share))
     tail = _sum(forests.tail, features) if len(forests.tail.roots) else 1.0
     present = features[FACTS + 13 : FACTS + 15]
     return np.array([_bounded(share) * request, _bounded(shortness), _bounded(tail) * request, *present])
@@ -383,7 +383,9 @@ def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -
     ended, last = user.jobs, user.started
     count = len(ended)
     started = (job.p, job.q) if last is None else (last.request, last.processors)
-    asked = np.array([*((one.request, one.processors) for one in ended), started, (job.p, job.q)], dtype=np.float64)
+    asked = np.array(
+        [*((past_job.request, past_job.processors) for past_job in ended), started, (job.p, job.q)], dtype=np.float64
+    )
     facts = np.full((count + 2, FACTS), UNKNOWN)
     facts[:, :2] = np.log(asked)
     clock = job.when
@@ -396,13 +398,13 @@ def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -
         if means is not None:
             past.by_group[kind, :COUNT] = means.ln_run, means.shortness, means.share
             past.by_group[kind, COUNT] = means.count
-    past.end[:count] = [one.end for one in ended]
+    past.end[:count] = [past_job.end for past_job in ended]
     past.end[count] = now + 1 if last is not None and last.running else now
     past.before[:count] = np.arange(count) - 1
-    own: Int64Array = past.by_user[0]
-    own[[WAITING, RUNNING, ENDED]] = user.waiting, user.running, user.ended
-    own[[SUBMITTED, BURST]] = user.submitted, user.burst
-    own[[STARTED_LAST, ENDED_LAST]] = -1 if last is None else count, count - 1
+    counts: Int64Array = past.by_user[0]
+    counts[[WAITING, RUNNING, ENDED]] = user.waiting, user.running, user.ended
+    counts[[SUBMITTED, BURST]] = user.submitted, user.burst
+    counts[[STARTED_LAST, ENDED_LAST]] = -1 if last is None else count, count - 1
     start = np.full(count + 2, -1, dtype=np.int64)
     start[count] = now if last is None else last.start
     return past, start
@@ -410,10 +412,10 @@ def _as_past(user: UserPast, groups: list[Means | None], job: Asked, now: int) -
 
 def _outcome(ended: list[Ended]) -> FloatArray:
     """Return the outcomes of ended jobs, and two rows that nobody reads."""
-    run = np.maximum(np.array([one.run for one in ended], dtype=np.float64), 1.0)
+    run = np.maximum(np.array([past_job.run for past_job in ended], dtype=np.float64), 1.0)
     outcome = np.zeros((len(ended) + 2, 4))
     rows = outcome[: len(ended)]
     rows[:, 0], rows[:, 1] = np.log(run), TAU_S / np.maximum(run, TAU_S)
-    rows[:, 2] = np.minimum(run / np.array([one.request for one in ended], dtype=np.float64), 1.0)
-    rows[:, 3] = [one.status for one in ended]
+    rows[:, 2] = np.minimum(run / np.array([past_job.request for past_job in ended], dtype=np.float64), 1.0)
+    rows[:, 3] = [past_job.status for past_job in ended]
     return outcome

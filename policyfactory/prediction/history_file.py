@@ -99,17 +99,17 @@ def _read_key(path: Path) -> bytes:
 
 def _make_key(where: Path) -> None:
     """Write a key that nobody else can read at any moment; the file has its name when it is whole."""
-    made = where.with_name(f".{where.name}.{os.getpid()}")
+    draft = where.with_name(f".{where.name}.{os.getpid()}")
     try:
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"{secrets.token_hex(32)}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            made.replace(where)
+            draft.replace(where)
         finally:
-            made.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{where}: cannot be written: {reason(error)}; nothing was changed") from None
 
@@ -138,13 +138,13 @@ def write_history(history: History, path: Path, hashed: Callable[[str], str]) ->
     noted = [f"N {job} {end}\n" for job, end in history.noted.items()]
     entries[hashed(_NOTED)] = "".join([f"F {history.floor}\n", *noted])
     parts = [entries[name].encode() for name in sorted(entries)]
-    at, index = HEADER + LINE * len(parts), []
+    offset, index = HEADER + LINE * len(parts), []
     for name, part in zip(sorted(entries), parts, strict=True):
-        index.append(f"{name} {at:010} {len(part):09} {zlib.adler32(part):08x}\n".encode())
-        at += len(part)
+        index.append(f"{name} {offset:010} {len(part):09} {zlib.adler32(part):08x}\n".encode())
+        offset += len(part)
     head = (
-        f"policyfactory-history {HISTORY_SCHEMA} features {FEATURE_SET} at {history.at} key {hashed('key')} "
-        f"entries {len(parts)} bytes {at} names {int(history.names)}"
+        f"policyfactory-history {HISTORY_SCHEMA} features {FEATURE_SET} at {history.instant} key {hashed('key')} "
+        f"entries {len(parts)} bytes {offset} names {int(history.names)}"
     )
     atomic_write(path, [head.ljust(HEADER - 1).encode() + b"\n", *index, *parts])
 
@@ -187,11 +187,11 @@ def read_history(path: Path, hashed: Callable[[str], str]) -> History:
     """
     if not path.exists():
         return History()
-    data = read_bytes(path, limit=_LARGEST, own=True)
+    data = read_bytes(path, limit=_LARGEST, replaceable=True)
     head = _HEAD.match(data, 0, HEADER)
     if head is None:
         raise InputError(f"{path}: does not begin as the file of a history; name another, or {_CURE}")
-    schema, features, at, entries, size = (int(head[place]) for place in (1, 2, 3, 5, 6))
+    schema, features, instant, entries, size = (int(head[column]) for column in (1, 2, 3, 5, 6))
     if schema != HISTORY_SCHEMA:
         raise InputError(
             f"{path}: has version {schema} of the format, this policyfactory reads {HISTORY_SCHEMA}; take the one that "
@@ -203,7 +203,7 @@ def read_history(path: Path, hashed: Callable[[str], str]) -> History:
         raise InputError(f"{path}: was made with another key than that of {key_path(path)}; {_CURE}")
     if size != len(data) or HEADER + LINE * entries > len(data):
         raise InputError(f"{path}: has {len(data):,} bytes in place of {size:,}; it is damaged: {_CURE}")
-    history = History(at, names=head[7] == b"1")
+    history = History(instant, names=head[7] == b"1")
 
     def read(text: str) -> UserPast:
         try:
@@ -211,13 +211,13 @@ def read_history(path: Path, hashed: Callable[[str], str]) -> History:
         except (ValueError, IndexError):
             raise InputError(f"{path}: what it has of a user is damaged; {_CURE}") from None
 
-    for place in range(entries):
-        start = HEADER + LINE * place
+    for number in range(entries):
+        start = HEADER + LINE * number
         found = _INDEX.fullmatch(data, start, start + LINE)
         try:
             _add(history, data, found, read)
         except (ValueError, IndexError):
-            raise InputError(f"{path}: entry {place + 1} of {entries} is damaged; {_CURE}") from None
+            raise InputError(f"{path}: entry {number + 1} of {entries} is damaged; {_CURE}") from None
     return history
 
 
@@ -378,8 +378,8 @@ def read_jobs(path: Path | str, zone: dt.tzinfo = dt.UTC) -> list[SiteJob]:
     return [job for _, job in latest.values()]
 
 
-def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
-    columns = {name: block.numbers[at].tolist() for at, name in enumerate(NUMBERS)}
+def _jobs_of(block: RecordBlock, source: str) -> Iterator[SiteJob]:
+    columns = {name: block.numbers[column].tolist() for column, name in enumerate(NUMBERS)}
     users, groups, names = (
         [texts[code] for code in codes] for codes, texts in (block.names[NAMES.index(name)] for name in _WANTED)
     )
@@ -389,7 +389,7 @@ def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
             continue
         if not (user.isascii() and user.isdigit()):
             raise TraceFormatError(
-                f"{place}:{columns['line'][row]}: the user is {user[:40]!a}, a number is needed; ask for the "
+                f"{source}:{columns['line'][row]}: the user is {user[:40]!a}, a number is needed; ask for the "
                 f"column UID: sacct -a -X -P -o {_COLUMNS}"
             )
         limit, size = columns["limit"][row], columns["requested"][row]
@@ -412,7 +412,7 @@ def _jobs_of(block: RecordBlock, place: str) -> Iterator[SiteJob]:
 
 
 def update(
-    history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str], limits: HistoryLimits
+    history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str], limits: HistoryLimits
 ) -> Update:
     """Bring a history up to an instant.
 
@@ -422,7 +422,7 @@ def update(
         Changed in place.
     jobs : sequence of SiteJob
         All that waited, ran or ended since the last update, at least.
-    at : int
+    instant : int
         Unix s; what happened later is left to the next update.
     hashed : function of str to str
         The hash of a name.
@@ -434,20 +434,20 @@ def update(
     UsageError
         If the history is of a later instant.
     """
-    if at < history.at:
+    if instant < history.instant:
         raise UsageError(
-            f"the history is of {history.at}, later than {at} (Unix s); was the clock put back? Wait until then, or "
-            "remove the file to begin anew"
+            f"the history is of {history.instant}, later than {instant} (Unix s); was the clock put back? Wait until "
+            "then, or remove the file to begin anew"
         )
     ordered = sorted(jobs, key=lambda job: (job.submit, job.job))
     if ordered:
         history.names = any(job.name for job in ordered)
     ran = [job for job in ordered if job.start >= 0 or job.state not in _STATUS]
-    _note_submissions(history, ran, at, hashed)
-    waiting, running = _note_present(history, ran, at, hashed)
-    _note_starts(history, ran, at, hashed)
-    ended, changed = _note_ends(history, ran, at, hashed)
-    history.at = at
+    _note_submissions(history, ran, instant, hashed)
+    waiting, running = _note_present(history, ran, instant, hashed)
+    _note_starts(history, ran, instant, hashed)
+    ended, changed = _note_ends(history, ran, instant, hashed)
+    history.instant = instant
     history.forget(limits)
     return Update(ended, waiting, running, tuple(sorted(changed, key=int)))
 
@@ -457,22 +457,24 @@ def _user(history: History, job: SiteJob, hashed: Callable[[str], str]) -> UserP
     return history.user(name) or history.users.setdefault(name, UserPast())
 
 
-def _note_submissions(history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]) -> None:
+def _note_submissions(history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str]) -> None:
     for job in jobs:
-        if history.at < job.submit <= at:
+        if history.instant < job.submit <= instant:
             _user(history, job, hashed).note_submission(job.submit, job.tasks)
 
 
-def _note_present(history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]) -> tuple[int, int]:
+def _note_present(
+    history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str]
+) -> tuple[int, int]:
     """Count what waits and runs at the instant; it replaces what the last look saw."""
     for user in history.users.values():  # nothing waits or runs of those asleep
         user.waiting = user.running = 0
     counts = [0, 0]
     for job in jobs:
-        if job.submit > at or 0 <= job.end <= at:
+        if job.submit > instant or 0 <= job.end <= instant:
             continue
         user = _user(history, job, hashed)
-        if 0 <= job.start <= at:
+        if 0 <= job.start <= instant:
             user.running += 1
             counts[1] += 1
         else:
@@ -481,25 +483,25 @@ def _note_present(history: History, jobs: Sequence[SiteJob], at: int, hashed: Ca
     return counts[0], counts[1]
 
 
-def _note_starts(history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]) -> None:
-    started = sorted((job for job in jobs if 0 <= job.start <= at), key=lambda job: job.start)
+def _note_starts(history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str]) -> None:
+    started = sorted((job for job in jobs if 0 <= job.start <= instant), key=lambda job: job.start)
     for job in started:
         user = _user(history, job, hashed)
         if user.started is None or job.start >= user.started.start:
-            user.started = Started(job.start, job.request, job.processors, int(not 0 <= job.end <= at))
+            user.started = Started(job.start, job.request, job.processors, int(not 0 <= job.end <= instant))
 
 
 def _note_ends(
-    history: History, jobs: Sequence[SiteJob], at: int, hashed: Callable[[str], str]
+    history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str]
 ) -> tuple[int, set[str]]:
     """Note the ends that were not noted yet; return how many there were, and the numbers of their users."""
     new = [
         job
         for job in jobs
-        if job.state in _STATUS and history.floor < job.end <= at and history.noted.get(job.job) != job.end
+        if job.state in _STATUS and history.floor < job.end <= instant and history.noted.get(job.job) != job.end
     ]
     changed = {job.user for job in new}
-    for job in sorted(new, key=lambda one: one.end):
+    for job in sorted(new, key=lambda job: job.end):
         ended = Ended(job.end, job.request, job.processors, max(job.run, 0), _STATUS[job.state])
         executable = hashed(f"n{job.name}") if history.names and job.name else NO_NAME
         _user(history, job, hashed).note_end(ended, executable)

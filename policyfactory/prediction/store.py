@@ -115,7 +115,7 @@ def digest_of_jobs(path: Path | str) -> str:
     return digest if isinstance(digest, str) else ""
 
 
-def forests_from_json(value: Any, place: str) -> Forests:
+def forests_from_json(value: Any, source: str) -> Forests:
     """Return the model of plain JSON values; ``place`` names the file in messages.
 
     Raises
@@ -124,11 +124,11 @@ def forests_from_json(value: Any, place: str) -> Forests:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{place}: a predictor's file is a JSON object, this one is a {kind_word(value)}")
+        raise ModelFileError(f"{source}: a predictor's file is a JSON object, this one is a {kind_word(value)}")
     version = value.get("schema_version")
     if isinstance(version, int) and version > PREDICTOR_SCHEMA:
         raise ModelFileError(
-            f"{place}: has predictor schema {version} but policyfactory {__version__} reads schemas up to "
+            f"{source}: has predictor schema {version} but policyfactory {__version__} reads schemas up to "
             f"{PREDICTOR_SCHEMA}; install a newer policyfactory, or train it again"
         )
     try:
@@ -136,15 +136,15 @@ def forests_from_json(value: Any, place: str) -> Forests:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
-        expected = "expected an object" if first["type"] == "model_type" else said
+        told = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
+        expected = "expected an object" if first["type"] == "model_type" else told
         raise ModelFileError(
-            f"{place}: field {ascii(where[1:])[1:-1]}: {expected}, got "
+            f"{source}: field {ascii(where[1:])[1:-1]}: {expected}, got "
             f"{shown(first['input'])}; is it a file of policyfactory predict, and whole?"
         ) from None
     if (content.feature_set, content.features) != (FEATURE_SET, list(NAMES)):
         raise ModelFileError(
-            f"{place}: was trained on feature set {content.feature_set} of {len(content.features)} features, "
+            f"{source}: was trained on feature set {content.feature_set} of {len(content.features)} features, "
             f"policyfactory {__version__} has set {FEATURE_SET} of {len(NAMES)}; train it again with policyfactory "
             "predict"
         )
@@ -182,8 +182,10 @@ class _ForestRecord(BaseModel, strict=True, extra="forbid"):
         for name, child in (("left", forest.left), ("right", forest.right)):
             right = np.where(is_leaf, child == 0, (child > np.arange(nodes)) & (child < end))
             if not right.all():
-                at = int(np.argmin(right))
-                raise ValueError(f"{name}[{at}] is {child[at]}; a later node of its tree, or 0 at a leaf, is expected")
+                node = int(np.argmin(right))
+                raise ValueError(
+                    f"{name}[{node}] is {child[node]}; a later node of its tree, or 0 at a leaf, is expected"
+                )
         return self
 
 

@@ -135,7 +135,7 @@ class Forests:
 class Training(NamedTuple):
     """A model, and the instant (ticks) from which on it is used."""
 
-    at: int
+    instant: int
     forests: Forests
 
 
@@ -219,11 +219,11 @@ def most_like(seen: UserSeen, p: float, q: float) -> tuple[PastJob, ...]:
     Likeness is that of the predictor's features: |d ln request| + |d ln processors|, and 0.05 for each newer job.
     """
 
-    def far(place: int) -> float:
-        job = seen.jobs[place]
-        return abs(math.log(job.request / p)) + abs(math.log(job.processors / q)) + _FADE * place
+    def far(rank: int) -> float:
+        job = seen.jobs[rank]
+        return abs(math.log(job.request / p)) + abs(math.log(job.processors / q)) + _FADE * rank
 
-    return tuple(seen.jobs[place] for place in sorted(heapq.nsmallest(MOST_LIKE, range(len(seen.jobs)), key=far)))
+    return tuple(seen.jobs[rank] for rank in sorted(heapq.nsmallest(MOST_LIKE, range(len(seen.jobs)), key=far)))
 
 
 def sentences(seen: UserSeen | None, p: float, q: float) -> Iterator[str]:

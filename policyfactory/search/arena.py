@@ -50,7 +50,7 @@ _GOAL = "mean_bsld"
 class _ArenaUnit(NamedTuple):
     """A candidate, and how it is played."""
 
-    place: int
+    number: int
     policy: Policy
     learns: bool
     limit: float
@@ -154,9 +154,9 @@ class Arena:
             If the ledger cannot be used.
         """
         given = submitted([candidates] if isinstance(candidates, str | Policy) else candidates)
-        read = [self._ranking(one) for one in given]
+        read = [self._ranking(candidate) for candidate in given]
         last = self._last if held_out else None
-        policies = {at: one.policy for at, one in enumerate(read) if one.policy is not None}
+        policies = {number: candidate.policy for number, candidate in enumerate(read) if candidate.policy is not None}
         tried = len(policies)
         identity = self.workload.sha256(), self.workload.name
         counted = count(
@@ -166,46 +166,48 @@ class Arena:
         # No candidate pays for the models. A log that teaches nothing is an error of those that need them only.
         with contextlib.suppress(PolicyfactoryError):
             self._training.teach(policies.values(), self._workers, self._follower.message)
-        made = self._play(self._training, policies, "candidates")
+        aims = self._play(self._training, policies, "candidates")
         verdicts = {} if last is None else self._verdicts(last, policies, counted)
-        judged = tuple(self._judged(one, made.get(at), verdicts.get(at)) for at, one in enumerate(read))
+        judged = tuple(
+            self._judged(candidate, aims.get(number), verdicts.get(number)) for number, candidate in enumerate(read)
+        )
         return Judgement(*identity, self.options.settings, baseline, judged, counted, held_out)
 
-    def _ranking(self, one: Submitted) -> Submitted:
+    def _ranking(self, candidate: Submitted) -> Submitted:
         """Return a candidate, without its policy if that has a number for no job, or reads what the log lacks."""
-        said = "its score is a finite number for no job; change it so that it ranks jobs"
+        why = "its score is a finite number for no job; change it so that it ranks jobs"
         try:
-            if one.policy is None or self._without_number(one.policy) < 1:
-                return one
+            if candidate.policy is None or self._without_number(candidate.policy) < 1:
+                return candidate
         except UsageError as error:
-            said = str(error)
-        return dataclasses.replace(one, policy=None, error=said)
+            why = str(error)
+        return dataclasses.replace(candidate, policy=None, error=why)
 
     def _play(
         self, arena: Replicated, policies: dict[int, Policy], title: str, *, learns: bool = False
     ) -> dict[int, _UnitAims]:
         counter = self._follower.counter(title, "candidates")
         counter.expect(len(policies))
-        units = [_ArenaUnit(at, one, learns, self.options.time_limit) for at, one in policies.items()]
-        made = {}
-        for at, result in results(_measure, arena, units, self._workers, notify=self._follower.message):
+        units = [_ArenaUnit(number, policy, learns, self.options.time_limit) for number, policy in policies.items()]
+        done = {}
+        for number, result in results(_measure, arena, units, self._workers, notify=self._follower.message):
             counter.done(1)
-            made[at] = result
-        return made
+            done[number] = result
+        return done
 
-    def _judged(self, one: Submitted, made: _UnitAims | None, verdict: HeldOutVerdict | None) -> Judged:
-        if one.policy is None or made is None:
-            return Judged(one.name, one.text, None, one.error)
-        if made.values is None:
-            return Judged(one.name, one.text, one.policy, made.error, seconds=made.seconds)
+    def _judged(self, candidate: Submitted, aims: _UnitAims | None, verdict: HeldOutVerdict | None) -> Judged:
+        if candidate.policy is None or aims is None:
+            return Judged(candidate.name, candidate.text, None, candidate.error)
+        if aims.values is None:
+            return Judged(candidate.name, candidate.text, candidate.policy, aims.error, seconds=aims.seconds)
         baseline = self.baseline.values
         ratio = compare_values(
-            np.log(made.values[:, 0]), np.log(baseline[:, 0]), statistic="mean", seed=self.options.seed
+            np.log(aims.values[:, 0]), np.log(baseline[:, 0]), statistic="mean", seed=self.options.seed
         )
         return Judged(
-            *(one.name, one.text, one.policy, "", ratio, made.values, baseline),
-            seconds=made.seconds,
-            without_number=self._without_number(one.policy),
+            *(candidate.name, candidate.text, candidate.policy, "", ratio, aims.values, baseline),
+            seconds=aims.seconds,
+            without_number=self._without_number(candidate.policy),
             verdict=verdict,
         )
 
@@ -224,16 +226,16 @@ class Arena:
     def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, HeldOutVerdict]:
         """Return the verdicts on what is held out, in the honest closed loop."""
         everyone = {**policies, -1: self.baseline.policy}
-        made = self._play(last.replicas, everyone, "held out", learns=True)
-        base, verdicts, whole = made[-1].values, {}, last.replicas.whole
-        for at, policy in policies.items():
-            own = made[at].values
-            if own is None or base is None:
-                verdicts[at] = HeldOutVerdict(counted.tried, made[at].error or made[-1].error)
+        aims = self._play(last.replicas, everyone, "held out", learns=True)
+        base, verdicts, whole = aims[-1].values, {}, last.replicas.whole
+        for number, policy in policies.items():
+            values = aims[number].values
+            if values is None or base is None:
+                verdicts[number] = HeldOutVerdict(counted.tried, aims[number].error or aims[-1].error)
                 continue
-            ratio = compare_replicas(np.log(own[:, 0]), np.log(base[:, 0]), whole)
+            ratio = compare_replicas(np.log(values[:, 0]), np.log(base[:, 0]), whole)
             weeks = last.by_weeks(policy, self.baseline.policy, self.options.seed)
-            verdicts[at] = HeldOutVerdict(counted.tried, "", ratio.estimate, own[:whole], base[:whole], *weeks)
+            verdicts[number] = HeldOutVerdict(counted.tried, "", ratio.estimate, values[:whole], base[:whole], *weeks)
         return verdicts
 
 
@@ -248,28 +250,28 @@ class _Last:
         """Return the change in %, over the weeks of the part itself, and the blocks that its weeks make."""
         if self._baseline is None:
             self._baseline = self._itself.schedule(0, baseline, learns=True)
-        own = weekly_sums(self._itself.schedule(0, policy, learns=True), [_GOAL])
+        weekly = weekly_sums(self._itself.schedule(0, policy, learns=True), [_GOAL])
         level = weekly_sums(self._baseline, [_GOAL])
-        if own is None or level is None:
+        if weekly is None or level is None:
             return None, 0.0
-        block = block_weeks(max(own.memory_s, level.memory_s))
-        estimate = estimate_weekly_ratio(own.values[:, 0], level.values[:, 0], block, seed=seed)
+        block = block_weeks(max(weekly.memory_s, level.memory_s))
+        estimate = estimate_weekly_ratio(weekly.values[:, 0], level.values[:, 0], block, seed=seed)
         return estimate, 0.0 if block is None else len(level.values) / block
 
 
 def _measure(arena: Replicated, unit: _ArenaUnit, go_on: StopCheck) -> tuple[int, _UnitAims]:
     begin = time.monotonic()
     rows: list[Sequence[float]] = []
-    for at in range(len(arena)):
+    for replica in range(len(arena)):
         go_on()
         if (passed := time.monotonic() - begin) > unit.limit:
-            said = f"took longer than {unit.limit:g} s: {at} of {len(arena)} replicas were done"
-            return unit.place, _UnitAims(None, said, passed)
+            late = f"took longer than {unit.limit:g} s: {replica} of {len(arena)} replicas were done"
+            return unit.number, _UnitAims(None, late, passed)
         try:
-            rows.append(arena.aims(at, unit.policy, learns=unit.learns))
+            rows.append(arena.aims(replica, unit.policy, learns=unit.learns))
         except PolicyfactoryError as error:
-            return unit.place, _UnitAims(None, str(error), time.monotonic() - begin)
-    return unit.place, _UnitAims(np.array(rows), "", time.monotonic() - begin)
+            return unit.number, _UnitAims(None, str(error), time.monotonic() - begin)
+    return unit.number, _UnitAims(np.array(rows), "", time.monotonic() - begin)
 
 
 def judge(

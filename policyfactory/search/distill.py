@@ -144,27 +144,27 @@ class Distilled:
     @property
     def model(self) -> Model:
         """The choice as a model, which every export that can take its variables takes."""
-        against = next(one for one in self.judged if one.role == "network")
+        against = next(standing for standing in self.judged if standing.role == "network")
         compared = _compared(against.margin, "it")
         return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
 
     @property
     def static_model(self) -> Model:
         """The best formula whose values never change while a job waits, as a model."""
-        said = f"{_percent(self.chosen.static.judged.pairs)} of the pairs ordered as by network {self.network.name}."
-        return self._model(self.chosen.static, said)
+        why = f"{_percent(self.chosen.static.judged.pairs)} of the pairs ordered as by network {self.network.name}."
+        return self._model(self.chosen.static, why)
 
     def _model(self, rated: Rated, verdict: str) -> Model:
-        one = rated.formula
+        formula = rated.formula
         diagnostics = {
             "network": {"name": self.network.name, "digest": self.network.digest, "mode": self.network.mode},
-            "origin": one.origin,
-            "pull": one.pull,
+            "origin": formula.origin,
+            "pull": formula.pull,
             "agreement": {"choosing": _shares(rated.choosing), "judged": _shares(rated.judged)},
             "warnings": self.warnings,
             "verdict": verdict,
         }
-        return Model(one.policy, one.coefficients, diagnostics, self.provenance)
+        return Model(formula.policy, formula.coefficients, diagnostics, self.provenance)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -192,25 +192,25 @@ class Distilled:
     def verdict(self) -> str:
         """What was found, in sentences."""
         goal = self.options.windows.goal
-        said = [_compared(one.margin, one.policy.name) for one in self.judged[1:]]
-        return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(said)}."
+        compared = [_compared(standing.margin, standing.policy.name) for standing in self.judged[1:]]
+        return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(compared)}."
 
     @property
     def warnings(self) -> list[str]:
         """Why the formula should not be taken for the network."""
-        said = []
+        warnings = []
         choice, free = self.chosen.choice.judged, self.chosen.free
         if choice.pairs < WELL:
-            said.append(
+            warnings.append(
                 f"{self.policy.name} orders only {_percent(choice.pairs)} of the pairs as the network does: it is "
                 "another policy, not a copy"
             )
         if free is not None:
-            said.append(
+            warnings.append(
                 f"with the free processors (f), which no scheduler gives to a sort key, {_percent(free.judged.pairs)} "
                 f"are ordered alike: {shortened(free.formula.policy.formula, 200)}"
             )
-        return [*said, *self.windows.warnings(self.options.windows.judged_windows, "fitted")]
+        return [*warnings, *self.windows.warnings(self.options.windows.judged_windows, "fitted")]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -236,28 +236,28 @@ class Distilled:
             },
             "candidates": [
                 {
-                    "policy": one.formula.policy.name,
-                    "formula": one.formula.policy.formula,
-                    "origin": one.formula.origin,
-                    "needs": one.formula.kind,
-                    "pull": one.formula.pull,
-                    "choosing": _shares(one.choosing),
-                    "judged": _shares(one.judged),
+                    "policy": rated.formula.policy.name,
+                    "formula": rated.formula.policy.formula,
+                    "origin": rated.formula.origin,
+                    "needs": rated.formula.kind,
+                    "pull": rated.formula.pull,
+                    "choosing": _shares(rated.choosing),
+                    "judged": _shares(rated.judged),
                 }
-                for one in self.rated
+                for rated in self.rated
             ],
-            "judged": [self._judged(one) for one in self.judged],
+            "judged": [self._judged(standing) for standing in self.judged],
             "provenance": self.provenance,
         }
 
-    def _judged(self, one: Standing) -> dict[str, Any]:
+    def _judged(self, standing: Standing) -> dict[str, Any]:
         return {
-            "policy": one.policy.name,
-            "formula": one.policy.formula,
-            "role": one.role,
-            **named_means(self.options.windows.goal, one.means),
-            "choice_against_it": None if one.margin is None else margin_json(one.margin),
-            "against_the_network": None if one.network is None else margin_json(one.network),
+            "policy": standing.policy.name,
+            "formula": standing.policy.formula,
+            "role": standing.role,
+            **named_means(self.options.windows.goal, standing.means),
+            "choice_against_it": None if standing.margin is None else margin_json(standing.margin),
+            "against_the_network": None if standing.network is None else margin_json(standing.network),
         }
 
 
@@ -269,13 +269,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _shares(one: Agreement) -> dict[str, Any]:
-    interval = one.interval
+def _shares(agreement: Agreement) -> dict[str, Any]:
+    interval = agreement.interval
     return {
-        "pairs": one.pairs,
+        "pairs": agreement.pairs,
         "interval": None if interval is None else list(interval),
-        "tau": one.tau,
-        "first": one.first,
+        "tau": agreement.tau,
+        "first": agreement.first,
     }
 
 
@@ -309,21 +309,22 @@ def draw_agreement(found: Distilled) -> Figure:
     Figure
     """
     kept = list(found.rated[:_MOST_DRAWN])
-    kept += [one for one in (found.chosen.choice, found.chosen.static) if one not in kept]
+    kept += [rated for rated in (found.chosen.choice, found.chosen.static) if rated not in kept]
     kept.reverse()
     figure = new_figure(7.0, 1.4 + 0.28 * len(kept))
     axes = figure.add_subplot()
     for number, kind in enumerate(KINDS):
-        places = [at for at, one in enumerate(kept) if one.formula.kind == kind]
+        places = [row for row, rated in enumerate(kept) if rated.formula.kind == kind]
         if places:
-            shares = [100 * kept[at].judged.pairs for at in places]
+            shares = [100 * kept[row].judged.pairs for row in places]
             axes.barh(places, shares, color=COLOURS[number], label=_WORDS[kind], height=0.7)
-    for at, one in enumerate(kept):
-        interval = one.judged.interval
+    for row, rated in enumerate(kept):
+        interval = rated.judged.interval
         if interval is not None:
-            axes.plot([100 * interval[0], 100 * interval[1]], [at, at], color="black", linewidth=1.4)
+            axes.plot([100 * interval[0], 100 * interval[1]], [row, row], color="black", linewidth=1.4)
     names = [
-        shortened(one.formula.policy.name, 30) + (" (choice)" if one is found.chosen.choice else "") for one in kept
+        shortened(rated.formula.policy.name, 30) + (" (choice)" if rated is found.chosen.choice else "")
+        for rated in kept
     ]
     axes.set_yticks(range(len(kept)), names, fontsize=8)
     axes.set_xlim(0, 100)
@@ -425,8 +426,8 @@ def _changed(options: DistillOptions | None, network: Network, changes: dict[str
     if options is None:
         options = DistillOptions(TrainOptions(bands=(), backfill=trained_with(network)))
     fields = {field.name for field in dataclasses.fields(DistillOptions)}
-    own = {name: value for name, value in changes.items() if name in fields}
-    options = changed(options, own)
+    windowed = {name: value for name, value in changes.items() if name in fields}
+    options = changed(options, windowed)
     families = options.families or (*FAMILIES, SURFACE)
     others = {name: value for name, value in changes.items() if name not in fields}
     windows = changed(options.windows, {**others, "mode": network.mode})
@@ -482,7 +483,7 @@ def _distilled(
             follower.message(f"family {family.name} has no value for some jobs, or the same one for all: left out")
         else:
             # Which pull is best is said by windows that nothing was fitted on; of equal ones the first.
-            candidates.append(max(fitted, key=lambda one: _agreement(one.policy, given["choosing"]).pairs))
+            candidates.append(max(fitted, key=lambda formula: _agreement(formula.policy, given["choosing"]).pairs))
     rated = _rated(candidates, given)
     chosen = _choose(rated, options.margin)
     judged = _judge(workload, windows, options, policy, chosen)
@@ -502,16 +503,16 @@ def _pairs(
     workload: Workload, windows: Windows, policy: Policy, options: DistillOptions, step: str, follower: Follower
 ) -> Pairs:
     follower.message(f"{policy.name} plays the windows for {step}" if step != "judged" else "and the windows judged on")
-    own, number = options.windows, STEPS.index(step)
+    drawing, number = options.windows, STEPS.index(step)
     parts = windows.cut(workload, step)
-    queues = collect_queues(parts, policy, own.rules, decisions=options.decisions, seed=own.seed, step=number)
+    queues = collect_queues(parts, policy, drawing.rules, decisions=options.decisions, seed=drawing.seed, step=number)
     if not len(queues):
         raise EvaluationError(
             f"{workload.name}: in the {len(parts)} {step} windows no two jobs ever wait together while one of them "
             "fits, so that nothing is decided there; give longer windows (--window-jobs), more of them, or a log with "
             "queues"
         )
-    pairs = draw_pairs(queues, queues.scores(policy), most=options.pairs, seed=own.seed, step=number)
+    pairs = draw_pairs(queues, queues.scores(policy), most=options.pairs, seed=drawing.seed, step=number)
     if not len(pairs):
         raise EvaluationError(
             f"network {policy.name}: gives the same preference to both jobs of each of the {pairs.ties:,} pairs that "
@@ -528,10 +529,10 @@ def _agreement(policy: Policy, pairs: Pairs) -> Agreement:
 def _rated(candidates: Sequence[FittedFormula], given: dict[str, Pairs]) -> list[Rated]:
     """Return all candidates, those first that agree best on the windows for choosing."""
     rated = [
-        Rated(one, *(_agreement(one.policy, given[step]) for step in ("choosing", "judged"))) for one in candidates
+        Rated(fit, *(_agreement(fit.policy, given[step]) for step in ("choosing", "judged"))) for fit in candidates
     ]
     # Of equal ones the simpler, then a published one, which is before all others.
-    rated.sort(key=lambda one: (-one.choosing.pairs, KINDS.index(one.formula.kind)))
+    rated.sort(key=lambda entry: (-entry.choosing.pairs, KINDS.index(entry.formula.kind)))
     return rated
 
 
@@ -540,7 +541,7 @@ def _choose(rated: Sequence[Rated], margin: float) -> ChosenFormula:
 
     None that needs the free processors is the choice: no scheduler gives them to a sort key.
     """
-    best = {kind: next((one for one in rated if one.formula.kind == kind), None) for kind in KINDS}
+    best = {kind: next((entry for entry in rated if entry.formula.kind == kind), None) for kind in KINDS}
     static, waiting, free = (best[kind] for kind in KINDS)
     assert static is not None  # noqa: S101 (published ones are)
     choice = waiting if waiting is not None and _worth_it(waiting, static, margin) else static
@@ -549,12 +550,12 @@ def _choose(rated: Sequence[Rated], margin: float) -> ChosenFormula:
     return ChosenFormula(choice, static, free)
 
 
-def _worth_it(one: Rated, other: Rated, margin: float) -> bool:
+def _worth_it(first: Rated, second: Rated, margin: float) -> bool:
     """Say whether one agrees better by the margin, and not only in some of the windows for choosing."""
-    if one.choosing.pairs < other.choosing.pairs + margin:
+    if first.choosing.pairs < second.choosing.pairs + margin:
         return False
-    own, base = (np.array([alike for alike, _ in each.choosing.by_window], dtype=np.float64) for each in (one, other))
-    interval = estimate_ratio(own, base).interval
+    shares = (np.array([alike for alike, _ in each.choosing.by_window], np.float64) for each in (first, second))
+    interval = estimate_ratio(*shares).interval
     return interval is None or interval.low > 0
 
 
@@ -573,12 +574,12 @@ def _judge(
     parts = played(windows.cut(workload, "judged"), options.windows.rules)
     values = [measured(parts, policy, goal) for policy, _ in named]
 
-    def against(own: int, other: int) -> Paired | None:
-        if own == other:
+    def against(first: int, second: int) -> Paired | None:
+        if first == second:
             return None
         return compare_values(
-            values[own][:, 0],
-            values[other][:, 0],
+            values[first][:, 0],
+            values[second][:, 0],
             lower_is_better=goal.lower_is_better,
             statistic="ratio",
             seed=options.windows.seed,
@@ -586,8 +587,8 @@ def _judge(
 
     of_network = [role for _, role in named].index("network")
     return tuple(
-        Standing(policy, role, tuple(own.mean(axis=0).tolist()), against(0, at), network=against(at, of_network))
-        for at, ((policy, role), own) in enumerate(zip(named, values, strict=True))
+        Standing(policy, role, tuple(each.mean(axis=0).tolist()), against(0, row), network=against(row, of_network))
+        for row, ((policy, role), each) in enumerate(zip(named, values, strict=True))
     )
 
 

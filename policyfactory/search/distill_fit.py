@@ -69,8 +69,8 @@ def published_formulas() -> list[FittedFormula]:
     """Return the catalogue's formulas in p, q, w and m, first come first served and its reverse, and p*sqrt(q)."""
     known = {**CATALOGUE, **REFERENCES}
     of_arrival = {"r", "-r"}
-    fits = [one for one in known.values() if one.formula in of_arrival or "r" not in one.variables]
-    return [FittedFormula(one, "published") for one in fits]
+    fits = [policy for policy in known.values() if policy.formula in of_arrival or "r" not in policy.variables]
+    return [FittedFormula(policy, "published") for policy in fits]
 
 
 # Forms ---------------------------------------------------------------------------------------------------------------
@@ -82,13 +82,13 @@ def form_formulas(pairs: Pairs) -> list[FittedFormula]:
     for number, products in enumerate(_designs()):
         # Of forms that agree equally, as p*q and -1/(p*q) do, the shortest.
         of_share: dict[float, FittedFormula] = {}
-        for one in sorted(_fit_forms(pairs, products), key=lambda one: (len(one.policy.formula), one.policy.formula)):
-            of_share.setdefault(agreement_of(pairs, pairs.queues.scores(one.policy)).pairs, one)
+        for fit in sorted(_fit_forms(pairs, products), key=lambda fit: (len(fit.policy.formula), fit.policy.formula)):
+            of_share.setdefault(agreement_of(pairs, pairs.queues.scores(fit.policy)).pairs, fit)
         ranked = [of_share[share] for share in sorted(of_share, reverse=True)]
         prefix = "FORM" if number == 0 else "FORM-W"
-        for place, one in enumerate(ranked[:_KEPT_FORMS], start=1):
-            named = dataclasses.replace(one.policy, name=f"{prefix}-{place}")
-            kept.append(dataclasses.replace(one, policy=named))
+        for rank, formula in enumerate(ranked[:_KEPT_FORMS], start=1):
+            named = dataclasses.replace(formula.policy, name=f"{prefix}-{rank}")
+            kept.append(dataclasses.replace(formula, policy=named))
     return kept
 
 
@@ -98,7 +98,8 @@ def _designs() -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     pq = ([tuple(factor for factor in product if factor[0] != "r") for product in products] for products in every)
     without = {tuple(filter(None, products)) for products in pq}
     texts = [
-        [tuple(product_text(one, _WAIT) for one in products) for products in some] for some in (sorted(without), every)
+        [tuple(product_text(product, _WAIT) for product in products) for products in some]
+        for some in (sorted(without), every)
     ]
     return texts[0], texts[1]
 
@@ -120,8 +121,8 @@ def _fit_forms(pairs: Pairs, designs: Sequence[tuple[str, ...]]) -> Iterator[Fit
             continue
         text = " + ".join(_times(number, term) for number, term in zip(numbers, terms, strict=True))
         fitted = tuple(
-            FittedNumber(f"k{place}", term, number)
-            for place, (number, term) in enumerate(zip(numbers, terms, strict=True), start=1)
+            FittedNumber(f"k{index}", term, number)
+            for index, (number, term) in enumerate(zip(numbers, terms, strict=True), start=1)
         )
         policy = Policy("form", text.replace("+ -", "- "), "a form of the SC'17 paper", _SOURCE)
         yield FittedFormula(policy, "form", fitted, _FORM_PULL)
@@ -155,7 +156,7 @@ def family_formulas(family: Family, pairs: Pairs) -> list[FittedFormula]:
     columns = np.column_stack([base, terms]) if base.any() else terms
     # A coefficient of what is the same for all jobs changes no order: it keeps the value that the family gives it.
     live = np.abs(columns).sum(axis=0) > 0
-    made = []
+    formulas = []
     for pull in PULLS:
         some = fit_order(columns[:, live], pull) if live.any() else None
         if some is None:
@@ -170,8 +171,8 @@ def family_formulas(family: Family, pairs: Pairs) -> list[FittedFormula]:
             values, sign = factors, 1.0
         values = np.where(live[-len(values) :], values, family.start)
         if np.isfinite(values).all():
-            made.append(_fixed(family, values, sign, pull))
-    return made
+            formulas.append(_fixed(family, values, sign, pull))
+    return formulas
 
 
 def _fixed(family: Family, values: FloatArray, sign: float, pull: float) -> FittedFormula:
@@ -192,7 +193,7 @@ def _linear(family: Family, pairs: Pairs) -> tuple[FloatArray, FloatArray] | Non
     units = np.stack([_difference(pairs, form.with_values(row)) for row in np.eye(count)], axis=1)
     tried = np.linspace(0.7, 1.9, count)
     given = _difference(pairs, form.with_values(tried))
-    if not all(np.isfinite(one).all() for one in (base, units, given)):
+    if not all(np.isfinite(part).all() for part in (base, units, given)):
         return None
     terms = units - base[:, None]
     expected = base + terms @ tried
@@ -298,7 +299,7 @@ def search_order(
                   options={"maxfev": _EVALUATIONS, "initial_simplex": simplex}), sign)
         for sign in (1.0, -1.0)
     ]  # fmt: skip
-    best, sign = min(runs, key=lambda one: float(one[0].fun))
+    best, sign = min(runs, key=lambda run: float(run[0].fun))
     return np.array(best.x), sign
 
 
@@ -371,8 +372,8 @@ class Queues:
             if "f" not in policy.variables:
                 return policy.scores(self.p, self.q, r, self.w, self.machine)
             values, edges = np.empty_like(self.p), self.edges.tolist()
-            for at, free in enumerate(self.free.tolist()):
-                rows = slice(edges[at], edges[at + 1])
+            for snapshot, free in enumerate(self.free.tolist()):
+                rows = slice(edges[snapshot], edges[snapshot + 1])
                 values[rows] = policy.scores(self.p[rows], self.q[rows], r[rows], self.w[rows], self.machine, free)
         return values
 
@@ -441,8 +442,8 @@ def _snapshots(
         yield from _passes(prepared, start, decisions, random)
         return
     every = list(_committed(window, network, rules))
-    for at in sorted(random.permutation(len(every))[:decisions].tolist()):
-        yield every[at]
+    for number in sorted(random.permutation(len(every))[:decisions].tolist()):
+        yield every[number]
 
 
 def _passes(prepared: Prepared, start: Int64Array, decisions: int, random: np.random.Generator) -> Iterator[Snapshot]:
@@ -461,7 +462,7 @@ def _passes(prepared: Prepared, start: Int64Array, decisions: int, random: np.ra
         if jobs.processors[rows].min() <= free:
             columns = (prepared.estimate[rows] / ticks, jobs.processors[rows], (now - jobs.submit[rows]) / ticks)
             kept.append((now, (np.stack(columns), float(free))))
-    for _, snapshot in sorted(kept, key=lambda one: one[0]):
+    for _, snapshot in sorted(kept, key=lambda entry: entry[0]):
         yield snapshot
 
 
@@ -522,9 +523,9 @@ class Pairs:
         """Return at most so many of them, evenly spread, with no other jobs than theirs."""
         taken = np.linspace(0, len(self) - 1, min(most, len(self))).astype(np.int64)
         ahead, behind = self.ahead[taken], self.behind[taken]
-        rows, place = np.unique(np.concatenate([ahead, behind]), return_inverse=True)
+        rows, position = np.unique(np.concatenate([ahead, behind]), return_inverse=True)
         queues = self.queues.only(rows)
-        return Pairs(queues, self.preference[rows], place[: len(ahead)], place[len(ahead) :], self.ties)
+        return Pairs(queues, self.preference[rows], position[: len(ahead)], position[len(ahead) :], self.ties)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -573,17 +574,17 @@ def draw_pairs(queues: Queues, preference: FloatArray, *, most: int, seed: int, 
     """
     random = generator(seed, _PAIRS_PURPOSE, step)
     edges = queues.edges
-    one, other = [], []
+    former, latter = [], []
     for first, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         jobs = end - first
         every = jobs * (jobs - 1) // 2
         numbers = np.arange(every) if every <= most else np.sort(random.choice(every, most, replace=False))
         # Pair number k is (i, j), i < j, where j is the largest with j (j - 1) / 2 <= k.
         j = ((1 + np.sqrt(1 + 8.0 * numbers)) // 2).astype(np.int64)
-        one.append(first + numbers - j * (j - 1) // 2)
-        other.append(first + j)
-    left = np.concatenate(one).astype(np.int64) if one else np.empty(0, dtype=np.int64)
-    right = np.concatenate(other).astype(np.int64) if other else np.empty(0, dtype=np.int64)
+        former.append(first + numbers - j * (j - 1) // 2)
+        latter.append(first + j)
+    left = np.concatenate(former).astype(np.int64) if former else np.empty(0, dtype=np.int64)
+    right = np.concatenate(latter).astype(np.int64) if latter else np.empty(0, dtype=np.int64)
     untied = preference[left] != preference[right]
     ties = int((~untied).sum())
     left, right = left[untied], right[untied]
@@ -613,7 +614,7 @@ def agreement_of(pairs: Pairs, values: FloatArray) -> Agreement:
     window = pairs.queues.window[pairs.decision]
     windows = zip(np.bincount(window, weights=alike).astype(int).tolist(), np.bincount(window).tolist(), strict=True)
     same = first_jobs(pairs.queues, values) == first_jobs(pairs.queues, pairs.preference)
-    by_window = tuple((own, every) for own, every in windows if every)
+    by_window = tuple((alike, every) for alike, every in windows if every)
     return Agreement(float(alike.mean()), float((2 * shares - 1).mean()), float(same.mean()), by_window)
 
 

@@ -167,8 +167,8 @@ def family_of(text: str, start: Mapping[str, float] | None = None) -> Family:
     unknown = sorted(set(start or {}) - set(form.names))
     if unknown and stock is None:
         raise UsageError(f"--start names {unknown[0]}; the coefficients of {name} are {', '.join(form.names)}")
-    values |= {one: value for one, value in (start or {}).items() if one in form.names}
-    first = tuple(float(values.get(one, 0.0)) for one in form.names)
+    values |= {name: value for name, value in (start or {}).items() if name in form.names}
+    first = tuple(float(values.get(name, 0.0)) for name in form.names)
     # The stock ones are exponents: steps are measured in 1. A user's may have any size.
     scale = tuple(1.0 if stock is not None or value == 0 else abs(value) for value in first)
     return Family(form, first, scale, words)

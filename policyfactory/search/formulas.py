@@ -51,7 +51,7 @@ class _Shared(NamedTuple):
 class _Unit(NamedTuple):
     """One candidate: its place in the batch, its form and its coefficients."""
 
-    place: int
+    number: int
     form: int
     values: tuple[float, ...]
 
@@ -59,7 +59,7 @@ class _Unit(NamedTuple):
 def _measure(shared: _Shared, unit: _Unit, go_on: StopCheck) -> tuple[int, FloatArray]:
     go_on()
     policy = shared.forms[unit.form].with_values(unit.values)
-    return unit.place, measured(shared.windows, policy, goal_of(shared.goal))
+    return unit.number, measured(shared.windows, policy, goal_of(shared.goal))
 
 
 _Compute = Callable[[Iterable[_Unit]], Iterator[tuple[int, FloatArray]]]
@@ -97,7 +97,7 @@ class FormulaSearch:
         """Return what determines the search."""
         import cma
 
-        forms = {one.name: [one.form.text, list(one.start), list(one.scale)] for one in self.families}
+        forms = {family.name: [family.form.text, list(family.start), list(family.scale)] for family in self.families}
         return {**dataclasses.asdict(self.options), "families": forms, "method": _METHOD, "cma": cma.__version__}
 
     def learn(self, task: Task) -> Proposals:
@@ -112,11 +112,11 @@ class FormulaSearch:
             first = family.form.with_values(family.start)
             if first.needs_predictions and task.options.mode == "paper":
                 raise predictions_needed(first, "a simulation with compatibility rlscheduler")
-        windows = task.played("training", [one.form.with_values(one.start) for one in self.families])
+        windows = task.played("training", [family.form.with_values(family.start) for family in self.families])
         baseline = measured(windows, task.baseline, goal_of(task.options.goal))
-        shared = _Shared(windows, tuple(one.form for one in self.families), task.options.goal)
+        shared = _Shared(windows, tuple(family.form for family in self.families), task.options.goal)
         counter = task.follower.counter("candidates", "candidates")
-        counter.expect(self._restarts * sum(self._tried(one) for one in self.families))
+        counter.expect(self._restarts * sum(self._tried(family) for family in self.families))
         history: list[dict[str, Any]] = []
         candidates: list[Candidate] = []
         with (
@@ -155,7 +155,7 @@ class FormulaSearch:
 
     def _first(self, number: int, restart: int) -> int:
         """Return the number of the first record of a search: one a batch, and one for its centre."""
-        sizes = [self._batches(one) + 1 for one in self.families]
+        sizes = [self._batches(family) + 1 for family in self.families]
         return sum(sizes[:number]) * self._restarts + sizes[number] * restart
 
     @contextlib.contextmanager
@@ -219,17 +219,17 @@ class _Run:
         for batch in range(most):
             asked = evolution.ask()
             # Rounded before it is simulated: what is judged is what is written.
-            tried = self._try(batch, [digits(one) for one in asked])
-            for one in tried:
-                self._keep(one)
-            evolution.tell(asked, [one.worth.objective for one in tried])
+            tried = self._try(batch, [digits(point) for point in asked])
+            for candidate in tried:
+                self._keep(candidate)
+            evolution.tell(asked, [candidate.worth.objective for candidate in tried])
             self._note(batch, tried, evolution.step)
             if evolution.over:
                 break
         proposed = self._proposed(evolution.centre)
         self.last = self._try(most, proposed)
-        known = {one.values for one in self.last}
-        self.last += [one for one in spread(self.front) if one.values not in known]
+        known = {candidate.values for candidate in self.last}
+        self.last += [candidate for candidate in spread(self.front) if candidate.values not in known]
         # A search that ends early leaves the rest of the count behind.
         rest = (most - len(self.history)) * population(len(self.family.start))
         for _ in range(rest + 2 * len(_PARTS) - len(proposed)):
@@ -261,7 +261,7 @@ class _Run:
             source="policyfactory train",
         )
         numbers = tuple(
-            FittedNumber(one, term_of(form, one), value) for one, value in zip(form.names, tried.values, strict=True)
+            FittedNumber(name, term_of(form, name), value) for name, value in zip(form.names, tried.values, strict=True)
         )
         origin = f"{family.name}, search {self.restart + 1}, proposal {number}"
         return Candidate(policy, tried.worth.objective, numbers, origin, tried.worth.out)
@@ -274,16 +274,16 @@ class _Run:
             worths = decode(kept)
             if len(worths) == len(values):
                 self._count(len(values))
-                return [Tried(*one) for one in zip(values, worths, strict=True)]
-        units = [_Unit(place, self.number, one) for place, one in enumerate(values)]
-        made: dict[int, Worth] = {}
-        for place, result in self.compute(units):
-            made[place] = self._worth(values[place], result)
+                return [Tried(*pair) for pair in zip(values, worths, strict=True)]
+        units = [_Unit(index, self.number, point) for index, point in enumerate(values)]
+        worth_of: dict[int, Worth] = {}
+        for index, result in self.compute(units):
+            worth_of[index] = self._worth(values[index], result)
             self._count(1)
-        worths = [made[place] for place in range(len(values))]
+        worths = [worth_of[index] for index in range(len(values))]
         if self.journal is not None:
             self.journal.append(number, encode(worths))
-        return [Tried(*one) for one in zip(values, worths, strict=True)]
+        return [Tried(*pair) for pair in zip(values, worths, strict=True)]
 
     def _count(self, candidates: int) -> None:
         for _ in range(candidates):
@@ -293,12 +293,12 @@ class _Run:
         """Keep the best; on replicas also what nothing else beats in the goal and in all that it costs."""
         if self.task.replicas:
             self.front = front_with(self.front, tried)
-        if self.best is None or tried.place < self.best.place:
+        if self.best is None or tried.sort_key < self.best.sort_key:
             self.best = tried
 
     def _note(self, batch: int, tried: Sequence[Tried], step: float) -> None:
         best = self.best
-        objective = [one.worth.objective for one in tried]
+        objective = [candidate.worth.objective for candidate in tried]
         self.history.append(
             {
                 "family": self.family.name,
@@ -308,7 +308,7 @@ class _Run:
                 "best": None if best is None or best.worth.out else best.worth.gain,
                 "least": min(objective),
                 "median": float(np.median(objective)),
-                "in_bands": sum(not one.worth.out for one in tried) / len(tried),
+                "in_bands": sum(not candidate.worth.out for candidate in tried) / len(tried),
                 "step": step,
             }
         )
@@ -421,7 +421,7 @@ class Evolution:
 
     def ask(self) -> list[FloatArray]:
         """Return the values of the next candidates."""
-        return [np.array(one, dtype=np.float64) for one in self._strategy.ask()]
+        return [np.array(point, dtype=np.float64) for point in self._strategy.ask()]
 
     def tell(self, asked: Sequence[FloatArray], objective: Sequence[float]) -> None:
         """Take what they are worth; less is better."""
@@ -486,7 +486,7 @@ def worth(
     """
     value = gain(values[:, 0], baseline[:, 0], goal_of(goal), objective)
     breaches = breaches_of(values, baseline, bands)
-    beyond = sum(_excess(one) for one in breaches)
+    beyond = sum(_excess(breach) for breach in breaches)
     means = tuple(values.mean(axis=0).tolist())
     total = value + distance + _BEYOND * beyond
     return Worth(total if math.isfinite(total) else 1e6, value, means, "; ".join(map(str, breaches)))
@@ -525,7 +525,7 @@ class Tried:
         return self.worth.gain, *(self.worth.means[MEASURED.index(name)] for name in COSTS)
 
     @property
-    def place(self) -> tuple[bool, float]:
+    def sort_key(self) -> tuple[bool, float]:
         """What candidates are sorted by: one inside the bands before any outside."""
         return bool(self.worth.out), self.worth.objective
 
@@ -533,20 +533,20 @@ class Tried:
 def front_with(front: Sequence[Tried], tried: Tried) -> list[Tried]:
     """Return what of a front and one more nothing else of them beats in the goal and in all that it costs."""
     every = [*front, tried]
-    stay = non_dominated(np.array([one.costs for one in every])).tolist()
-    return [one for one, stays in zip(every, stay, strict=True) if stays]
+    stay = non_dominated(np.array([candidate.costs for candidate in every])).tolist()
+    return [candidate for candidate, stays in zip(every, stay, strict=True) if stays]
 
 
 def spread(front: Sequence[Tried]) -> list[Tried]:
     """Return a few of a front, from its best in the goal to its cheapest."""
-    ordered = sorted(front, key=lambda one: one.costs)
+    ordered = sorted(front, key=lambda candidate: candidate.costs)
     places = np.linspace(0, len(ordered) - 1, min(len(ordered), _MOST_OF_FRONT)).round().astype(int)
-    return [ordered[at] for at in places.tolist()]
+    return [ordered[row] for row in places.tolist()]
 
 
 def encode(worths: Sequence[Worth]) -> bytes:
     """Return a record of a journal."""
-    return json.dumps([[one.objective, one.gain, list(one.means), one.out] for one in worths]).encode("ascii")
+    return json.dumps([[worth.objective, worth.gain, list(worth.means), worth.out] for worth in worths]).encode("ascii")
 
 
 def decode(record: bytes) -> list[Worth]:

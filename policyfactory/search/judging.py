@@ -130,13 +130,13 @@ class Standing:
 def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
     """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
     least = least_of(goal)
-    own, other = values + least, baseline + least
+    changed, other = values + least, baseline + least
     if not goal.lower_is_better:
-        own, other = other, own
+        changed, other = other, changed
     with np.errstate(all="ignore"):
         if objective == "mean":
-            return float(own.mean() / other.mean() - 1)
-        return float(np.log(own / other).mean())
+            return float(changed.mean() / other.mean() - 1)
+        return float(np.log(changed / other).mean())
 
 
 def least_of(goal: Goal) -> float:
@@ -146,8 +146,8 @@ def least_of(goal: Goal) -> float:
 
 def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
     """Return the guards whose means over the windows are outside their bands."""
-    own, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
-    return judge(own, other, bands)
+    means, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
+    return judge(means, other, bands)
 
 
 def margin_words(margin: Paired) -> tuple[str, str]:
@@ -179,30 +179,30 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
         If no candidate kept within the bands.
     """
     options, goal = task.options, goal_of(task.options.goal)
-    windows = task.played("choosing", [one.policy for one in candidates])
+    windows = task.played("choosing", [candidate.policy for candidate in candidates])
     beside = [Candidate(policy, None, origin="published") for policy in _beside(task)]
     every = [*candidates, *beside]
-    values = _values(task, windows, [one.policy for one in every])
-    baseline = values[[one.policy.name for one in every].index(task.baseline.name, len(candidates))]
+    values = _values(task, windows, [candidate.policy for candidate in every])
+    baseline = values[[candidate.policy.name for candidate in every].index(task.baseline.name, len(candidates))]
     ranked = []
-    for at, one in enumerate(every):
-        here = "; ".join(map(str, breaches_of(values[at], baseline, options.guard_bands)))
-        out = one.out or here if at < len(candidates) else ""
-        means = tuple(values[at].mean(axis=0).tolist())
-        row = RankedCandidate(one, _gain(values[at], baseline, goal), out, at < len(candidates), means)
-        ranked.append((row, values[at]))
+    for index, candidate in enumerate(every):
+        here = "; ".join(map(str, breaches_of(values[index], baseline, options.guard_bands)))
+        out = candidate.out or here if index < len(candidates) else ""
+        means = tuple(values[index].mean(axis=0).tolist())
+        row = RankedCandidate(candidate, _gain(values[index], baseline, goal), out, index < len(candidates), means)
+        ranked.append((row, values[index]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
     if not inside:
-        reasons = next((one.out for one, _ in ranked if one.learned), "")
+        reasons = next((candidate.out for candidate, _ in ranked if candidate.learned), "")
         raise EvaluationError(
             f"{task.workload.name}: none of the {len(candidates)} candidates kept within the bands of the guards; of "
             f"the best, {reasons}; learn longer, by another learner or family, or give wider --bands (none: no "
             "bands) or limits"
         )
-    (winner, own), *others = inside
-    second, other = next((pair for pair in others if not np.array_equal(own, pair[1])), (None, own))
-    margin = None if second is None else _margins(own, other, goal, options.seed)[1]
+    (winner, best), *others = inside
+    second, other = next((pair for pair in others if not np.array_equal(best, pair[1])), (None, best))
+    margin = None if second is None else _margins(best, other, goal, options.seed)[1]
     runner_up = None if second is None else second.candidate
     rows = tuple(row for row, _ in ranked)
     return Chosen(
@@ -224,10 +224,10 @@ def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
     ours = len(named) - len(_beside(task))
     baseline = values[[policy.name for policy, _ in named].index(task.baseline.name, ours)]
     standings = []
-    for (policy, role), own in zip(named, values, strict=True):
-        margin, typical = (None, None) if role == "choice" else _margins(values[0], own, goal, options.seed, whole)
-        out = "; ".join(map(str, breaches_of(own[:whole], baseline[:whole], options.guard_bands)))
-        standings.append(Standing(policy, role, tuple(own[:whole].mean(axis=0).tolist()), margin, typical, out))
+    for (policy, role), row in zip(named, values, strict=True):
+        margin, typical = (None, None) if role == "choice" else _margins(values[0], row, goal, options.seed, whole)
+        out = "; ".join(map(str, breaches_of(row[:whole], baseline[:whole], options.guard_bands)))
+        standings.append(Standing(policy, role, tuple(row[:whole].mean(axis=0).tolist()), margin, typical, out))
     return tuple(standings)
 
 
@@ -235,12 +235,12 @@ def baseline_of(task: Task) -> Policy:
     """Return the published policy that is best on the training replicas: what anybody could run."""
     goal = goal_of(task.options.goal)
     values = _values(task, task.played("training"), PUBLISHED)
-    gains = [_gain(one, values[0], goal) for one in values]
+    gains = [_gain(row, values[0], goal) for row in values]
     return PUBLISHED[int(np.argmin(gains))]
 
 
 def _beside(task: Task) -> tuple[Policy, ...]:
-    names = {one.name for one in _BESIDE}
+    names = {policy.name for policy in _BESIDE}
     return _BESIDE if task.baseline.name in names else (*_BESIDE, task.baseline)
 
 
@@ -249,7 +249,7 @@ def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:
 
 
 def _margins(
-    own: FloatArray, other: FloatArray, goal: Goal, seed: int, whole: int | None = None
+    first: FloatArray, second: FloatArray, goal: Goal, seed: int, whole: int | None = None
 ) -> tuple[Paired, Paired]:
     """Return how far one is from the other, over all windows in % and in a typical one as a logarithm.
 
@@ -257,11 +257,11 @@ def _margins(
     """
     direction = goal.lower_is_better
     with np.errstate(all="ignore"):
-        logs = [np.log(values[:, 0] + least_of(goal)) for values in (own, other)]
-    if whole is not None and whole < len(own):
+        logs = [np.log(values[:, 0] + least_of(goal)) for values in (first, second)]
+    if whole is not None and whole < len(first):
         typical = compare_replicas(logs[0], logs[1], whole, lower_is_better=direction)
         return dataclasses.replace(typical, estimate=typical.estimate.mapped(_percent)), typical
-    sums = compare_values(own[:, 0], other[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
+    sums = compare_values(first[:, 0], second[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
     return sums, compare_values(logs[0], logs[1], lower_is_better=direction, statistic="mean", seed=seed)
 
 
@@ -277,8 +277,8 @@ def _measure(shared: tuple[Played, str], unit: tuple[int, Policy], go_on: StopCh
 
 def _values(task: Task, windows: Played, policies: Sequence[Policy]) -> list[FloatArray]:
     shared = windows, task.options.goal
-    made = dict(results(_measure, shared, enumerate(policies), task.workers, notify=task.follower.message))
-    return [made[at] for at in range(len(policies))]
+    measured = dict(results(_measure, shared, enumerate(policies), task.workers, notify=task.follower.message))
+    return [measured[number] for number in range(len(policies))]
 
 
 # What an arena says of candidates -------------------------------------------------------------------------------------
@@ -299,9 +299,9 @@ def ratios_of(values: FloatArray, baseline: FloatArray) -> dict[str, float | Non
     values, baseline : float64 array (replicas, len(AIMS))
         The aims.
     """
-    own, other = values.mean(axis=0).tolist(), baseline.mean(axis=0).tolist()
-    made = {name: a / b if b else math.nan for name, a, b in zip(AIMS, own, other, strict=True)}
-    return {name: value if math.isfinite(value) else None for name, value in made.items()}
+    means, other = values.mean(axis=0).tolist(), baseline.mean(axis=0).tolist()
+    ratios = {name: a / b if b else math.nan for name, a, b in zip(AIMS, means, other, strict=True)}
+    return {name: value if math.isfinite(value) else None for name, value in ratios.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -335,10 +335,10 @@ class HeldOutVerdict:
     @property
     def interval(self) -> Interval | None:
         """The adjusted interval of the ratio over replicas; None with fewer than six."""
-        one = self.estimate
-        if one is None or one.interval is None:
+        estimate = self.estimate
+        if estimate is None or estimate.interval is None:
             return None
-        wide = adjusted(one.value, one.interval, freedom_of(one.cases), self.tried)
+        wide = adjusted(estimate.value, estimate.interval, freedom_of(estimate.cases), self.tried)
         return Interval(_exp(wide.low), _exp(wide.high))
 
     @property
@@ -352,8 +352,8 @@ class HeldOutVerdict:
     @property
     def verdict(self) -> str:
         """``better`` or ``worse``, by the replicas, if the weeks do not say the contrary; else ``cannot tell``."""
-        own, weeks = _word(self.interval), _word(self.weeks_interval)
-        return CANNOT_TELL if {own, weeks} == {"better", "worse"} else own
+        word, weeks = _word(self.interval), _word(self.weeks_interval)
+        return CANNOT_TELL if {word, weeks} == {"better", "worse"} else word
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -435,23 +435,23 @@ class Judged:
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         policy = self.policy
-        said: dict[str, Any] = {"name": self.name, "given": self.text, "error": self.error or None}
+        content: dict[str, Any] = {"name": self.name, "given": self.text, "error": self.error or None}
         if policy is not None:
-            said |= {
+            content |= {
                 "formula": policy.expression.text(),
                 "static": policy.is_static,
                 "reads_predictions": [name for name in PREDICTIONS if name in policy.variables],
                 "seconds": round(self.seconds, 3),
             }
         if not self.error and self.values is not None and self.baseline is not None:
-            said |= {
+            content |= {
                 "log_ratio": _finite(self.log_ratio),
                 "ratio": _finite(self.ratio),
                 "interval": _ends(self.interval),
                 "aims": ratios_of(self.values, self.baseline),
                 "without_number": self.without_number,
             }
-        return said if self.verdict is None else {**said, "held_out": self.verdict.as_dict()}
+        return content if self.verdict is None else {**content, "held_out": self.verdict.as_dict()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -485,7 +485,7 @@ class Judgement:
     @property
     def best(self) -> Judged:
         """The candidate with the least ratio on the training replicas; the first of equal ones."""
-        return min(self.candidates, key=lambda one: one.log_ratio)
+        return min(self.candidates, key=lambda candidate: candidate.log_ratio)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -501,7 +501,7 @@ class Judgement:
                 "means": dict(zip(AIMS, means, strict=True)),
                 "published": self.baseline.means,
             },
-            "candidates": [one.as_dict() for one in self.candidates],
+            "candidates": [candidate.as_dict() for candidate in self.candidates],
             "ledger": dataclasses.asdict(self.counted),
         }
 
@@ -547,11 +547,11 @@ def non_dominated(values: FloatArray) -> NDArray[np.bool_]:
     """
     finite = np.array([bool(np.isfinite(row).all()) for row in values], dtype=np.bool_)
     kept = finite.copy()
-    for at in np.flatnonzero(finite):
-        below, less = (values <= values[at]).all(axis=1), (values < values[at]).any(axis=1)
+    for row in np.flatnonzero(finite):
+        below, less = (values <= values[row]).all(axis=1), (values < values[row]).any(axis=1)
         # One that is equal beats those behind it.
-        beaten = finite & below & (less | (np.arange(len(values)) < at))
-        kept[at] = not beaten.any()
+        beaten = finite & below & (less | (np.arange(len(values)) < row))
+        kept[row] = not beaten.any()
     return kept
 
 
@@ -565,11 +565,11 @@ def with_front(ranked: Sequence[RankedCandidate], baseline: str) -> tuple[Ranked
     baseline : str
         Name of the published policy that ratios are to.
     """
-    base = next(one for one in ranked if not one.learned and one.name == baseline)
+    base = next(candidate for candidate in ranked if not candidate.learned and candidate.name == baseline)
     places = [MEASURED.index(name) for name in COSTS]
-    front = non_dominated(np.array([[one.gain, *(one.means[at] for at in places)] for one in ranked]))
+    front = non_dominated(np.array([[row.gain, *(row.means[column] for column in places)] for row in ranked]))
     members = []
-    for one, on_front in zip(ranked, front.tolist(), strict=True):
-        costs = (one.means[at] / base.means[at] if base.means[at] else math.nan for at in places)
-        members.append(dataclasses.replace(one, ratios=(math.exp(one.gain), *costs), on_front=on_front))
+    for candidate, on_front in zip(ranked, front.tolist(), strict=True):
+        costs = (candidate.means[column] / base.means[column] if base.means[column] else math.nan for column in places)
+        members.append(dataclasses.replace(candidate, ratios=(math.exp(candidate.gain), *costs), on_front=on_front))
     return tuple(members)

@@ -44,7 +44,7 @@ from policyfactory.workload.windows import parse_windows, slices_of
 _SCHEMA = 2
 _SAMPLE = 128  # jobs that a log is known by
 _ALIKE = 0.25  # share of them that two readings of one log have in common, at least
-_LARGEST = 1 << 24  # bytes
+_LARGEST = 1 << 26  # bytes
 _MOST = 10**15
 _PATIENCE = 10.0  # s that another run may take to count
 _PAUSE = 0.05  # s
@@ -103,15 +103,15 @@ def count(path: Path, workload: Workload, settings: Mapping[str, Any], *, tried:
 def _add(path: Path, workload: Workload, settings: Mapping[str, Any], tried: int, held_out: int) -> Counted:
     content = _read(path)
     digest, jobs, logs = workload.sha256(), _sample(workload), content["logs"]
-    alike = {known: len({*one.get("jobs", ())} & {*jobs}) for known, one in logs.items()}
+    alike = {known: len({*log.get("jobs", ())} & {*jobs}) for known, log in logs.items()}
     nearest = max(alike, key=lambda known: alike[known], default=digest)
     if digest not in logs and alike.get(nearest, 0) >= max(_ALIKE * len(jobs), 1):
         digest = nearest
     log = logs.setdefault(digest, {"name": workload.name, "tried": 0, "held_out": 0, "settings": {}})
     log.setdefault("jobs", jobs)
     key = sha256_bytes(dump_json(settings).encode())[:16]
-    own = log["settings"].setdefault(key, {"tried": 0, "held_out": 0, "options": settings})
-    for counts in (log, own):
+    setting = log["settings"].setdefault(key, {"tried": 0, "held_out": 0, "options": settings})
+    for counts in (log, setting):
         counts["tried"] += tried
         counts["held_out"] += held_out
     atomic_write(path, dump_json(content))
@@ -132,7 +132,7 @@ def _sample(workload: Workload) -> list[str]:
         mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
             mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return [f"{one:016x}" for one in np.unique(mixed)[:_SAMPLE].tolist()]
+    return [f"{number:016x}" for number in np.unique(mixed)[:_SAMPLE].tolist()]
 
 
 class _Counts(BaseModel, strict=True):
@@ -151,13 +151,13 @@ class _LedgerFile(BaseModel, strict=True):
     logs: dict[str, _LogCounts]
 
 
-def read_declared(path: Path, declared: type[BaseModel], *, limit: int, what: str, cure: str) -> dict[str, Any]:
+def read_declared(path: Path, declared: type[BaseModel], *, what: str, cure: str) -> dict[str, Any]:
     """Return the content of a JSON file that is as it is declared.
 
     Parameters
     ----------
     path : Path
-        The file, of at most ``limit`` bytes.
+        The file, of at most 64 MiB.
     declared : type
         What it must have; what it has besides is returned too.
     what, cure : str
@@ -168,7 +168,7 @@ def read_declared(path: Path, declared: type[BaseModel], *, limit: int, what: st
     InputError
         If it cannot be read, or is otherwise; the first wrong field is named.
     """
-    data = read_bytes(path, limit=limit, own=True)
+    data = read_bytes(path, limit=_LARGEST, replaceable=True)
     try:
         declared.model_validate_json(data)
     except ValidationError as error:
@@ -185,7 +185,6 @@ def _read(path: Path) -> dict[str, Any]:
     content = read_declared(
         path,
         _LedgerFile,
-        limit=_LARGEST,
         what="no ledger of policyfactory judge",
         cure="restore it, use the version that wrote it, or name another by --ledger, which begins to count at 0",
     )
@@ -273,12 +272,12 @@ def draw_windows(workload: Workload, options: TrainOptions) -> Windows:
     """
     if options.windows is not None:
         slices = slices_of(parse_windows(options.windows), workload.submit, workload.name, workload.ticks)
-        given = np.array(sorted((one.start, one.stop) for one in slices), dtype=np.int64)
+        given = np.array(sorted((window.start, window.stop) for window in slices), dtype=np.int64)
         return Windows(given, given, given, held_out=False)
     size, total = options.window_jobs, len(workload)
     edges = np.cumsum([0, *options.parts]) * total // 100
     if options.replicas:
-        training, choosing, judged = (np.tile(edges[at : at + 2], (options.replicas, 1)) for at in range(3))
+        training, choosing, judged = (np.tile(edges[number : number + 2], (options.replicas, 1)) for number in range(3))
         return Windows(training, choosing, judged, held_out=True, noun="replicas")
     shortest = int(np.diff(edges).min())
     if size > shortest:
@@ -374,17 +373,17 @@ class Task:
         # Replicas of each part have random numbers of their own.
         seed = (options.seed + STEPS.index(step)) % 2**63
         judged = step == "judged"
-        made = replicated(
+        windows = replicated(
             *(self.workload, Part(first, last), options.rules),
             count=options.replicas,
             seed=seed,
             loads=options.loads,
             halves=judged,
         )
-        made.learns = judged
+        windows.learns = judged
         if not judged:
-            made.teach(policies, self.workers, self.follower.message)
-        return made
+            windows.teach(policies, self.workers, self.follower.message)
+        return windows
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -510,9 +509,9 @@ def played(windows: list[Workload], rules: Rules) -> Played:
         from policyfactory.simulation.compat import CommittedLog, committed_schedule
 
         return _Windows(
-            [functools.partial(committed_schedule, CommittedLog.of_workload(one), one, rules) for one in windows]
+            [functools.partial(committed_schedule, CommittedLog.of_workload(log), log, rules) for log in windows]
         )
-    return _Windows([functools.partial(_simulated, prepare(one, rules)) for one in windows])
+    return _Windows([functools.partial(_simulated, prepare(window, rules)) for window in windows])
 
 
 class _Windows:

@@ -34,7 +34,7 @@ def parse_start(text: str) -> dict[str, float]:
         If it is no such list.
     """
     values: dict[str, float] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in filter(None, (word.strip() for word in text.split(","))):
         name, _, number = part.partition("=")
         try:
             value = float(number)
@@ -94,7 +94,7 @@ def parse_bands(text: str) -> tuple[tuple[str, float], ...]:
     if text.strip().lower() == "none":
         return ()
     bands = []
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    for part in filter(None, (word.strip() for word in text.split(","))):
         name, _, number = part.partition("=")
         try:
             factor = float(number)
@@ -260,7 +260,7 @@ class TrainOptions:
         if self.bands is not None:
             bands = [Band(guard, factor, slack.get(guard, 0.0)) for guard, factor in self.bands]
         limits = self.limits
-        limited = {one.guard for one in limits}
+        limited = {limit.guard for limit in limits}
         return (*(band for band in bands if band.guard not in limited), *limits)
 
     @property
@@ -276,8 +276,8 @@ class TrainOptions:
         given = {name: getattr(self, name) for name in _READING}
         if self.mode == "paper":
             # As the program reads logs.
-            own = {"preset": ("default", "rlscheduler"), "estimate_missing": ("error", "runtime")}
-            given |= {name: other for name, (default, other) in own.items() if given[name] == default}
+            defaults = {"preset": ("default", "rlscheduler"), "estimate_missing": ("error", "runtime")}
+            given |= {name: other for name, (default, other) in defaults.items() if given[name] == default}
         return given
 
 

@@ -102,7 +102,7 @@ class Replicated:
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
         ordered = dataclasses.replace(rules, backfill="easy", site=None) if rules.backfill == "slurm" else rules
-        self._prepared = [prepare(one, ordered) for one in replicas]
+        self._prepared = [prepare(replica, ordered) for replica in replicas]
         self._taught: dict[tuple[int, bool], tuple[Training, ...]] = {}
 
     def __len__(self) -> int:
@@ -110,28 +110,28 @@ class Replicated:
 
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each replica after its past."""
-        for at in range(len(self)):
-            yield self.schedule(at, policy, learns=self.learns)
+        for replica in range(len(self)):
+            yield self.schedule(replica, policy, learns=self.learns)
 
-    def schedule(self, at: int, policy: Policy, *, learns: bool = False) -> Schedule:
+    def schedule(self, replica: int, policy: Policy, *, learns: bool = False) -> Schedule:
         """Return the schedule of one replica after its past.
 
         Parameters
         ----------
-        at : int
+        replica : int
             Which one, from 0.
         policy : Policy
             The policy.
         learns : bool
             The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
         """
-        one, predictor = self._prepared[at], Predictor(self.options)
+        prepared, predictor = self._prepared[replica], Predictor(self.options)
         if policy.needs_predictions and not learns:
-            predictor = dataclasses.replace(predictor, trainings=self.taught(at, tail="e90" in policy.variables))
+            predictor = dataclasses.replace(predictor, trainings=self.taught(replica, tail="e90" in policy.variables))
         if self.rules.backfill == "slurm":
-            return simulate(one.workload, policy, self.rules, predictor=predictor).after(self.lead_in)
+            return simulate(prepared.workload, policy, self.rules, predictor=predictor).after(self.lead_in)
         with np.errstate(all="ignore"):
-            return self._schedule(one, policy, *run_prepared(one, policy, predictor))
+            return self._schedule(prepared, policy, *run_prepared(prepared, policy, predictor))
 
     def given(self, prepared: Prepared, policy: Policy) -> Schedule:
         """Return the schedule of a replica whose predictions are known beforehand, after its past."""
@@ -139,32 +139,36 @@ class Replicated:
         interruptible(easy, jobs, order, machine)
         return self._schedule(prepared, policy, jobs.start, jobs.backfilled)
 
-    def foreseen(self, at: int, policy: Policy) -> tuple[Prepared, Foreseen]:
+    def foreseen(self, replica: int, policy: Policy) -> tuple[Prepared, Foreseen]:
         """Return a replica and what is predicted of its jobs, its past among them, by the models of the teacher."""
-        one = self._prepared[at]
-        return one, run_predicted(one, policy, Predictor(self.options, trainings=self.taught(at)))
+        prepared = self._prepared[replica]
+        return prepared, run_predicted(prepared, policy, Predictor(self.options, trainings=self.taught(replica)))
 
-    def _schedule(self, one: Prepared, policy: Policy, start: Int64Array, backfilled: NDArray[np.bool_]) -> Schedule:
+    def _schedule(
+        self, prepared: Prepared, policy: Policy, start: Int64Array, backfilled: NDArray[np.bool_]
+    ) -> Schedule:
         # Replicas are in the engine's order: their jobs are numbered as they are submitted.
-        end = start + one.run_time
-        return Schedule(start, end, backfilled, one.workload, policy.name, one.rules).after(self.lead_in)
+        end = start + prepared.run_time
+        return Schedule(start, end, backfilled, prepared.workload, policy.name, prepared.rules).after(self.lead_in)
 
     def values(self, policy: Policy, *, learns: bool = False) -> FloatArray:
         """Return the aims of each replica: float64 array (replicas, len(AIMS))."""
-        return np.array([self.aims(at, policy, learns=learns) for at in range(len(self))])
+        return np.array([self.aims(replica, policy, learns=learns) for replica in range(len(self))])
 
-    def aims(self, at: int, policy: Policy, aims: Sequence[str] = AIMS, *, learns: bool = False) -> tuple[float, ...]:
+    def aims(
+        self, replica: int, policy: Policy, aims: Sequence[str] = AIMS, *, learns: bool = False
+    ) -> tuple[float, ...]:
         """Return metrics of one replica, in the order of ``aims``; the other parameters are those of `schedule`."""
-        measured = measure(self.schedule(at, policy, learns=learns), aims)
+        measured = measure(self.schedule(replica, policy, learns=learns), aims)
         return tuple(measured[name] for name in aims)
 
     def teaching_values(self, policy: Policy) -> FloatArray:
         """Return `values` of a policy whose predictor learns in its own runs, the models of which then serve others."""
         rows = []
-        for at, one in enumerate(self._prepared):
-            foreseen = run_predicted(one, policy, Predictor(self.options))
-            self._taught[at, "e90" in policy.variables] = foreseen.trainings
-            measured = measure(self._schedule(one, policy, foreseen.start, foreseen.backfilled), AIMS)
+        for replica, prepared in enumerate(self._prepared):
+            foreseen = run_predicted(prepared, policy, Predictor(self.options))
+            self._taught[replica, "e90" in policy.variables] = foreseen.trainings
+            measured = measure(self._schedule(prepared, policy, foreseen.start, foreseen.backfilled), AIMS)
             rows.append([measured[name] for name in AIMS])
         return np.array(rows)
 
@@ -180,16 +184,18 @@ class Replicated:
         notify : callable
             Is told when a worker was lost.
         """
-        tails = sorted({"e90" in one.variables for one in policies if one.needs_predictions})
-        units = [(at, tail) for tail in tails for at in range(len(self)) if (at, tail) not in self._taught]
+        tails = sorted({"e90" in policy.variables for policy in policies if policy.needs_predictions})
+        units = [
+            (replica, tail) for tail in tails for replica in range(len(self)) if (replica, tail) not in self._taught
+        ]
         if units:
             self._taught |= dict(results(_taught, self, units, workers, notify=notify))
 
-    def taught(self, at: int, *, tail: bool = False) -> tuple[Training, ...]:
+    def taught(self, replica: int, *, tail: bool = False) -> tuple[Training, ...]:
         """Return the models of the run that teaches for a replica; made once."""
-        key = at, tail
+        key = replica, tail
         if key not in self._taught:
-            run = run_predicted(self._prepared[at], TEACHER, Predictor(self.options), tail=tail)
+            run = run_predicted(self._prepared[replica], TEACHER, Predictor(self.options), tail=tail)
             self._taught[key] = run.trainings
         return self._taught[key]
 
@@ -244,11 +250,11 @@ def replicated(
         raise UsageError(f"{count} replicas; give 1 to {_MOST:,}")
     some, lead_in = part.cut(workload)
     replicas = Replicas(some, lead_in=lead_in, seed=seed)
-    made = [replicas.sample(number, load) for number, load in enumerate(loads_of(count, loads), 1)]
+    workloads = [replicas.sample(number, load) for number, load in enumerate(loads_of(count, loads), 1)]
     # Both of a pair have one load.
     pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
-    made += [replicas.half(2 * at + side, load) for at, load in enumerate(pairs) for side in (1, 2)]
-    return Replicated(made, lead_in, rules, predictor, count)
+    workloads += [replicas.half(2 * number + side, load) for number, load in enumerate(pairs) for side in (1, 2)]
+    return Replicated(workloads, lead_in, rules, predictor, count)
 
 
 # The published policy that is best on replicas ------------------------------------------------------------------------
@@ -293,18 +299,18 @@ def best_published(
     notify : callable
         Is told when a worker was lost.
     """
-    made = dict(results(_values, arena, enumerate(among), workers, notify=notify))
-    logs = [float(np.log(made[at][:, 0]).mean()) for at in range(len(among))]
+    values = dict(results(_values, arena, enumerate(among), workers, notify=notify))
+    logs = [float(np.log(values[number][:, 0]).mean()) for number in range(len(among))]
     best = int(np.argmin(logs))
-    means = {one.name: float(np.exp(value)) for one, value in zip(among, logs, strict=True)}
-    return Best(among[best], made[best], means)
+    means = {policy.name: float(np.exp(value)) for policy, value in zip(among, logs, strict=True)}
+    return Best(among[best], values[best], means)
 
 
 def _values(arena: Replicated, unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
     rows = []
-    for at in range(len(arena)):
+    for replica in range(len(arena)):
         go_on()
-        rows.append(arena.aims(at, unit[1]))
+        rows.append(arena.aims(replica, unit[1]))
     return unit[0], np.array(rows)
 
 
@@ -362,12 +368,12 @@ def submitted(given: Iterable[Given]) -> tuple[Submitted, ...]:
         If there is none, or more than `MOST_CANDIDATES`.
     """
     read: list[Submitted] = []
-    for one in given:
-        if isinstance(one, str) and (not one.strip() or one.lstrip().startswith("#")):
+    for line in given:
+        if isinstance(line, str) and (not line.strip() or line.lstrip().startswith("#")):
             continue
         if len(read) == MOST_CANDIDATES:
             raise UsageError(f"more than {MOST_CANDIDATES:,} candidates; hand them in by several runs")
-        read.append(_read(one, f"candidate-{len(read) + 1}"))
+        read.append(_read(line, f"candidate-{len(read) + 1}"))
     if not read:
         raise UsageError("no candidate; give formulas, or a file with one a line: policyfactory judge LOG 'p*q'")
     return tuple(read)
@@ -390,11 +396,11 @@ def _read(given: Given, default: str) -> Submitted:
         policy = Policy(name, text.strip(), source=_SOURCE)
         _ = policy.program
     except (PolicyfactoryError, RecursionError) as error:
-        return Submitted(shortened(name, 100), text.strip()[:_LONGEST_ECHO], None, _said(error)[:_LONGEST_ERROR])
+        return Submitted(shortened(name, 100), text.strip()[:_LONGEST_ECHO], None, _error_text(error)[:_LONGEST_ERROR])
     return Submitted(name, text.strip()[:_LONGEST_ECHO], policy)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return an error in one line."""
     if isinstance(error, FormulaError) and error.position is not None:
         return f"{error.reason} (at character {error.position + 1})"

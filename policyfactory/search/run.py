@@ -100,7 +100,7 @@ class Trained:
         diagnostics = {
             "goal": self.task.options.goal,
             "chosen_by": self.chosen.winner.origin,
-            "judged": [self._standing(one) for one in self.standings],
+            "judged": [self._standing(standing) for standing in self.standings],
             "warnings": self.warnings,
             "verdict": self.verdict,
         }
@@ -129,17 +129,17 @@ class Trained:
         goal = self.task.options.goal
         windows = len(self.task.windows.judged)
         noun = self.task.windows.noun
-        others = [one for one in self.standings[1:] if one.policy.name != "FCFS"]
-        margins = [one.margin for one in others if one.margin is not None]
+        others = [standing for standing in self.standings[1:] if standing.policy.name != "FCFS"]
+        margins = [standing.margin for standing in others if standing.margin is not None]
         words = [margin_words(margin) for margin in margins]
-        said = [f"{word} {one.policy.name} {change}" for one, (word, change) in zip(others, words, strict=True)]
+        compared = [f"{word} {other.policy.name} {change}" for other, (word, change) in zip(others, words, strict=True)]
         later = f"later {noun}" if noun == "windows" else "replicas of later jobs, where predictors learn in each run,"
         if not self.task.windows.held_out:
             later = "windows, the same that it was learned on,"
-        beside = [one.margin for one in others if one.role == "beside"]
-        shown = self.task.windows.held_out and all(one is not None and one.verdict == "better" for one in beside)
+        beside = [standing.margin and standing.margin.verdict for standing in others if standing.role == "beside"]
+        shown = self.task.windows.held_out and all(verdict == "better" for verdict in beside)
         light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
-        return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(said)}."
+        return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(compared)}."
 
     @property
     def members(self) -> tuple[RankedCandidate, ...]:
@@ -149,7 +149,7 @@ class Trained:
     @property
     def front(self) -> tuple[RankedCandidate, ...]:
         """Those of them that nothing beats in goal and price at once, the best in the goal first."""
-        return tuple(one for one in self.members if one.on_front)
+        return tuple(member for member in self.members if member.on_front)
 
     @property
     def margin(self) -> str:
@@ -175,13 +175,13 @@ class Trained:
     def warnings(self) -> list[str]:
         """Why the result should not be trusted as it stands."""
         windows = self.task.windows
-        said = [*self.learned.warnings, *windows.warnings(self.task.options.judged_windows, "learned")]
+        warnings = [*self.learned.warnings, *windows.warnings(self.task.options.judged_windows, "learned")]
         if self.standings[0].out:
-            said.append(f"on the judged {windows.noun} {self.standings[0].out}")
+            warnings.append(f"on the judged {windows.noun} {self.standings[0].out}")
         first = self.chosen.ranked[0]
         if not first.learned:
-            said.append(f"on the {windows.noun} for choosing {first.name} was better than all candidates")
-        return said
+            warnings.append(f"on the {windows.noun} for choosing {first.name} was better than all candidates")
+        return warnings
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
@@ -196,51 +196,52 @@ class Trained:
             "margin": self.margin,
             "goal": self.task.options.goal,
             "baseline": self.task.baseline.name,
-            "bands": {one.guard: one.factor for one in self.task.options.guard_bands if isinstance(one, Band)},
-            "limits": [dataclasses.asdict(one) for one in self.task.options.limits],
+            "bands": {band.guard: band.factor for band in self.task.options.guard_bands if isinstance(band, Band)},
+            "limits": [dataclasses.asdict(limit) for limit in self.task.options.limits],
             "windows": {"noun": windows.noun, **windows.as_dict()},
             "candidates": [
                 {
-                    "policy": one.name,
-                    "formula": one.candidate.policy.formula,
-                    "origin": one.candidate.origin,
-                    "training": one.candidate.training,
-                    "choosing": one.means[0],
-                    "gain": one.gain,
-                    "out": one.out,
-                    "learned": one.learned,
+                    "policy": ranked.name,
+                    "formula": ranked.candidate.policy.formula,
+                    "origin": ranked.candidate.origin,
+                    "training": ranked.candidate.training,
+                    "choosing": ranked.means[0],
+                    "gain": ranked.gain,
+                    "out": ranked.out,
+                    "learned": ranked.learned,
                 }
-                for one in self.chosen.ranked
+                for ranked in self.chosen.ranked
             ],
-            "judged": [self._standing(one) for one in self.standings],
+            "judged": [self._standing(standing) for standing in self.standings],
             "front": [
                 {
-                    "policy": one.name,
-                    "published": not one.learned,
-                    "out": one.out,
-                    "ratios": dict(zip((self.task.options.goal, *COSTS), one.ratios, strict=True)),
+                    "policy": member.name,
+                    "published": not member.learned,
+                    "out": member.out,
+                    "ratios": dict(zip((self.task.options.goal, *COSTS), member.ratios, strict=True)),
                 }
-                for one in self.front
+                for member in self.front
             ],
             "provenance": self.provenance,
         }
         return {name: _plain(value) for name, value in report.items()}
 
-    def _standing(self, one: Standing) -> dict[str, Any]:
-        row: dict[str, Any] = {"policy": one.policy.name, "formula": one.policy.formula, "role": one.role}
-        row |= named_means(self.task.options.goal, one.means)
-        if one.margin is not None:
-            row |= margin_json(one.margin)
-        if one.typical is not None:
-            interval = one.typical.estimate.interval
+    def _standing(self, standing: Standing) -> dict[str, Any]:
+        policy = standing.policy
+        row: dict[str, Any] = {"policy": policy.name, "formula": policy.formula, "role": standing.role}
+        row |= named_means(self.task.options.goal, standing.means)
+        if standing.margin is not None:
+            row |= margin_json(standing.margin)
+        if standing.typical is not None:
+            interval = standing.typical.estimate.interval
             row |= {
-                "typical_change_percent": 100 * math.expm1(one.typical.estimate.value),
+                "typical_change_percent": 100 * math.expm1(standing.typical.estimate.value),
                 "typical_interval": None
                 if interval is None
                 else [100 * math.expm1(end) for end in (interval.low, interval.high)],
-                "typical_verdict": one.typical.verdict,
+                "typical_verdict": standing.typical.verdict,
             }
-        return {**row, "out": one.out}
+        return {**row, "out": standing.out}
 
 
 def _plain(value: Any) -> Any:
@@ -432,28 +433,27 @@ def draw_learning(trained: Trained) -> Figure:
 
 FRONT = "front.json"
 _KIND, _SCHEMA = "pareto-front", 1
-_LARGEST = 1 << 26  # bytes
 
 
 def front_json(trained: Trained) -> dict[str, Any]:
     """Return the front as JSON values, a model for each member: what `pick` takes one from."""
     task = trained.task
     members = []
-    for number, one in enumerate(trained.front, 1):
-        named = dict(zip((task.options.goal, *COSTS), one.ratios, strict=True))
+    for number, member in enumerate(trained.front, 1):
+        named = dict(zip((task.options.goal, *COSTS), member.ratios, strict=True))
         ratios = {name: value if math.isfinite(value) else None for name, value in named.items()}
         members.append(
             {
                 "number": number,
-                "name": one.name,
-                "published": not one.learned,
-                "chosen": one.candidate is trained.chosen.winner,
-                "out": one.out,
+                "name": member.name,
+                "published": not member.learned,
+                "chosen": member.candidate is trained.chosen.winner,
+                "out": member.out,
                 "ratios": ratios,
-                "model": model_to_json(_model(trained, one, ratios)),
+                "model": model_to_json(_model(trained, member, ratios)),
             }
         )
-    limits = [dataclasses.asdict(one) for one in task.options.limits]
+    limits = [dataclasses.asdict(limit) for limit in task.options.limits]
     return {
         "kind": _KIND,
         "schema_version": _SCHEMA,
@@ -464,12 +464,12 @@ def front_json(trained: Trained) -> dict[str, Any]:
     }
 
 
-def _model(trained: Trained, one: RankedCandidate, ratios: dict[str, float | None]) -> Model:
-    candidate = one.candidate
+def _model(trained: Trained, ranked: RankedCandidate, ratios: dict[str, float | None]) -> Model:
+    candidate = ranked.candidate
     replicas = len(trained.task.windows.choosing)
     warnings = [f"picked from the front of {replicas} replicas, and judged on nothing that is held out"]
-    if one.out:
-        warnings.append(one.out)
+    if ranked.out:
+        warnings.append(ranked.out)
     diagnostics = {"goal": trained.task.options.goal, "chosen_by": candidate.origin, "ratios": ratios}
     return Model(candidate.policy, candidate.coefficients, {**diagnostics, "warnings": warnings}, trained.provenance)
 
@@ -499,13 +499,12 @@ def pick(folder: Path, which: str, *, overwrite: bool = False) -> Model:
     members = read_declared(
         path,
         _FrontFile,
-        limit=_LARGEST,
         what="no front of policyfactory train --replicas",
         cure="name the folder of such a run, use the version that wrote it, or search again",
     )["members"]
-    names = [f"{number} {one['name']}" for number, one in enumerate(members, 1)]
+    names = [f"{number} {member['name']}" for number, member in enumerate(members, 1)]
     found = [
-        one for number, one in enumerate(members, 1) if which.strip() == str(number) or which.strip() == one["name"]
+        row for number, row in enumerate(members, 1) if which.strip() == str(number) or which.strip() == row["name"]
     ]
     if not found:
         raise UsageError(f"--pick {which[:60]!a}: {path} has {', '.join(names)[:1000]}; give a number or a name")
@@ -565,31 +564,27 @@ def draw_front(trained: Trained) -> Figure:
 
 def _panel(axes: Axes, trained: Trained, number: int) -> None:
     """Draw one price: the place of its ratio in a member's."""
-    drawn = [one for one in trained.members if _is_near(one, number)]
-    learned = [one for one in drawn if one.learned]
+    drawn = [member for member in trained.members if _is_near(member, number)]
+    learned = [member for member in drawn if member.learned]
     groups = (
-        ("tried", _TRIED, 10, [one for one in learned if not one.on_front]),
-        ("front, within the limits", _FRONT, 26, [one for one in learned if one.on_front and not one.out]),
-        ("front, beyond them", _OUT, 26, [one for one in learned if one.on_front and one.out]),
+        ("tried", _TRIED, 10, [member for member in learned if not member.on_front]),
+        ("front, within the limits", _FRONT, 26, [member for member in learned if member.on_front and not member.out]),
+        ("front, beyond them", _OUT, 26, [member for member in learned if member.on_front and member.out]),
     )
     for label, colour, size, members in groups:
-        points = [(one.ratios[0], one.ratios[number]) for one in members]
-        axes.scatter(*_columns(points), s=size, color=colour, label=label, zorder=3 if size > 10 else 2)
-    chosen = [one for one in drawn if one.candidate is trained.chosen.winner]
-    points = [(one.ratios[0], one.ratios[number]) for one in chosen]
-    axes.scatter(
-        *_columns(points), s=130, facecolors="none", edgecolors=COLOURS[2], linewidths=1.8, label="choice", zorder=4
-    )
-    published = [one for one in drawn if not one.learned]
-    points = [(one.ratios[0], one.ratios[number]) for one in published]
-    axes.scatter(*_columns(points), s=30, color=_PUBLISHED, marker="x", label="published", zorder=4)
-    for one in published:
+        axes.scatter(*_columns(members, number), s=size, color=colour, label=label, zorder=3 if size > 10 else 2)
+    chosen = [member for member in drawn if member.candidate is trained.chosen.winner]
+    x, y = _columns(chosen, number)
+    axes.scatter(x, y, s=130, facecolors="none", edgecolors=COLOURS[2], linewidths=1.8, label="choice", zorder=4)
+    published = [member for member in drawn if not member.learned]
+    axes.scatter(*_columns(published, number), s=30, color=_PUBLISHED, marker="x", label="published", zorder=4)
+    for member in published:
         # The baseline stands where the lines cross, and in the label of the axis.
-        if one.name != trained.task.baseline.name:
-            _write(axes, shortened(one.name, 16), one, number)
-    for place, one in enumerate(trained.front, 1):
-        if one in drawn and one.learned:
-            _write(axes, str(place), one, number)
+        if member.name != trained.task.baseline.name:
+            _write(axes, shortened(member.name, 16), member, number)
+    for rank, member in enumerate(trained.front, 1):
+        if member in drawn and member.learned:
+            _write(axes, str(rank), member, number)
     axes.axhline(1, color="grey", linewidth=0.8)
     axes.axvline(1, color="grey", linewidth=0.8)
     bound = _bound(trained, number)
@@ -613,24 +608,25 @@ def _ticks(axis: object) -> None:
     axis.set_minor_locator(NullLocator())  # type: ignore[attr-defined]
 
 
-def _write(axes: Axes, text: str, one: RankedCandidate, number: int) -> None:
-    place = one.ratios[0], one.ratios[number]
-    axes.annotate(text, place, xytext=(4, 3), textcoords="offset points", fontsize=7)
+def _write(axes: Axes, text: str, member: RankedCandidate, number: int) -> None:
+    axes.annotate(
+        text, (member.ratios[0], member.ratios[number]), xytext=(4, 3), textcoords="offset points", fontsize=7
+    )
 
 
-def _is_near(one: RankedCandidate, number: int) -> bool:
-    values = one.ratios[0], one.ratios[number]
+def _is_near(member: RankedCandidate, number: int) -> bool:
+    values = member.ratios[0], member.ratios[number]
     return all(math.isfinite(value) and 1 / _FAR < value < _FAR for value in values)
 
 
-def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
+def _columns(members: list[RankedCandidate], number: int) -> tuple[list[float], list[float]]:
+    return [member.ratios[0] for member in members], [member.ratios[number] for member in members]
 
 
 def _bound(trained: Trained, number: int) -> float | None:
     """Return the most that a price may be, as a ratio to the baseline's; None without a limit or band."""
     cost = COSTS[number - 1]
-    base = next(one for one in trained.members if one.name == trained.task.baseline.name and not one.learned)
+    base = next(point for point in trained.members if point.name == trained.task.baseline.name and not point.learned)
     value = base.means[MEASURED.index(cost)]
     for band in trained.task.options.guard_bands:
         if band.guard == cost and value:

@@ -253,7 +253,7 @@ class CommittedLog:
         longest = max(int(log.run_time.max(initial=0)), 1)
         shares = [request / longest, size / machine]
         others = (log.requested_memory, log.user, log.group, log.executable)
-        shares += [np.where(one == -1, 2.0, one / max(float(one.max(initial=0)), 1e-300)) for one in others]
+        shares += [np.where(column == -1, 2.0, column / max(float(column.max(initial=0)), 1e-300)) for column in others]
         features = np.minimum(np.stack(shares, axis=1), NEARLY_ONE)
         # A missing number is 1, more than any share that is shown.
         features[:, 2:][np.stack(shares[2:], axis=1) == 2.0] = 1.0
@@ -261,7 +261,7 @@ class CommittedLog:
         rows = rows[np.argsort(log.job_id[rows], kind="stable")]
         columns = [np.asarray(column[rows], dtype=np.int64) for column in (log.submit, run_time, request, size)]
         kept = (np.asarray(log.job_id[rows], dtype=np.int64), np.asarray(log.user[rows], dtype=np.int64))
-        return cls._made(log.name, columns, features[rows].astype(np.float32), kept, (machine, nodes, longest))
+        return cls._from_columns(log.name, columns, features[rows].astype(np.float32), kept, (machine, nodes, longest))
 
     @classmethod
     def of_workload(cls, workload: Workload, *, by_run_time: bool = False) -> CommittedLog:
@@ -283,14 +283,14 @@ class CommittedLog:
         columns = [*_in_seconds(workload, times, "the program of RLScheduler has"), workload.processors]
         longest = max(int(columns[1].max(initial=0)), 1)
         features = np.ones((len(workload), 6), dtype=np.float32)
-        for at, share in enumerate((columns[2] / longest, workload.processors / workload.machine)):
-            features[:, at] = np.minimum(share, NEARLY_ONE)
+        for column, share in enumerate((columns[2] / longest, workload.processors / workload.machine)):
+            features[:, column] = np.minimum(share, NEARLY_ONE)
         kept = (workload.job_id, workload.user)
         machine = workload.machine
-        return cls._made(workload.name, columns, features, kept, (machine, machine, longest))
+        return cls._from_columns(workload.name, columns, features, kept, (machine, machine, longest))
 
     @classmethod
-    def _made(
+    def _from_columns(
         cls,
         name: str,
         columns: Sequence[Int64Array],
@@ -302,9 +302,9 @@ class CommittedLog:
         machine, nodes, longest = sizes
         takes = -(-size * nodes // machine)
         if (takes > nodes).any():
-            at = int(np.argmax(takes > nodes))
+            row = int(np.argmax(takes > nodes))
             raise EvaluationError(
-                f"{name}: job {kept[0][at]} has {size[at]} processors, the machine {machine}; "
+                f"{name}: job {kept[0][row]} has {size[row]} processors, the machine {machine}; "
                 "drop it, or mend the header"
             )
         jobs = Committed(

@@ -77,20 +77,20 @@ def explain_job(
     row = _row_of(prepared.workload, job_id)
     # Where nothing is read nothing is trained.
     predictor = predictor if policy.needs_predictions else Predictor(forests=Forests())
-    at = run_to_submission(prepared, policy, row, predictor, follow=progress)
-    queue = _Queue(prepared, policy, at, row)
+    submission = run_to_submission(prepared, policy, row, predictor, follow=progress)
+    queue = _Queue(prepared, policy, submission, row)
     job = queue.job()
     if not policy.needs_predictions:
-        return explain(policy, job, seen=(queue.place(job),))
-    seen, basis = _seen(prepared, at, row), PAST
-    if not at.is_trained:
+        return explain(policy, job, seen=(queue.sentence(job),))
+    seen, basis = _seen(prepared, submission, row), PAST
+    if not submission.is_trained:
         basis = REQUEST
     elif seen is None or not seen.ended:
         basis = OTHERS
-    places = [queue.place(job)]
-    if at.is_trained and not queue.is_alone:
+    places = [queue.sentence(job)]
+    if submission.is_trained and not queue.is_alone:
         places.append(queue.place_without(job))
-    untrained = () if at.is_trained else ("Too few jobs had ended in the log for a model to be trained.",)
+    untrained = () if submission.is_trained else ("Too few jobs had ended in the log for a model to be trained.",)
     return explain_predicted(policy, job, seen, basis=basis, more=(*untrained, *places))
 
 
@@ -106,12 +106,12 @@ def _row_of(workload: Workload, job_id: int) -> int:
     return int(rows[0])
 
 
-def _seen(prepared: Prepared, at: Submission, row: int) -> UserSeen | None:
+def _seen(prepared: Prepared, submission: Submission, row: int) -> UserSeen | None:
     """Return what was known of the user when the job was described; None if it has none."""
-    past, user = at.past, at.past.user[row]
+    past, user = submission.past, submission.past.user[row]
     if user < 0:
         return None
-    ended, waiting, running = (int(at.features[NAMES.index(name)]) for name in ("ended", "waiting", "running"))
+    ended, waiting, running = (int(submission.features[NAMES.index(name)]) for name in ("ended", "waiting", "running"))
     requests = requests_of(prepared.workload)
     jobs: list[PastJob] = []
     other, newer = int(past.by_user[user, ENDED_LAST]), int(past.by_user[user, ENDED]) - ended
@@ -129,25 +129,25 @@ def _seen(prepared: Prepared, at: Submission, row: int) -> UserSeen | None:
 class _Queue:
     """The jobs that wait at the instant of a submission, before the scheduling pass."""
 
-    def __init__(self, prepared: Prepared, policy: Policy, at: Submission, row: int) -> None:
+    def __init__(self, prepared: Prepared, policy: Policy, submission: Submission, row: int) -> None:
         jobs, now = prepared.workload, prepared.workload.submit[row]
         self._policy, self._row, self._ticks, self._machine = policy, row, jobs.ticks, jobs.machine
         # Predictions stand in for those that are made in a run; what is asked for is r alone.
-        r = dataclasses.replace(prepared, predictions=at.predictions).formula(policy).r
-        started_before = (at.start >= 0) & (at.start < now)
+        r = dataclasses.replace(prepared, predictions=submission.predictions).formula(policy).r
+        started_before = (submission.start >= 0) & (submission.start < now)
         self._rows: Int64Array = np.flatnonzero((jobs.submit <= now) & ~started_before)
-        runs = started_before & (at.start + prepared.run_time > now)
+        runs = started_before & (submission.start + prepared.run_time > now)
         rows = self._rows
         self._free = float(jobs.machine - jobs.processors[runs].sum())
         self._waited: FloatArray = (now - jobs.submit[rows]) / jobs.ticks
         self._p: FloatArray = prepared.estimate[rows] / jobs.ticks
         self._q: FloatArray = jobs.processors[rows].astype(np.float64)
         self._r: FloatArray = r[rows] - (r[rows].min() if policy.epoch.rule == "oldest-waiting" else 0.0)
-        self._predictions: FloatArray = at.predictions[:, rows]
+        self._predictions: FloatArray = submission.predictions[:, rows]
         asked = asked_of(jobs, policy)
         self._asked = None if asked is None else asked[:, rows]
         self._overdue = now - jobs.submit[rows] > prepared.threshold(policy)
-        self._started = bool(at.start[row] == now)
+        self._started = bool(submission.start[row] == now)
 
     @property
     def is_alone(self) -> bool:
@@ -156,21 +156,21 @@ class _Queue:
 
     def job(self) -> Job:
         """Return the job as the policy sees it."""
-        at = int(np.flatnonzero(self._rows == self._row)[0])
+        position = int(np.flatnonzero(self._rows == self._row)[0])
         values: dict[str, Any] = {
-            "p": self._p[at],
-            "q": self._q[at],
-            "r": self._r[at],
+            "p": self._p[position],
+            "q": self._q[position],
+            "r": self._r[position],
             "w": 0.0,
             "m": self._machine,
             "f": self._free,
-            **dict(zip(PREDICTIONS, self._predictions[:, at], strict=True)),
-            **({} if self._asked is None else dict(zip(ASKED, self._asked[:, at], strict=True))),
+            **dict(zip(PREDICTIONS, self._predictions[:, position], strict=True)),
+            **({} if self._asked is None else dict(zip(ASKED, self._asked[:, position], strict=True))),
         }
         given = frozenset({"p", "q"} | set(self._policy.variables))
         return Job(**{name: float(value) for name, value in values.items()}, given=given)
 
-    def place(self, job: Job) -> str:
+    def sentence(self, job: Job) -> str:
         """Say how many jobs are ahead of it, and whether it is started at once."""
         others, ahead = len(self._rows) - 1, self._ahead(job)
         if self.is_alone:

@@ -475,12 +475,12 @@ def weekly_sums(schedule: Ran, metrics: Sequence[str]) -> WeeklySums | None:
         return None
     values = np.full((count, len(metrics)), np.nan)
     weights = values.copy()
-    for at, name in enumerate(metrics):
+    for column, name in enumerate(metrics):
         of_each = METRICS[name].of_each
         if of_each is not None:
             value, weight = of_each(schedule)
-            values[:, at] = np.bincount(week, weight * value, count)
-            weights[:, at] = np.bincount(week, weight, count)
+            values[:, column] = np.bincount(week, weight * value, count)
+            weights[:, column] = np.bincount(week, weight, count)
     return WeeklySums(np.bincount(week, minlength=count), values, weights, memory_of(schedule))
 
 

@@ -346,7 +346,7 @@ class SwitchedFactors:
 
     Parameters
     ----------
-    made : mapping of int to SiteFactors
+    factors : mapping of int to SiteFactors
         Those of each policy, of the same jobs.
     in_force : function
         Of times (s, on the workload's clock): which policy's numbers jobs are given then.
@@ -354,10 +354,10 @@ class SwitchedFactors:
 
     at_submission, at_calculation = False, True
 
-    def __init__(self, made: Mapping[int, SiteFactors], in_force: Callable[[Int64Array | int], Int64Array]) -> None:
-        self._made, self._in_force = made, in_force
-        arms = in_force(next(iter(made.values())).submit)
-        self.first = np.select([arms == arm for arm in made], [one.first for one in made.values()])
+    def __init__(self, factors: Mapping[int, SiteFactors], in_force: Callable[[Int64Array | int], Int64Array]) -> None:
+        self._factors, self._in_force = factors, in_force
+        arms = in_force(next(iter(factors.values())).submit)
+        self.first = np.select([arms == arm for arm in factors], [arm_factor.first for arm_factor in factors.values()])
 
     def run(self, parts: Parts, zero: int) -> None:
         """Run all jobs; as of `policyfactory.simulation.slurm.run.Numbers`."""
@@ -365,7 +365,7 @@ class SwitchedFactors:
         others = fixed - self.first
         while interruptible(slurm, *parts):
             now, waiting = int(run.state[NOW]) - zero, run.waiting[: run.state[WAITING]]
-            fixed[waiting] = others[waiting] + self._made[int(self._in_force(now))].numbers(waiting, now)
+            fixed[waiting] = others[waiting] + self._factors[int(self._in_force(now))].numbers(waiting, now)
 
 
 def _learnt_scale(prepared: Prepared, policy: Policy) -> PriorityScale:

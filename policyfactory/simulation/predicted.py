@@ -86,8 +86,8 @@ class Submission(NamedTuple):
 
 def reads_predictions(prepared: Prepared, policy: Policy) -> bool:
     """Say whether the policy, or the order for backfilling, reads predictions."""
-    own = prepared.own_order(policy)
-    return policy.needs_predictions or (own is not None and own.needs_predictions)
+    backfill_order = prepared.scan_policy(policy)
+    return policy.needs_predictions or (backfill_order is not None and backfill_order.needs_predictions)
 
 
 def run_predicted(
@@ -181,8 +181,8 @@ def last_model(prepared: Prepared, policy: Policy) -> Forests | None:
     days = float(submit[-1] - submit[0]) / (DAY * prepared.workload.ticks) if len(submit) else 0.0
     # At the first submission nothing can be learned; then the first time is shortly before the last.
     first = min(max(days * (1 - 1e-6), 0.1), 3650.0)
-    made = run_predicted(prepared, policy, Predictor(PredictorOptions(first_days=first, every_days=3650.0, renew_s=0)))
-    return made.trainings[-1].forests if made.trainings else None
+    run = run_predicted(prepared, policy, Predictor(PredictorOptions(first_days=first, every_days=3650.0, renew_s=0)))
+    return run.trainings[-1].forests if run.trainings else None
 
 
 def filled_requests(workload: Workload) -> int:
@@ -192,9 +192,9 @@ def filled_requests(workload: Workload) -> int:
 
 def _refuse(rules: Rules, policies: Sequence[Policy]) -> None:
     if rules.compatibility != "none":
-        for one in policies:
-            if one.needs_predictions:
-                raise predictions_needed(one, f"a simulation with compatibility {rules.compatibility}")
+        for policy in policies:
+            if policy.needs_predictions:
+                raise predictions_needed(policy, f"a simulation with compatibility {rules.compatibility}")
         raise EvaluationError(
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
             "without them"
@@ -207,7 +207,7 @@ class _ClosedLoop:
     def __init__(
         self, prepared: Prepared, policy: Policy, predictor: Predictor | None, *, tail: bool | None = None
     ) -> None:
-        policies = [one for one in (policy, prepared.own_order(policy)) if one is not None]
+        policies = [order for order in (policy, prepared.scan_policy(policy)) if order is not None]
         _refuse(prepared.rules, policies)
         workload, predictor = prepared.workload, predictor or Predictor()
         reads = check_predictor(workload, policies, predictor)
@@ -215,7 +215,7 @@ class _ClosedLoop:
         self._prepared = prepared
         self._lessons = Lessons(workload, predictor, np.zeros((5, n)), tail=reads if tail is None else tail)
         filled = dataclasses.replace(prepared, predictions=self._lessons.predictions)
-        formula, own = filled.formulas(policy)
+        formula, backfill = filled.formulas(policy)
         is_conservative = prepared.rules.backfill == "conservative"
         is_sorted = prepared.is_sorted(policy) and not is_conservative
         order = prepared.order(policy)
@@ -227,9 +227,9 @@ class _ClosedLoop:
             backfill_key=backfill_keys,
             noted=True,
         )
-        space = new_space(n, machine, max(formula.depth, own.depth))
+        space = new_space(n, machine, max(formula.depth, backfill.depth))
         self._keyed = SortedRun(space.state, space.heap, space.running, new_queue(n)) if is_sorted else None
-        self._scored = None if is_sorted or is_conservative else own
+        self._scored = None if is_sorted or is_conservative else backfill
         self._profile = new_profile(n, machine) if is_conservative else None
         self._run = PredictedRun(
             jobs=jobs,
@@ -237,7 +237,7 @@ class _ClosedLoop:
             backfill_keys=backfill_keys,
             space=space,
             formula=formula,
-            backfill_formula=own,
+            backfill_formula=backfill,
             order=order,
             processors=machine,
         )
@@ -306,7 +306,7 @@ class Lessons:
         self._submit, self._day = workload.submit, DAY * workload.ticks
         self._options, self._tail = options, tail
         self._given = list(predictor.trainings)
-        self._made: list[Training] = []
+        self._trainings: list[Training] = []
         self.predictions = predictions
         self.past: Past = past_of(known_of(workload), workload.ticks)
         begin = int(self._submit[0]) if n else 0
@@ -319,7 +319,7 @@ class Lessons:
         )
         self.model_of = np.full(n, -1, dtype=np.int64)
         learns = predictor.forests is None and not self._given
-        self.next = begin if learns and n else self._given[0].at if self._given else NEVER
+        self.next = begin if learns and n else self._given[0].instant if self._given else NEVER
 
     @property
     def features(self) -> FloatArray:
@@ -329,7 +329,7 @@ class Lessons:
     @property
     def trainings(self) -> tuple[Training, ...]:
         """The models that have been in force, in the order of their trainings."""
-        return tuple(self._made)
+        return tuple(self._trainings)
 
     def learn(self) -> None:
         """Put in force what predicts from `next` on, and set `next` to the instant after that.
@@ -338,7 +338,7 @@ class Lessons:
         """
         if self._given:
             self._use(self._given.pop(0))
-            self.next = self._given[0].at if self._given else NEVER
+            self.next = self._given[0].instant if self._given else NEVER
             return
         options, past, ended = self._options, self.past, int(self.past.place[ENDS])
         days = options.first_days
@@ -355,6 +355,6 @@ class Lessons:
 
     def _use(self, training: Training) -> None:
         model = training.forests
-        self.model_of[self.past.place[DESCRIBED] :] = len(self._made)
-        self._made.append(training)
+        self.model_of[self.past.place[DESCRIBED] :] = len(self._trainings)
+        self._trainings.append(training)
         self.sight = self.sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)

@@ -59,15 +59,15 @@ class Prepared:
     def __len__(self) -> int:
         return len(self.run_time)
 
-    def own_order(self, policy: Policy) -> Policy | None:
+    def scan_policy(self, policy: Policy) -> Policy | None:
         """Return the order in which jobs are tried for backfilling, None if it is that of the queue."""
-        own = self.rules.backfill_policy
-        return policy if own is None and self.rules.compatibility == "ocst" else own
+        scan = self.rules.backfill_policy
+        return policy if scan is None and self.rules.compatibility == "ocst" else scan
 
     def is_sorted(self, policy: Policy) -> bool:
         """Say whether the queue stays sorted while jobs wait: all scores that are asked for are static."""
-        own = self.own_order(policy)
-        return policy.is_static and (own is None or own.is_static)
+        scan = self.scan_policy(policy)
+        return policy.is_static and (scan is None or scan.is_static)
 
     def threshold(self, policy: Policy) -> int:
         """Return the threshold in ticks: that of the rules, if they have one, or the policy's own."""
@@ -78,9 +78,10 @@ class Prepared:
 
     def order(self, policy: Policy) -> Order:
         """Return what decides besides the keys or scores."""
-        rules, own = self.rules, self.own_order(policy)
+        rules, scan = self.rules, self.scan_policy(policy)
         last_first, backfill = rules.ties == "lifo", rules.backfill == "easy"
-        return Order(self.threshold(policy), last_first, backfill, own is not None, own is policy, self.workload.ticks)
+        has_own, is_same = scan is not None, scan is policy
+        return Order(self.threshold(policy), last_first, backfill, has_own, is_same, self.workload.ticks)
 
     def columns(self, key: Int64Array | None = None, backfill_key: Int64Array | None = None) -> Jobs:
         """Return the jobs for the engine, none of them started yet."""
@@ -144,13 +145,13 @@ class Prepared:
 
     def sorted_jobs(self, policy: Policy, since: Int64Array | None = None) -> Jobs:
         """Return the jobs with their keys in the queue and in the order for backfilling."""
-        own, key = self.own_order(policy), self.keys(policy, since)
-        return self.columns(key, None if own is None else key if own is policy else self.keys(own, since))
+        scan, key = self.scan_policy(policy), self.keys(policy, since)
+        return self.columns(key, None if scan is None else key if scan is policy else self.keys(scan, since))
 
     def formulas(self, policy: Policy, since: Int64Array | None = None) -> tuple[Formula, Formula]:
         """Return the programs of the queue and of the order for backfilling."""
-        own, formula = self.own_order(policy), self.formula(policy, since)
-        return formula, formula if own is None or own is policy else self.formula(own, since)
+        scan, formula = self.scan_policy(policy), self.formula(policy, since)
+        return formula, formula if scan is None or scan is policy else self.formula(scan, since)
 
     def in_rows(self, column: NDArray[Scalar]) -> NDArray[Scalar]:
         """Return ``column`` in the order of the workload that was given."""
@@ -196,8 +197,8 @@ def prepare(
     if prediction is not None:
         prediction = _checked(workload, prediction, "prediction", "number of ticks")
         if (prediction < 0).any():
-            at = int(np.argmax(prediction < 0))
-            what = f"{workload.name}: the prediction of job {workload.job_id[at]} is {prediction[at]}"
+            row = int(np.argmax(prediction < 0))
+            what = f"{workload.name}: the prediction of job {workload.job_id[row]} is {prediction[row]}"
             raise EvaluationError(f"{what}; give a time of at least 0")
     # Most logs are in that order.
     rank = _submission_rank(workload, tie_rank)
@@ -257,10 +258,10 @@ def _check_clock(workload: Workload, run_time: Int64Array, estimate: Int64Array)
         return
     latest = float(workload.submit[-1]) + float(run_time.sum(dtype=np.float64)) + float(estimate.max())
     if latest >= NEVER:
-        at = int(np.argmax(np.maximum(run_time, estimate)))
+        row = int(np.argmax(np.maximum(run_time, estimate)))
         raise EvaluationError(
             f"{workload.name}: run times and estimates add up to {latest:.3g} ticks, more than the clock has (2**62); "
-            f"the longest is that of job {workload.job_id[at]}: clean the log first (policyfactory workload clean)"
+            f"the longest is that of job {workload.job_id[row]}: clean the log first (policyfactory workload clean)"
         )
 
 
@@ -269,11 +270,11 @@ def _check_ocst(workload: Workload, run_time: Int64Array, estimate: Int64Array) 
     # It refuses run times of 0 as well, but its rules say what becomes of them.
     beyond = run_time > estimate
     if beyond.any():
-        at = int(np.argmax(beyond))
+        row = int(np.argmax(beyond))
         raise EvaluationError(
-            f"{workload.name}: job {workload.job_id[at]} runs {run_time[at]} ticks, more than the {estimate[at]} that "
-            f"the scheduler believes ({int(beyond.sum())} such jobs), which ocst refuses; let jobs be killed at their "
-            "request (overrun kill), and decide by request"
+            f"{workload.name}: job {workload.job_id[row]} runs {run_time[row]} ticks, more than the {estimate[row]} "
+            f"that the scheduler believes ({int(beyond.sum())} such jobs), which ocst refuses; let jobs be killed at "
+            "their request (overrun kill), and decide by request"
         )
 
 
@@ -345,7 +346,7 @@ def asked_of(workload: Workload, policy: Policy, rows: slice | Int64Array = slic
     if not policy.asked:
         return None
     known = np.full((len(COLUMN_OF), len(workload.submit[rows])), np.nan)
-    for place, (name, column) in enumerate(COLUMN_OF.items()):
+    for column_number, (name, column) in enumerate(COLUMN_OF.items()):
         if name in policy.asked:
             values = None if workload.requests is None else getattr(workload.requests, column)
             missing = len(workload) if values is None else int(np.count_nonzero(values < 0))
@@ -355,7 +356,7 @@ def asked_of(workload: Workload, policy: Policy, rows: slice | Int64Array = slic
                     f"not say of {missing:,} of {counted(len(workload), 'job')}; {how_to_assume(name)}, or take a "
                     f"policy without {name}"
                 )
-            known[place] = values[rows]
+            known[column_number] = values[rows]
     return known
 
 
@@ -391,8 +392,8 @@ def unscored(workload: Workload, policy: Policy) -> str:
     count = int(lacking.sum())
     if not count:
         return ""
-    at = int(np.argmax(lacking))
-    first = f"job {workload.job_id[at]} (p {p[at]:g}, q {workload.processors[at]}, r {r[at]:g})"
+    row = int(np.argmax(lacking))
+    first = f"job {workload.job_id[row]} (p {p[row]:g}, q {workload.processors[row]}, r {r[row]:g})"
     why = "0/0, or a logarithm or root of a negative number" if policy.function is None else "its function returns NaN"
     if nan.all():
         raise EvaluationError(
@@ -407,9 +408,9 @@ def unscored(workload: Workload, policy: Policy) -> str:
 
 def _scores(workload: Workload, policy: Policy, given: tuple[FloatArray, FloatArray, FloatArray]) -> FloatArray:
     p, r, w = given
-    one = np.ones(len(p))
+    ones = np.ones(len(p))
     # In the order of PREDICTIONS: e, s, e90, user_waiting, user_running.
-    predicted = np.array([p, TAU / np.maximum(p, TAU), p, one, one]) if policy.needs_predictions else None
+    predicted = np.array([p, TAU / np.maximum(p, TAU), p, ones, ones]) if policy.needs_predictions else None
     asked = asked_of(workload, policy)
     with np.errstate(all="ignore"):
         return policy.scores(

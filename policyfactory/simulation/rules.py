@@ -112,10 +112,10 @@ class Rules:
         UsageError
             If one is given (not None) that is for other rules.
         """
-        own = "backfill slurm" if self.backfill == "slurm" else f"compatibility {self.compatibility}"
+        mode = "backfill slurm" if self.backfill == "slurm" else f"compatibility {self.compatibility}"
         for name, value in given.items():
-            if value is not None and own not in _READ_UNDER[name]:
-                raise UsageError(f"a {name} is for {' or '.join(_READ_UNDER[name])}; with {own} leave it out")
+            if value is not None and mode not in _READ_UNDER[name]:
+                raise UsageError(f"a {name} is for {' or '.join(_READ_UNDER[name])}; with {mode} leave it out")
 
     def _check_slurm(self) -> None:
         refused = (

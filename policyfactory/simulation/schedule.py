@@ -264,10 +264,10 @@ def rectangles_of(jobs: Workload, starts: Int64Array, ends: Int64Array, stretch:
     start, end = starts[rows], ends[rows]
     begin_at, end_at, low, high = processors_of(jobs, starts, ends, rows)
     count = end_at - begin_at
-    own = np.repeat(np.arange(len(rows)), count)
+    job = np.repeat(np.arange(len(rows)), count)
     # Intervals lie in the order of the starts; these are those of each row.
-    place = np.repeat(begin_at, count) + np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
-    return Rectangles(rows[own], np.maximum(start[own], first), np.minimum(end[own], last), low[place], high[place])
+    block = np.repeat(begin_at, count) + np.arange(len(job)) - np.repeat(np.cumsum(count) - count, count)
+    return Rectangles(rows[job], np.maximum(start[job], first), np.minimum(end[job], last), low[block], high[block])
 
 
 def draw_rectangles(axes: Axes, corners: list[FloatArray], colour: str, hatch: str = "") -> None:

@@ -193,14 +193,14 @@ class _Arms:
 
     def __init__(self, prepared: Prepared, policies: tuple[Policy, ...]) -> None:
         self._prepared = prepared
-        own = prepared.rules.backfill_policy
-        self._policies = policies if own is None else (*policies, own)
+        backfill_policy = prepared.rules.backfill_policy
+        self._policies = policies if backfill_policy is None else (*policies, backfill_policy)
         count, jobs = len(self._policies), len(prepared)
         programs = [policy.program for policy in self._policies]
         # Rows that are never filled in take no memory.
         self._keys = np.empty((count, jobs), dtype=np.int64)
         self._has_key, self._has_r = [False] * count, [False] * count
-        own_arm = np.arange(count) if own is None else np.full(count, count - 1)
+        own_arm = np.arange(count) if backfill_policy is None else np.full(count, count - 1)
         self.arrays = Arms(
             keys=read_only(self._keys),
             is_sorted=np.array([prepared.is_sorted(policy) for policy in self._policies]),

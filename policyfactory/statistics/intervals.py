@@ -306,12 +306,12 @@ def estimate_ratio(policy: FloatArray, baseline: FloatArray, *, seed: int = 0) -
     deviation = moments[:, 0] / drawn
     # The residuals of a resample are of its own ratio: residual - deviation * baseline; their mean is 0.
     square = moments[:, 2] - 2 * deviation * moments[:, 3] + deviation**2 * moments[:, 4]
-    own = float(np.sqrt(np.mean(residual**2))) / mean
-    if own <= ROUNDING * max(abs(ratio), 1.0):
+    residual_share = float(np.sqrt(np.mean(residual**2))) / mean
+    if residual_share <= ROUNDING * max(abs(ratio), 1.0):
         return Estimate(value, Interval(value, value), 1.0 if value == 0 else 2.0 ** (1 - n), n)
-    spread = np.maximum(np.sqrt(np.maximum(square, 0.0)) / drawn, LEAST_SPREAD * own) / math.sqrt(n - 1)
+    spread = np.maximum(np.sqrt(np.maximum(square, 0.0)) / drawn, LEAST_SPREAD * residual_share) / math.sqrt(n - 1)
     counted = np.isfinite(deviation)  # resamples of cases in which the baseline is 0 have no ratio
-    error = own / math.sqrt(n - 1)
+    error = residual_share / math.sqrt(n - 1)
     return studentised(value, 100 * error, 100 * deviation[counted], 100 * spread[counted], (n - 1.0, n))
 
 
@@ -319,13 +319,13 @@ def _resampled_mean(values: FloatArray, seed: int, stratum: int) -> tuple[FloatA
     """Return, of resamples: deviation of the mean, standard error; and the standard error of the sample."""
     n = len(values)
     centred = values - values.mean()
-    own = float(np.sqrt(np.mean(centred**2)))
-    if own <= ROUNDING * float(np.abs(values).max()):
+    deviation = float(np.sqrt(np.mean(centred**2)))
+    if deviation <= ROUNDING * float(np.abs(values).max()):
         return np.zeros(RESAMPLES), np.zeros(RESAMPLES), 0.0
     moments = _moments(seed, stratum, np.column_stack([centred, centred**2]))
     spread = np.sqrt(np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0.0))
     root = math.sqrt(n - 1)
-    return moments[:, 0], np.maximum(spread, LEAST_SPREAD * own) / root, own / root
+    return moments[:, 0], np.maximum(spread, LEAST_SPREAD * deviation) / root, deviation / root
 
 
 def studentised(
@@ -379,9 +379,9 @@ def _moments(seed: int, stratum: int, columns: FloatArray) -> FloatArray:
     for first in range(0, RESAMPLES, block):
         rows = slice(first, first + block)
         drawn = counts[rows].astype(np.float64)
-        for at, column in enumerate(columns.T.copy()):
+        for number, column in enumerate(columns.T.copy()):
             # einsum, not BLAS: the same bytes for any number of threads. A column at a time is several times faster.
-            means[rows, at] = np.einsum("rn,n->r", drawn, column)
+            means[rows, number] = np.einsum("rn,n->r", drawn, column)
     return means / len(columns)
 
 
@@ -598,9 +598,9 @@ def judged_together(
     adjusted = iter(holm(p for p in p_values if p is not None))
     results: list[tuple[Verdict, float | None]] = []
     for verdict, p in zip(verdicts, p_values, strict=True):
-        own = None if p is None else next(adjusted)
-        stands = verdict == "too few cases" or (own is not None and own < 1 - LEVEL)
-        results.append((verdict if stands else "no difference", own))
+        p_adjusted = None if p is None else next(adjusted)
+        stands = verdict == "too few cases" or (p_adjusted is not None and p_adjusted < 1 - LEVEL)
+        results.append((verdict if stands else "no difference", p_adjusted))
     return results
 
 

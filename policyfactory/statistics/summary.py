@@ -139,9 +139,9 @@ def _summarise_metric(
         return
     keys = np.array([row.value if direction else -row.value for row in rows])
     mean = {rank.policy: rank.mean for rank in mean_ranks(evaluation, metric, [log], seed=seed)}
-    for row, own in zip(rows, keys, strict=True):
-        place = None if math.isnan(own) else 1 + int((keys < own).sum())
-        placed = dataclasses.replace(row, rank=place, best=place == 1)
+    for row, key in zip(rows, keys, strict=True):
+        rank = None if math.isnan(key) else 1 + int((keys < key).sum())
+        placed = dataclasses.replace(row, rank=rank, best=rank == 1)
         estimate = mean.get(row.policy)
         if estimate:
             placed = dataclasses.replace(placed, mean_rank=estimate.value, mean_rank_interval=estimate.interval)

@@ -232,7 +232,7 @@ def _finished(output: Path, run: dict[str, Any]) -> tuple[tuple[float, float, fl
         If the table is not the one that this run would write.
     """
     try:
-        content = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20, own=True))
+        content = json.loads(read_bytes(Manifest.path_for(output), limit=1 << 20, replaceable=True))
         parameters = content["parameters"]
         there = {key: parameters.get(key) for key in run}
         same = content["outputs"][output.name] == sha256_file(output)

@@ -97,11 +97,11 @@ def draw_places(places: int, tuples: int, seed: int) -> NDArray[np.int64]:
     return np.concatenate(drawn)[:tuples].astype(np.int64)
 
 
-def cut_tuple(workload: Workload, place: int, state_size: int, queue_size: int) -> Tuple:
+def cut_tuple(workload: Workload, first: int, state_size: int, queue_size: int) -> Tuple:
     """Return the tuple that begins at row ``place``: S, then Q, in submit order."""
-    rows = slice(place, place + state_size + queue_size)
+    rows = slice(first, first + state_size + queue_size)
     p, q = workload.run_time[rows], workload.processors[rows]
-    r = workload.submit[rows] - workload.submit[place]
+    r = workload.submit[rows] - workload.submit[first]
     problem = pose(p, q, r, workload.machine, state_size, TAU * workload.ticks)
     queue = slice(state_size, None)
     return Tuple(p[queue] / workload.ticks, q[queue].astype(np.float64), r[queue] / workload.ticks, problem)
@@ -267,10 +267,10 @@ def describe(workload: Workload, options: GenerateOptions) -> dict[str, Any]:
 
 
 def tuple_rows(
-    workload: Workload, place: int, number: int, options: GenerateOptions, *, go_on: Callable[[], None] = lambda: None
+    workload: Workload, first: int, number: int, options: GenerateOptions, *, go_on: Callable[[], None] = lambda: None
 ) -> str:
     """Return the lines of the score table for tuple ``number``, which begins at row ``place`` of the workload."""
-    cut = cut_tuple(workload, place, options.state_size, options.queue_size)
+    cut = cut_tuple(workload, first, options.state_size, options.queue_size)
     words = generator(options.seed, _ORDERS, number).integers(1, 2**32, size=4)
     scores = estimate(cut.problem, options.estimator, options.trials, words, go_on=go_on)
     return csv_rows((cut.p, cut.q, cut.r, scores.score, scores.stderr), number)
@@ -287,8 +287,8 @@ def _score(shared: tuple[Workload, GenerateOptions], unit: TupleBatch, go_on: St
     """Return number and lines of the table of each tuple of a work unit."""
     workload, options = shared
     return [
-        (number, tuple_rows(workload, place, number, options, go_on=go_on))
-        for number, place in zip(unit.numbers, unit.places, strict=True)
+        (number, tuple_rows(workload, first, number, options, go_on=go_on))
+        for number, first in zip(unit.numbers, unit.places, strict=True)
     ]
 
 
@@ -418,7 +418,7 @@ def measure_convergence(
     if not 2 <= repeats <= 10_000:
         raise UsageError(f"{repeats} repetitions; a standard deviation needs 2 to 10000, the paper had 10")
     places = draw_places(check_options(workload, options), options.tuples, options.seed)
-    cuts = [cut_tuple(workload, int(place), options.state_size, options.queue_size) for place in places]
+    cuts = [cut_tuple(workload, int(first), options.state_size, options.queue_size) for first in places]
     counts = trial_counts(options.trials)
     total = sum(counts) * len(ESTIMATORS) * repeats * len(cuts)
     done = 0

@@ -231,7 +231,7 @@ def _parse(path: Path, data: bytes, *, header: bool, columns: int) -> dict[str, 
         complete = False
     if not complete:
         raise ScoreTableError(_first_bad_line(path, data, columns, header=header))
-    return {name: np.ascontiguousarray(rows[:, at]) for at, name in enumerate(names)}
+    return {name: np.ascontiguousarray(rows[:, column]) for column, name in enumerate(names)}
 
 
 def _first_bad_line(path: Path, data: bytes, columns: int, *, header: bool) -> str:
@@ -271,10 +271,10 @@ def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
     )
     faults: list[tuple[int, str]] = []
     for name, broken, expected in rules:
-        at = np.flatnonzero(broken(columns[name]))
-        if len(at):
+        rows = np.flatnonzero(broken(columns[name]))
+        if len(rows):
             shown = name.removesuffix("_id")
-            faults.append((int(at[0]), f"{shown} is {columns[name][at[0]]:g}, expected {expected}"))
+            faults.append((int(rows[0]), f"{shown} is {columns[name][rows[0]]:g}, expected {expected}"))
     return min(faults, default=None)
 
 
@@ -282,16 +282,16 @@ def _group(path: Path, score: FloatArray) -> NDArray[np.int64]:
     """Return the tuple number of each line: consecutive groups whose scores sum to 1."""
     tuple_id = np.empty(len(score), dtype=np.int64)
     group, first, total = 0, 0, 0.0
-    for at, value in enumerate(score.tolist()):
-        tuple_id[at] = group
+    for row, value in enumerate(score.tolist()):
+        tuple_id[row] = group
         total += value
         if total > 1 + _SUM_TOLERANCE:
             raise ScoreTableError(
-                f"{path}:{at + 1}: the scores from line {first + 1} on sum to {total:.9g}, expected 1 at the end of "
+                f"{path}:{row + 1}: the scores from line {first + 1} on sum to {total:.9g}, expected 1 at the end of "
                 f"a tuple; keep the tuples' lines together, or name the tuples in a table with the header {HEADER}"
             )
         if total > 1 - _SUM_TOLERANCE:
-            group, first, total = group + 1, at + 1, 0.0
+            group, first, total = group + 1, row + 1, 0.0
     if total:
         raise ScoreTableError(
             f"{path}:{len(score)}: the last tuple (from line {first + 1}) sums to {total:.9g}, expected 1; "

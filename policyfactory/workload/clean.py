@@ -132,7 +132,7 @@ class _Cleaning:
         if self.preset.strict and broken.any():
             first = int(np.argmax(broken))
             raise WorkloadError(
-                f"{self.log.place(first)}: job {self.log.job_id[first]}: {what} ({int(broken.sum()):,} such jobs); "
+                f"{self.log.location(first)}: job {self.log.job_id[first]}: {what} ({int(broken.sum()):,} such jobs); "
                 f"preset {self.preset.name} drops nothing: use another one (--preset default), or mend the log"
             )
         self.count("dropped", broken, what, why)

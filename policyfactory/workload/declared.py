@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from policyfactory.core.errors import InputError
-from policyfactory.core.text import shortened
+from policyfactory.core.text import enumerated, shortened, unknown_key
 
 LONGEST_TEXT = 10_000
 MOST_NAMES = 100_000
@@ -171,9 +170,7 @@ class TableReading:
         """
         for key in content:
             if key not in known:
-                near = difflib.get_close_matches(key[:60], known, n=1)
-                hint = f"did you mean {near[0]}? " if near else ""
-                raise self.error(f"{where}: there is no key {shortened(key, 40)!r}; {hint}there are {', '.join(known)}")
+                raise self.error(f"{where}: {shortened(key, 40)} {unknown_key(key, known)}")
 
     def mapping(self, content: Any, where: str) -> Mapping[str, Any]:
         """Return what must be a table, whatever its keys.
@@ -202,9 +199,10 @@ class TableReading:
         """
         fields = _keys(kind)
         self.check_keys(self.mapping(content, where), list(fields), where)
-        for key, field in fields.items():
-            if key not in content and field.default is field.default_factory is dataclasses.MISSING:
-                raise self.error(f"{where}: {key} is not given; {self.page}")
+        needed = [key for key, field in fields.items() if field.default is field.default_factory is dataclasses.MISSING]
+        if missing := [key for key in needed if key not in content]:
+            verb = "is" if len(missing) == 1 else "are"
+            raise self.error(f"{where}: {enumerated(missing)} {verb} not given; {self.page}")
         given = {key: self._field(fields[key], value, f"{where}: {key}") for key, value in content.items()}
         return kind(**{fields[key].name: value for key, value in given.items()})
 
@@ -219,7 +217,7 @@ class TableReading:
         if not isinstance(value, list) or len(value) > _MOST_ROWS:
             raise self.error(f"{where} is no list of at most {_MOST_ROWS:,} tables; {self.page}")
         places = (f"{where}[{number}]{_named(content)}" for number, content in enumerate(value, 1))
-        return tuple(self.table(kind, content, place) for content, place in zip(value, places, strict=True))
+        return tuple(self.table(kind, content, location) for content, location in zip(value, places, strict=True))
 
 
 def _named(content: Any) -> str:

@@ -210,9 +210,9 @@ class Requests:
         if most is not None and greatest > most:
             wrong |= column > most
         if wrong.any():
-            at = int(np.argmax(wrong))
+            row = int(np.argmax(wrong))
             raise WorkloadError(
-                f"the requests' {name} of the job at place {at} is {column[at]}, expected {expected} "
+                f"the requests' {name} of the job at place {row} is {column[row]}, expected {expected} "
                 f"({int(wrong.sum()):,} such jobs)"
             )
 
@@ -268,8 +268,8 @@ class Requests:
 
     def name_of(self, column: str, row: int) -> str | None:
         """Return the name that the job ``row`` has in ``column`` (one of `NAMED`), None if the log does not say."""
-        place = int(getattr(self, column)[row])
-        return None if place < 0 else self.names[NAMED[column]][place]
+        number = int(getattr(self, column)[row])
+        return None if number < 0 else self.names[NAMED[column]][number]
 
     def identity(self) -> bytes:
         """Return a digest for the identity of the input; nothing where only fields of a plain log are known."""
@@ -565,11 +565,11 @@ class Workload:
                 f"{self.name}: a machine of {self.machine} processors; give --processors, from 1 to {LARGEST_MACHINE:,}"
             )
         for what, kind in (("attributes", Attributes), ("requests", Requests)):
-            said = getattr(self, what)
-            if not isinstance(said, kind | None):
-                raise WorkloadError(f"{self.name}: {what} are a {type(said).__name__}, not {kind.__name__}")
-            if said is not None and len(said) != n:
-                raise WorkloadError(f"{self.name}: {what} of {len(said):,} jobs, expected {n:,}")
+            given = getattr(self, what)
+            if not isinstance(given, kind | None):
+                raise WorkloadError(f"{self.name}: {what} are a {type(given).__name__}, not {kind.__name__}")
+            if given is not None and len(given) != n:
+                raise WorkloadError(f"{self.name}: {what} of {len(given):,} jobs, expected {n:,}")
         rules = (
             ("submit", self.submit < 0, "a submit time of at least 0"),
             ("run_time", self.run_time < 0, "a run time of at least 0"),
@@ -579,9 +579,9 @@ class Workload:
         )
         for column, broken, expected in rules:
             if broken.any():
-                at = int(np.argmax(broken))
+                row = int(np.argmax(broken))
                 raise WorkloadError(
-                    f"{self.name}: job {self.job_id[at]} has {column} {getattr(self, column)[at]}, expected "
+                    f"{self.name}: job {self.job_id[row]} has {column} {getattr(self, column)[row]}, expected "
                     f"{expected} ({int(broken.sum())} such jobs); clean the log first (policyfactory workload clean)"
                 )
         # The latest that any schedule can end; added up in floating point, which does not wrap around.
@@ -592,8 +592,8 @@ class Workload:
                 "time wrong? leave such jobs out (policyfactory workload show prints the mean request)"
             )
         if n and (np.diff(self.submit) < 0).any():
-            at = int(np.argmax(np.diff(self.submit) < 0)) + 1
-            raise WorkloadError(f"{self.name}: job {self.job_id[at]} comes before the job ahead of it; sort the log")
+            row = int(np.argmax(np.diff(self.submit) < 0)) + 1
+            raise WorkloadError(f"{self.name}: job {self.job_id[row]} comes before the job ahead of it; sort the log")
 
     def __len__(self) -> int:
         return len(self.job_id)
@@ -696,11 +696,11 @@ class Workload:
             return self
         clock = zone(self.time_zone)[0]
         bounds = [0, len(self)]
-        for at, (what, text) in enumerate((("start", start), ("end", end))):
+        for side, (what, text) in enumerate((("start", start), ("end", end))):
             if text is not None:
                 first = float(self.submit[0]) / self.ticks
                 second = second_of(text, what, log=self.name, first=first, unix_start=self.unix_start, clock=clock)
-                bounds[at] = int(np.searchsorted(self.submit, second * self.ticks))
+                bounds[side] = int(np.searchsorted(self.submit, second * self.ticks))
         if bounds[0] >= bounds[1]:
             span = format_duration(float(self.submit[-1] - self.submit[0]) / self.ticks)
             raise WorkloadError(

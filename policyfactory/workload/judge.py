@@ -232,8 +232,8 @@ def _findings(facts: _Facts, description: Description) -> Iterator[str]:
 
 def _use(name: str, against: list[tuple[Grade, str]], good: str) -> Use:
     for grade in ("no", "limited"):
-        if any(one == grade for one, _ in against):
-            return Use(name, grade, "; ".join(why for one, why in against if one == grade))
+        if any(found == grade for found, _ in against):
+            return Use(name, grade, "; ".join(why for found, why in against if found == grade))
     return Use(name, "good", good)
 
 

@@ -196,15 +196,18 @@ def assume(workload: Workload, text: str) -> Workload:
         If it is no assumption.
     """
     requests = workload.requests or Requests.unknown(len(workload))
-    for one in parse_assumptions(text):
-        column = getattr(requests, one.column)
+    for assumption in parse_assumptions(text):
+        column = getattr(requests, assumption.column)
         missing = column < 0
         if missing.any():
-            filled = np.where(missing, one.values(workload.processors), column)
-            changes: dict[str, Any] = {one.column: filled, "assumed": (*requests.assumed, _sentence(one, missing))}
+            filled = np.where(missing, assumption.values(workload.processors), column)
+            changes: dict[str, Any] = {
+                assumption.column: filled,
+                "assumed": (*requests.assumed, _sentence(assumption, missing)),
+            }
             requests = dataclasses.replace(requests, **changes)
-    said = requests.assumed[0 if workload.requests is None else len(workload.requests.assumed) :]
-    origin = "; ".join([workload.origin, *said])
+    added = requests.assumed[0 if workload.requests is None else len(workload.requests.assumed) :]
+    origin = "; ".join([workload.origin, *added])
     return dataclasses.replace(workload, requests=requests, origin=origin)
 
 
@@ -213,8 +216,8 @@ def assumed(workload: Workload, text: str | None) -> Workload:
     return workload if text is None else assume(workload, text)
 
 
-def _sentence(one: Assumption, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
-    return f"assumed {one} for {int(missing.sum()):,} of {len(missing):,} jobs, of which the log does not say it"
+def _sentence(assumption: Assumption, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+    return f"assumed {assumption} for {int(missing.sum()):,} of {len(missing):,} jobs, of which the log does not say it"
 
 
 def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
@@ -238,18 +241,18 @@ def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
         **{name: getattr(log, name) for name in names}, **log.extra
     }.items()}  # fmt: skip
     known = requests_of(log.header, columns, processors=log.requested, submit=log.submit)
-    extra, said = dict(log.extra), []
-    for one in parse_assumptions(text):
-        column = unknown if known is None else getattr(known, one.column)
-        field = "memory_mb" if one.name == "mem" else one.column
+    extra, sentences = dict(log.extra), []
+    for assumption in parse_assumptions(text):
+        column = unknown if known is None else getattr(known, assumption.column)
+        field = "memory_mb" if assumption.name == "mem" else assumption.column
         missing = column < 0
         if missing.any():
-            said.append(_sentence(one, missing))
-        extra[field] = np.where(missing, one.values(log.requested), column)
+            sentences.append(_sentence(assumption, missing))
+        extra[field] = np.where(missing, assumption.values(log.requested), column)
     # In the order in which the fields are described.
     extra = {name: extra[name] for name in EXTRA_FIELDS if name in extra}
-    header = log.header.replace({EXTRA_LABEL: " ".join(extra)}, tuple(said))
-    return dataclasses.replace(log, header=header, extra=extra), tuple(said)
+    header = log.header.replace({EXTRA_LABEL: " ".join(extra)}, tuple(sentences))
+    return dataclasses.replace(log, header=header, extra=extra), tuple(sentences)
 
 
 # Jobs that were written in parts --------------------------------------------------------------------------------------

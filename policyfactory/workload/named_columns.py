@@ -59,7 +59,7 @@ def _column_of(frame: pd.DataFrame, name: str, field: str, others: tuple[str, ..
     """Return the column of a field: the one of its own name, or the only one of another name; None if there is none."""
     if field in frame:
         return field
-    found = [one for one in frame if "_".join(str(one).lower().replace("-", " ").split()) in {field, *others}]
+    found = [column for column in frame if "_".join(str(column).lower().replace("-", " ").split()) in {field, *others}]
     if len(found) > 1:
         raise WorkloadError(f"{name}: columns {' and '.join(map(str, found))} are both {field}; drop one of them")
     return found[0] if found else None

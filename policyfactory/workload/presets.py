@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import tomllib
 from importlib.resources import files
 from typing import Literal, get_args
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.text import DAY
+from policyfactory.core.text import DAY, did_you_mean
 
 EstimateMissing = Literal["error", "runtime", "model", "drop"]
 Overrun = Literal["keep", "cut", "raise", "drop"]
@@ -93,6 +92,5 @@ def find_preset(name: str | Preset) -> Preset:
         return name
     if name in PRESETS:
         return PRESETS[name]
-    near = difflib.get_close_matches(name, PRESETS, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(name, PRESETS)
     raise UsageError(f"no cleaning preset is called {name!r}; {hint}there are {', '.join(PRESETS)}")

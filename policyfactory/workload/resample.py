@@ -357,9 +357,9 @@ _FEWEST_USERS = 12  # to be dealt whole: of fewer, the weeks of each are
 def loads_of(count: int, loads: tuple[float, float] = LOADS) -> tuple[float, ...]:
     """Return the loads of replicas 1 to ``count``, in units of the log's: evenly between the bounds, in mixed order."""
     low, high = loads
-    even = [low + (high - low) * (place + 0.5) / count for place in range(count)]
+    even = [low + (high - low) * (number + 0.5) / count for number in range(count)]
     # Neighbours in the order lie far apart, so that also a few of them span the bounds.
-    return tuple(even[(place * _step(count)) % count] for place in range(count))
+    return tuple(even[(number * _step(count)) % count] for number in range(count))
 
 
 def _step(count: int) -> int:
@@ -534,12 +534,12 @@ class Replicas:
         moves = random.integers(0, weeks, int(self._owner.max()) + 1)
         moved = random.uniform(-self.jitter, self.jitter, int(self._burst.max()) + 1)
         jitter = np.rint(moved * ticks).astype(np.int64)
-        at = self._after[kept] + moves[self._owner[kept]] * WEEK * ticks + jitter[self._burst[kept]]
-        at = np.rint(at % span / faster).astype(np.int64)
-        order = np.lexsort((kept, self._owner[kept], at))
+        instant = self._after[kept] + moves[self._owner[kept]] * WEEK * ticks + jitter[self._burst[kept]]
+        instant = np.rint(instant % span / faster).astype(np.int64)
+        order = np.lexsort((kept, self._owner[kept], instant))
         first = int(log.submit[self.lead_in])
         rows = np.concatenate((np.arange(self.lead_in), self.lead_in + kept[order]))
-        submit = np.concatenate((log.submit[: self.lead_in], first + at[order]))
+        submit = np.concatenate((log.submit[: self.lead_in], first + instant[order]))
         columns = {name: getattr(log, name)[rows] for name in ("run_time", "requested_time", "processors", "user")}
         return dataclasses.replace(
             log,

@@ -214,9 +214,9 @@ def starts_rlscheduler(jobs_of_log: int, jobs: int, count: int, seed: str) -> ND
 
 def random_rlscheduler(seed: str) -> np.random.RandomState:
     """Return the generator of RLScheduler's program; the seeds are those of `starts_rlscheduler`."""
-    own = seed.removeprefix("numpy")
+    digits = seed.removeprefix("numpy")
     words = np.frombuffer(hashlib.sha512(seed.encode()).digest()[:8], dtype="<u4")
-    return np.random.RandomState(int(own) if own != seed else words)
+    return np.random.RandomState(int(digits) if digits != seed else words)
 
 
 def slices_rlscheduler(submit: NDArray[np.int64], jobs: int, count: int, seed: str) -> list[slice]:

@@ -28,7 +28,7 @@ def test_updates_go_on_from_one_another(run, tmp_path: Path) -> None:
     assert again.stderr == ""
     assert again.stdout.count("\n") == again.stdout.count("-u 70400501 ") == 1
     history = read_history(tmp_path / "history", hash_with(key_of(tmp_path / "history")))
-    assert history.at == NOW + 700
+    assert history.instant == NOW + 700
     for user in ("u70400500", "u70400501"):
         past = history.user(hash_with(key_of(tmp_path / "history"))(user))
         assert past is not None
@@ -36,7 +36,7 @@ def test_updates_go_on_from_one_another(run, tmp_path: Path) -> None:
     assert "704005" not in (tmp_path / "history").read_text()
     # Without a date: up to a second ago.
     run("history", "update", "sacct.txt", "--state", "now")
-    assert read_history(tmp_path / "now", hash_with(key_of(tmp_path / "now"))).at > NOW - 10**8
+    assert read_history(tmp_path / "now", hash_with(key_of(tmp_path / "now"))).instant > NOW - 10**8
 
 
 def test_the_accounting_is_not_replaced(run, tmp_path: Path) -> None:

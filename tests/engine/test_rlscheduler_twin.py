@@ -133,7 +133,7 @@ def test_formulas_choose_as_in_the_twin(seed: int, formula: str, backfill: bool)
 
 def test_jobs_take_whole_nodes() -> None:
     workload = random_log(0)
-    log = CommittedLog._made(
+    log = CommittedLog._from_columns(
         "nodes",
         [workload.submit, workload.run_time, workload.requested_time, workload.processors],
         np.ones((60, 6), dtype=np.float32),

@@ -61,7 +61,7 @@ def test_processors_by_gpu_are_counted() -> None:
 
 def test_a_table_of_ones_own_in_any_order_of_columns() -> None:
     text = '\ufeffUser;limit;job;Processors;submit\r\n"an;n";2h30m;a 1;64;2026-01-31T08:00:00Z\r\n\r\nbob;90;b;1;5\r\n'
-    queue, notes = read_queue(text.encode(), "q", at=1_800_000_000)
+    queue, notes = read_queue(text.encode(), "q", now=1_800_000_000)
     assert queue.job == ("a 1", "b")
     assert queue.user == ("an;n", "bob")
     assert queue.p.tolist() == [9000, 90]
@@ -157,7 +157,7 @@ def test_the_ends_of_the_calendar_are_refused_in_every_zone(zone: str | None, te
 
 def test_a_queue_is_not_looked_at_before_its_last_job() -> None:
     with pytest.raises(UsageError, match="--at 4 is before the submission of job 'a' at 5"):
-        read_queue(b"job,submit,limit,cpus\na,5,60,1\n", "q", at=4)
+        read_queue(b"job,submit,limit,cpus\na,5,60,1\n", "q", now=4)
 
 
 def test_a_file_that_is_no_queue_is_refused_by_its_size() -> None:

@@ -379,7 +379,7 @@ def _history(path: Path) -> str:
         history.user(name)
     again = path.with_name("again")
     write_history(history, again, _HASHED)
-    assert read_history(again, _HASHED).at == history.at
+    assert read_history(again, _HASHED).instant == history.instant
     return f"{len(history.users)} {len(history.groups)} {len(history.noted)}"
 
 
@@ -389,7 +389,7 @@ def _history_update(path: Path) -> str:
     done = update(history, read_jobs(path, BERLIN.clock), 1_800_000_000, _HASHED, HistoryLimits(users=2, noted=2))
     assert len(history.users) <= 2
     write_history(history, path.with_name("history"), _HASHED)
-    assert read_history(path.with_name("history"), _HASHED).at == history.at
+    assert read_history(path.with_name("history"), _HASHED).instant == history.instant
     return f"{done.ended.bit_length()} {done.waiting.bit_length()} {done.running.bit_length()}"
 
 

@@ -45,7 +45,7 @@ class _Log:
         self.first_zoneless = (0, "")
 
     def values(self, fields: list[str]) -> dict[str, str]:
-        places = self.columns.place
+        places = self.columns.number
         names = (
             "id", "state", "submit", "eligible", "start", "end", "elapsed_raw", "elapsed", "limit_raw", "limit",
             "requested", "allocated", "requested_nodes", "allocated_nodes", "allocated_tres", "requested_tres", "user",
@@ -73,7 +73,7 @@ class _Log:
         self.cluster = one_cluster(values["cluster"], self.cluster, f"log:{number}")
         record, how, odd, lost = self.record(values, number)
         for name, value in odd:
-            column = self.columns.names[self.columns.place[name]]
+            column = self.columns.names[self.columns.number[name]]
             yield Remark(number, values["id"], "sacct.unreadable" if lost else "sacct.odd_cell", 1, column, value)
             if lost:
                 return
@@ -172,7 +172,7 @@ class _Log:
         if (record.allocated_nodes or 0) <= 0:
             record.requested_nodes = None
         nothing = record.allocated_nodes == 0 or (
-            "allocated_tres" in self.columns.place and not values["allocated_tres"]
+            "allocated_tres" in self.columns.number and not values["allocated_tres"]
         )
         if nothing and (not ran or ran < 0):
             record.allocated = 0
@@ -195,13 +195,13 @@ class _Log:
         return math.ceil(each * times) if each and times and times > 0 else None
 
     def odd(self, number: int, fields: list[str]) -> Iterator[Record | Remark]:
-        place = self.columns.place["id"]
+        place = self.columns.number["id"]
         job = fields[place] if place < len(fields) else ""
         if len(fields) < self.columns.width:
             yield Remark(number, job, "sacct.cut_off")
             return
         readings: dict[str, dict[str, str]] = {}
-        for text in self.columns.placements(self.columns.delimiter.join(fields)):
+        for text in self.columns.numberments(self.columns.delimiter.join(fields)):
             values = self.values(text.split(self.columns.delimiter))
             record = self.sensible(values, number)
             if record is not None:

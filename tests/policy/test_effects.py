@@ -53,7 +53,7 @@ def test_four_live_inputs_of_the_papers_network() -> None:
     network = random_network(5, (8, 32, 16, 8, 1), paper_inputs(100_000.0))
     effects = network_effects(network)
     assert [one.label for one in effects.live] == ["wait", "request", "processors (share)", "fits now"]
-    assert [(one.place, one.why_dead) for one in effects.dead] == [(place, "constant") for place in (4, 5, 6, 7)]
+    assert [(one.number, one.why_dead) for one in effects.dead] == [(place, "constant") for place in (4, 5, 6, 7)]
     assert effects.inputs[7].axis.tolist() == pytest.approx([0.00001, 0.99999])
     assert sum(one.share for one in effects.inputs) == pytest.approx(1)
     json.dumps(effects.as_dict(), allow_nan=False)

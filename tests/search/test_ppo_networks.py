@@ -15,13 +15,12 @@ from policyfactory.search.reinforce.networks import (
     network_of,
     new_network,
     new_value_network,
-    numbers_from,
     numbers_of,
     set_numbers,
 )
 from policyfactory.search.reinforce.rollouts import ByLayers, play
 from policyfactory.search.reinforce.training import ByModule, Decisions, chooser_of
-from small_training import small_world
+from small_training import numbers_from, small_world
 from support import extra_module
 
 torch = extra_module("torch", "rl")
@@ -78,7 +77,7 @@ def test_torch_the_kernels_and_the_policy_are_one_network(mode: str) -> None:
     decisions = Decisions(played, torch.device("cpu"))
     with torch.no_grad():
         logarithms = torch.log_softmax(network(*decisions.take(np.arange(len(played)))), dim=1).numpy()
-    assert logarithms[np.arange(len(played)), played.place] == pytest.approx(played.log_probability, abs=1e-5)
+    assert logarithms[np.arange(len(played)), played.chosen] == pytest.approx(played.log_probability, abs=1e-5)
     # Any order of decisions, as a pass takes them.
     some = np.array([len(played) - 1, 0, 5])
     rows, sizes = decisions.take(some)
@@ -92,7 +91,7 @@ def test_a_network_decided_with_by_torch_decides_as_by_kernels() -> None:
     network = new_network("kernel", 8, 4)
     by_kernels = play(world, FIRST, ByLayers(layers_of(numbers_of(network), 8)), generator(1, 0), share=0.5)
     by_torch = play(world, FIRST, ByModule(network, torch.device("cpu")), generator(1, 0), share=0.5)
-    assert np.array_equal(by_torch.place, by_kernels.place)
+    assert np.array_equal(by_torch.chosen, by_kernels.chosen)
     assert np.array_equal(by_torch.rows, by_kernels.rows)
     assert by_torch.log_probability == pytest.approx(by_kernels.log_probability, abs=1e-5)
     assert np.array_equal(by_torch.costs, by_kernels.costs)

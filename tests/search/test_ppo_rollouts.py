@@ -15,14 +15,14 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.goals import GOALS, goal_of
 from policyfactory.search.reinforce.learner import filtered_starts
-from policyfactory.search.reinforce.networks import layers_of, network_of, numbers_from
+from policyfactory.search.reinforce.networks import layers_of, network_of
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
 from policyfactory.search.reinforce.training import by_other_rollouts, by_values, costs_to_go, normalised
 from policyfactory.simulation.compat import CommittedLog
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
-from small_training import JOBS, all_starts, few, small_log, small_world
+from small_training import JOBS, all_starts, few, numbers_from, small_log, small_world
 
 FIRST = np.array([0, 3, 250, 431, 77])
 
@@ -84,7 +84,7 @@ def test_what_is_kept_is_what_was_seen() -> None:
     every = play(world, FIRST, decided(network_for(world), world), generator(3, 0), share=1.0)
     assert len(every) == every.decisions.sum() == 5 * JOBS
     assert len(every.rows) == every.size.sum()
-    assert (every.place < every.size).all()
+    assert (every.chosen < every.size).all()
     assert (every.log_probability <= 0).all()
     # The first decision of each window sees its first job alone: it has not waited, and fits.
     assert (every.size[:5] == 1).all()

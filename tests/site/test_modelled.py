@@ -139,8 +139,8 @@ def test_a_reservation_of_some_is_listed_as_closed_to_all(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("[priority]\nusage_reset = 'WEEKLY'", "there is no key 'usage_reset'"),
-        ("[scheduling]\nbf_max_time = '60s'", "there is no key 'bf_max_time'"),
+        ("[priority]\nusage_reset = 'WEEKLY'", "usage_reset is no key"),
+        ("[scheduling]\nbf_max_time = '60s'", "bf_max_time is no key"),
         (
             "[priority]\nflags = ['MAX_TRES']",
             "priority: flags has MAX_TRES, which has no effect; take it out, there are",

@@ -191,9 +191,16 @@ def test_a_kill_between_two_versions_leaves_nothing_to_glue(
 
 
 def test_a_part_that_is_already_the_whole_file(server: Server, target: Path) -> None:
+    # A server is asked where only it knows the length; with a digest the part is as good as the file.
     a_part(server, target, CONTENT)
-    assert fetch(server, target).sha256 == DIGEST
+    assert fetch(server, target, sha256=None).sha256 == DIGEST
     assert server.asked == [f"bytes={len(CONTENT)}-"]
+    target.unlink()
+    a_part(server, target, CONTENT)
+    result = fetch(server, target)
+    assert (result.sha256, result.resumed_from, result.pinned) == (DIGEST, len(CONTENT), True)
+    assert server.asked == [f"bytes={len(CONTENT)}-"]
+    assert only(target)
 
 
 def test_a_part_that_is_longer_than_the_file_is_begun_again(server: Server, target: Path) -> None:

@@ -147,7 +147,7 @@ def test_line_numbers_of_jobs() -> None:
     text = HEADER + "\n" + line() + "\n; between\n\n" + line() + "\n"
     log = parse_swf(text.encode(), "log.swf")
     assert log.line.tolist() == [8, 11]
-    assert log.place(1) == "log.swf:11"
+    assert log.location(1) == "log.swf:11"
     assert log.oddities == {"comment lines between the jobs": 1, "blank lines": 1}
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from policyfactory.evaluation.analyses.analysis import Analysis
@@ -35,11 +36,8 @@ def make_analysis(name: str, **options: Any) -> Analysis:
     UsageError
         If there is none of that name, or it has no such option.
     """
-    import difflib
-
     if name not in ANALYSES:
-        near = difflib.get_close_matches(name, ANALYSES, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(name, ANALYSES)
         raise UsageError(f"no analysis is called {name!r}; {hint}there are {', '.join(ANALYSES)}")
     module, cls = ANALYSES[name]
     made: Analysis = getattr(import_module(f"{__name__}.{module}"), cls).with_options(options)

@@ -50,10 +50,10 @@ def _paragraphs(name: str, section: str) -> tuple[str, ...]:
     known = {part.upper(): text.strip("\n") for part, text in parts(name).items()}
     text = known[section.upper()]
     while not known.keys().isdisjoint(_PLACE.findall(text)):
-        text = _PLACE.sub(lambda place: known.get(place[1], place[0]), text)
+        text = _PLACE.sub(lambda match: known.get(match[1], match[0]), text)
     return tuple(" ".join(paragraph.split("\n")) for paragraph in text.split("\n\n"))
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:
     """Return ``text`` with the values of ``@NAME@``; in what is put in nothing is replaced."""
-    return _PLACE.sub(lambda place: str(values[place[1]]), text)
+    return _PLACE.sub(lambda match: str(values[match[1]]), text)

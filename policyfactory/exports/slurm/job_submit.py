@@ -156,7 +156,7 @@ FORESEEN = ", foresee(job, record, partitions or {}, submitted, p, q)"
 def prediction_lines(given: SitePredictions) -> list[str]:
     """Return what a reader of the script must know of its predictions, as lines for its head."""
     forests = given.forests
-    trees = sum(len(one.roots) for one in (forests.shortness, forests.share, forests.tail))
+    trees = sum(len(forest.roots) for forest in (forests.shortness, forests.share, forests.tail))
     age, known = (
         format_duration(given.stale_s),
         ", ".join(sorted(given.queues)) or "none (the header of --workload LOG may name them)",

@@ -128,7 +128,7 @@ def nice_priorities(policy: Policy, queue: Queue) -> NDArray[np.float64]:
     users = np.unique(np.array(queue.user, dtype=object).astype(str), return_inverse=True)[1]
     priorities = np.array(today, dtype=np.float64)
     for user in range(users.max(initial=-1) + 1):
-        own = order[users[order] == user]
-        steps = GAP * np.arange(len(own))
-        priorities[own] = np.minimum.accumulate(today[own] + steps) - steps
+        rows = order[users[order] == user]
+        steps = GAP * np.arange(len(rows))
+        priorities[rows] = np.minimum.accumulate(today[rows] + steps) - steps
     return np.maximum(np.maximum(priorities, today - MOST_NICE), 1.0)

@@ -451,7 +451,7 @@ def _best_gains(waiting: Waiting, machine: ExportMachine) -> Gains | None:
     columns = terms(waiting.p, waiting.q, waiting.w, machine)
     spread = columns.std(axis=0)
     first, second = _distinguished(waiting.scores)
-    usable = [at for at in range(len(TERMS)) if spread[at] > 0 and (TERMS[at] != "size" or machine.nodes)]
+    usable = [term for term in range(len(TERMS)) if spread[term] > 0 and (TERMS[term] != "size" or machine.nodes)]
     if not len(first) or not usable:
         return None
     spread[spread == 0] = 1.0
@@ -475,15 +475,15 @@ def _search(tau: Callable[[FloatArray], float], chosen: tuple[int, ...]) -> tupl
     """Return the best order that the ``chosen`` terms make, and their factors; a grid of sizes, then finer steps."""
     best = -np.inf, np.zeros(len(TERMS))
     # Only the ratios count, so the first has the size 1. The age weight of Slurm has no sign.
-    signs = itertools.product(*((1.0,) if at == 0 else (1.0, -1.0) for at in chosen))
+    signs = itertools.product(*((1.0,) if term == 0 else (1.0, -1.0) for term in chosen))
     sizes = list(itertools.product((1.0,), *[10.0 ** np.arange(-4.0, 4.1, 0.5)] * (len(chosen) - 1)))
     for sign, size in itertools.product(signs, sizes):
         gains = np.zeros(len(TERMS))
         gains[list(chosen)] = np.multiply(sign, size)
         best = max(best, (tau(gains), gains), key=lambda reached: reached[0])
     for step in (1.6, 1.3, 1.15, 1.07, 1.03, 1.01):
-        for at, factor in itertools.product(chosen[1:], (step, 1.0 / step)):
+        for term, factor in itertools.product(chosen[1:], (step, 1.0 / step)):
             gains = best[1].copy()
-            gains[at] *= factor
+            gains[term] *= factor
             best = max(best, (tau(gains), gains), key=lambda reached: reached[0])
     return best

@@ -236,9 +236,9 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         which = np.asarray(asked.pop("reset_mask", np.ones(self.num_envs, dtype=np.bool_)), dtype=np.bool_)
         if which.shape != (self.num_envs,) or not which.any():
             raise UsageError(f"reset_mask has shape {which.shape}; give {self.num_envs} truth values, one of them True")
-        for at in np.flatnonzero(which).tolist():
-            self._starts[at].seed(seeds[at])
-            self.episodes.begin(at, self._starts[at].draw(asked))
+        for number in np.flatnonzero(which).tolist():
+            self._starts[number].seed(seeds[number])
+            self.episodes.begin(number, self._starts[number].draw(asked))
         self._over[which] = False
         return self.episodes.seen(slice(None)), self._info(which)
 
@@ -246,7 +246,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if seed is None:
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
-            return [int(seed) + at for at in range(self.num_envs)]
+            return [int(seed) + number for number in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise UsageError(f"{len(seed)} seeds for {self.num_envs} environments; give one for each, or a single one")
         return list(seed)
@@ -273,14 +273,14 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             )
         again = self._over
         self.episodes.step(chosen)
-        for at in np.flatnonzero(again).tolist():
-            self._starts[at].seed(None)
-            self.episodes.begin(at, self._starts[at].draw(None))
+        for number in np.flatnonzero(again).tolist():
+            self._starts[number].seed(None)
+            self.episodes.begin(number, self._starts[number].draw(None))
         rewards, over = self.episodes.rewards(), self.episodes.done.copy()
         rewards[again] = 0.0
         info = self._info(np.ones(self.num_envs, dtype=np.bool_))
-        for at in np.flatnonzero(over).tolist():
-            info = self._add_info(info, self.episodes.outcome(at), at)
+        for number in np.flatnonzero(over).tolist():
+            info = self._add_info(info, self.episodes.outcome(number), number)
         self._over = over
         return self.episodes.seen(slice(None)), rewards, over.copy(), np.zeros_like(over), info
 
@@ -293,7 +293,7 @@ class SchedulingVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Return a picture of each; None without a render mode."""
         if self.render_mode is None:
             return None
-        return tuple(picture_of(self.episodes.look(at)) for at in range(self.num_envs))
+        return tuple(picture_of(self.episodes.look(number)) for number in range(self.num_envs))
 
     def _info(self, which: NDArray[np.bool_]) -> dict[str, Any]:
         facts = {

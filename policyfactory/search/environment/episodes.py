@@ -578,7 +578,7 @@ def picture_of(look: Look) -> NDArray[np.uint8]:
     machine.set(ylim=(0, look.machine), xlabel="hours from now", ylabel="processors", title=_running(look))
     rows = np.arange(min(len(look.request), _MOST))
     fits = look.needs[rows] <= look.machine - int(look.width.sum())
-    colours: list[Any] = [COLOURS[2] if one else COLOURS[1] for one in fits]
+    colours: list[Any] = [COLOURS[2] if fitting else COLOURS[1] for fitting in fits]
     queue.barh(rows, look.request[rows] / HOUR, 0.8, color=colours)
     if len(rows) <= 20:
         for row in rows.tolist():

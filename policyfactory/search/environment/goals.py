@@ -52,12 +52,12 @@ class Goal:
         EvaluationError
             If it is none, or not finite.
         """
-        made = self.function(schedule)
+        returned = self.function(schedule)
         try:
-            value = float(made)
+            value = float(returned)
         except (TypeError, ValueError):
             raise EvaluationError(
-                f"goal {self.name} returned a {type(made).__name__} for {schedule.workload.name}; a goal takes a "
+                f"goal {self.name} returned a {type(returned).__name__} for {schedule.workload.name}; a goal takes a "
                 "Schedule and returns one number"
             ) from None
         if not math.isfinite(value):

@@ -86,12 +86,12 @@ class Reinforcement:
             )
         counter = task.follower.counter("rounds", "decisions")
         try:
-            made = training.train(task.journal, counter, task.follower.message, phase_one)
+            trained = training.train(task.journal, counter, task.follower.message, phase_one)
         except BaseException as stop:
             if task.journal is not None and task.journal.exists():
                 task.follower.kept(stop, f"{len(training.history)} rounds of training", task.journal)
             raise
-        return self._learned(task, world, made)
+        return self._learned(task, world, trained)
 
     def _world(self, task: Task, jobs: int) -> World:
         episodes, goal = self.options.windows * self.options.rollouts, task.options.goal
@@ -100,12 +100,12 @@ class Reinforcement:
             return PaperWorld(log, jobs, episodes, backfill=task.options.backfill == "easy", goal=goal)
         return StandardWorld(task.workload, jobs, episodes, rules=task.options.rules, goal=goal)
 
-    def _learned(self, task: Task, world: World, made: TrainedNumbers) -> Proposals:
+    def _learned(self, task: Task, world: World, trained: TrainedNumbers) -> Proposals:
         candidates = []
         versions = {**package_versions(), "torch": str(torch_module().__version__)}
         provenance = provenance_of(task.workload, task.options.seed, versions=versions, settings=self.describe())
-        for iteration, numbers in zip(made.iterations, made.numbers, strict=True):
-            row = made.history[iteration - 1]
+        for iteration, numbers in zip(trained.iterations, trained.numbers, strict=True):
+            row = trained.history[iteration - 1]
             network = network_of(
                 numbers,
                 f"ppo-{iteration}",
@@ -121,16 +121,16 @@ class Reinforcement:
         goal = task.options.goal
         sign = 1 if GOALS[goal].lower_is_better else -1
         curves = {
-            name: [(row["decisions"], sign * row[key]) for row in made.history]
+            name: [(row["decisions"], sign * row[key]) for row in trained.history]
             for name, key in (("network", "cost"), *((beside, beside) for beside in BESIDE))
         }
         return Proposals(
             tuple(candidates),
-            made.history,
+            trained.history,
             curves,
             "decisions",
             axis=f"{goal} of the round's windows,\ndrawn choices",
-            warnings=(made.stopped,) if made.stopped else (),
+            warnings=(trained.stopped,) if trained.stopped else (),
         )
 
 
@@ -200,7 +200,7 @@ def filtered_starts(world: World, starts: Int64Array, rule: Filtering) -> Int64A
     if rule == "none":
         return starts
     sjf = resolve("SJF")
-    parts = [world.costs_of(sjf, starts[at : at + _AT_A_TIME]) for at in range(0, len(starts), _AT_A_TIME)]
+    parts = [world.costs_of(sjf, starts[first : first + _AT_A_TIME]) for first in range(0, len(starts), _AT_A_TIME)]
     values = np.concatenate(parts)
     low, high = (float(np.median(values)), 2 * float(values.mean())) if rule == "paper" else _OF_THE_CODE
     # Both ends are outside, as in the program.

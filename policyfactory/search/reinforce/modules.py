@@ -29,9 +29,9 @@ def positions(sizes: Tensor, width: int) -> Tensor:
 
 def padded(values: Tensor, sizes: Tensor, width: int) -> Tensor:
     """Return ragged values (rows,) as one line a decision, filled up to ``width`` with 0."""
-    made = torch.zeros((len(sizes), width), dtype=values.dtype, device=values.device)
-    made[positions(sizes, width)] = values
-    return made
+    table = torch.zeros((len(sizes), width), dtype=values.dtype, device=values.device)
+    table[positions(sizes, width)] = values
+    return table
 
 
 def masked(preferences: Tensor, sizes: Tensor) -> Tensor:
@@ -42,9 +42,9 @@ def masked(preferences: Tensor, sizes: Tensor) -> Tensor:
 def view_of(rows: Tensor, sizes: Tensor) -> Tensor:
     """Return what the paper's program shows: (d, 128, 8), slots without a job as it fills them."""
     empty = torch.tensor(EMPTY, dtype=rows.dtype, device=rows.device)
-    made = empty.expand(len(sizes), VIEW, len(EMPTY)).clone()
-    made[positions(sizes, VIEW)] = rows
-    return made
+    view = empty.expand(len(sizes), VIEW, len(EMPTY)).clone()
+    view[positions(sizes, VIEW)] = rows
+    return view
 
 
 class OfEachJob(nn.Module):

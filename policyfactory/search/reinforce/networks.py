@@ -68,14 +68,14 @@ def new_network(name: str, inputs: int, seed: int) -> nn.Module:
     torch_module()
     from policyfactory.search.reinforce import modules
 
-    made: nn.Module
+    network: nn.Module
     if name == KERNEL:
-        made = modules.OfEachJob((inputs, *NETWORKS[name], 1))
+        network = modules.OfEachJob((inputs, *NETWORKS[name], 1))
     elif name == "lenet":
-        made = modules.LeNet()
+        network = modules.LeNet()
     else:
-        made = modules.OfTheView((modules.VIEW * inputs, *NETWORKS[name], modules.VIEW))
-    return _drawn(made, generator(seed, _PURPOSE, 0))
+        network = modules.OfTheView((modules.VIEW * inputs, *NETWORKS[name], modules.VIEW))
+    return _drawn(network, generator(seed, _PURPOSE, 0))
 
 
 def new_value_network(inputs: int, seed: int) -> nn.Module:
@@ -109,12 +109,12 @@ def numbers_of(module: nn.Module) -> Float32Array:
 def set_numbers(module: nn.Module, numbers: Float32Array) -> None:
     """Give a network the parameters that `numbers_of` returned."""
     torch = torch_module()
-    at = 0
+    offset = 0
     with torch.no_grad():
         for parameter in module.parameters():
-            part = numbers[at : at + parameter.numel()].reshape(tuple(parameter.shape))
+            part = numbers[offset : offset + parameter.numel()].reshape(tuple(parameter.shape))
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(part)))
-            at += parameter.numel()
+            offset += parameter.numel()
 
 
 def layers_of(numbers: Float32Array, inputs: int) -> Layers:
@@ -129,20 +129,14 @@ def network_of(numbers: Float32Array, name: str, inputs: Sequence[str], **fields
     return Network.of(name, inputs, _pairs(numbers, (len(inputs), *NETWORKS[KERNEL], 1)), **fields)
 
 
-def numbers_from(network: Network) -> Float32Array:
-    """Return the numbers of a policy's network: what `network_of` was given."""
-    parts = [part.ravel() for layer in network.layers for part in (layer.weights.T, layer.biases)]
-    return np.concatenate(parts).astype(np.float32, copy=False)
-
-
 def _pairs(numbers: Float32Array, widths: Sequence[int]) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Return weights (inputs, outputs) and biases of each layer; torch has (outputs, inputs)."""
-    pairs, at = [], 0
+    pairs, offset = [], 0
     for before, after in itertools.pairwise(widths):
-        weights = numbers[at : at + before * after].reshape(after, before).T
-        at += before * after
-        pairs.append((np.ascontiguousarray(weights), numbers[at : at + after].copy()))
-        at += after
+        weights = numbers[offset : offset + before * after].reshape(after, before).T
+        offset += before * after
+        pairs.append((np.ascontiguousarray(weights), numbers[offset : offset + after].copy()))
+        offset += after
     return pairs
 
 

@@ -142,7 +142,7 @@ def changes_of(texts: Sequence[str]) -> dict[str, Any]:
         If there is no such option, or the value is not of its kind.
     """
     kinds: dict[str, Any] = {
-        one.name: type(one.default) for one in dataclasses.fields(PpoOptions) if one.name != "preset"
+        field.name: type(field.default) for field in dataclasses.fields(PpoOptions) if field.name != "preset"
     }
     changes: dict[str, Any] = {}
     for text in texts:

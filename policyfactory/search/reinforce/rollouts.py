@@ -98,7 +98,7 @@ class Rollouts:
     ----------
     rows : float32 array (., inputs)
         The jobs that could be chosen, decision after decision.
-    size, place : int64 array (d,)
+    size, chosen : int64 array (d,)
         How many there were, and which of them was chosen.
     log_probability : float64 array (d,)
         Of the choice when it was made.
@@ -116,7 +116,7 @@ class Rollouts:
 
     rows: Float32Array
     size: Int64Array
-    place: Int64Array
+    chosen: Int64Array
     log_probability: FloatArray
     episode: Int64Array
     step: Int64Array
@@ -167,15 +167,15 @@ def play(
         uniform = argmax if random is None else random.random(b)
         keep = none if share <= 0 or random is None else (random.random(b) < share) & going
         chooser.choose(world, uniform, keep, rows, choices)
-        at = np.flatnonzero(keep)
-        parts.append((choices.size[at], choices.place[at], at, np.full(len(at), step)))
-        log_probability.append(choices.log_probability[at])
+        kept = np.flatnonzero(keep)
+        parts.append((choices.size[kept], choices.place[kept], kept, np.full(len(kept), step)))
+        log_probability.append(choices.log_probability[kept])
         started.append(episodes.started.copy())
         episodes.step(choices.slot)
         accrued.append(world.accrued() if world.accrues else accrued[0])
         decisions += going
         step += 1
-    size, place, episode, when = (np.concatenate(part) for part in zip(*parts, strict=True))
+    size, chosen, episode, when = (np.concatenate(part) for part in zip(*parts, strict=True))
     count = len(first)
     summed, costs = np.stack(accrued, axis=1)[:count], world.costs()
     if not world.accrues:
@@ -184,7 +184,7 @@ def play(
     return Rollouts(
         rows=rows.kept,
         size=size,
-        place=place,
+        chosen=chosen,
         log_probability=np.concatenate(log_probability),
         episode=episode,
         step=when,
@@ -295,8 +295,8 @@ class PaperWorld(World):
         if not GOALS[self.goal].of_users:
             return np.full((len(first), self.size), 1.0 / self.size)
         weights = np.zeros((len(first), self.size))
-        for row, one in zip(weights, first.tolist(), strict=True):
-            user = self.log.user[one : one + self.size]
+        for row, begin in zip(weights, first.tolist(), strict=True):
+            user = self.log.user[begin : begin + self.size]
             known, number, count = np.unique(user, return_inverse=True, return_counts=True)
             each = np.where(known >= 0, 1.0 / count / max(int((known >= 0).sum()), 1), 0.0)
             row[:] = each[number]
@@ -326,8 +326,8 @@ class PaperWorld(World):
         if self.goal == "user_max_bsld":
             user = self.log.user[rows]
             worst = [
-                max(one[whose == who].mean() for who in np.unique(whose[whose >= 0]))
-                for one, whose in zip(each, user, strict=True)
+                max(row[whose == who].mean() for who in np.unique(whose[whose >= 0]))
+                for row, whose in zip(each, user, strict=True)
                 if (whose >= 0).any()
             ]
             if len(worst) < len(each):
@@ -394,7 +394,7 @@ class StandardWorld(World):
     def costs(self) -> FloatArray:
         """Return the goal of each window."""
         played = self.episodes
-        return np.array([played.goal.cost(played.schedule(at)) for at in range(len(self._first))])
+        return np.array([played.goal.cost(played.schedule(episode)) for episode in range(len(self._first))])
 
     def costs_of(self, policy: Policy, first: Int64Array) -> FloatArray:
         """Return the goal of windows under a policy."""

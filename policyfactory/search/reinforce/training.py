@@ -80,7 +80,7 @@ class Decisions:
         self._rows: Float32Array = played.rows
         self._size: Int64Array = played.size
         self._first = np.cumsum(played.size) - played.size
-        self.place, self.old = played.place, played.log_probability
+        self.chosen, self.old = played.chosen, played.log_probability
 
     def __len__(self) -> int:
         return len(self._size)
@@ -140,8 +140,8 @@ def improve(
             for part in _split(which, _PART):
                 sums = _surrogate(policy, decisions, part, advantages, clip)
                 (sums[0] / len(which)).backward()
-                one, two, three = (float(value.detach()) / len(which) for value in sums)
-                loss, change, clipped = loss + one, change + two, clipped + three
+                means = [float(value.detach()) / len(which) for value in sums]
+                loss, change, clipped = loss + means[0], change + means[1], clipped + means[2]
             if not math.isfinite(loss):
                 raise NotFiniteError("the loss is not finite")
             if most_change and change > most_change:
@@ -158,8 +158,8 @@ def _surrogate(
     torch = torch_module()
     rows, sizes = decisions.take(which)
     logarithms = torch.log_softmax(policy(rows, sizes), dim=1)
-    place = decisions.tensor(decisions.place[which])
-    now = logarithms.gather(1, place[:, None])[:, 0]
+    position = decisions.tensor(decisions.chosen[which])
+    now = logarithms.gather(1, position[:, None])[:, 0]
     old = decisions.tensor(decisions.old[which].astype(np.float32))
     better = decisions.tensor(advantages[which].astype(np.float32))
     ratio = torch.exp(now - old)
@@ -227,9 +227,9 @@ def costs_to_go(accrued: FloatArray, decisions: Int64Array, gamma: float) -> Flo
     to_go = np.zeros((since.shape[0], since.shape[1] + 1))
     for step in range(since.shape[1] - 1, -1, -1):
         to_go[:, step] = since[:, step] + gamma * to_go[:, step + 1]
-    made = to_go[:, :-1]
-    made[np.arange(made.shape[1]) >= decisions[:, None]] = 0.0
-    return made
+    costs = to_go[:, :-1]
+    costs[np.arange(costs.shape[1]) >= decisions[:, None]] = 0.0
+    return costs
 
 
 def by_other_rollouts(played: Rollouts, rollouts: int, gamma: float) -> FloatArray:
@@ -251,12 +251,12 @@ def by_other_rollouts(played: Rollouts, rollouts: int, gamma: float) -> FloatArr
     expected = np.zeros_like(to_go)
     for first in range(0, len(to_go), rollouts):
         group = range(first, first + rollouts)
-        for one in group:
-            started = played.started[one, : played.decisions[one]]
+        for number in group:
+            started = played.started[number, : played.decisions[number]]
             for other in group:
                 count = played.decisions[other]
-                at = np.searchsorted(played.started[other, :count], started, side="right") - 1
-                expected[one, : len(started)] += to_go[other, np.maximum(at, 0)]
+                reached = np.searchsorted(played.started[other, :count], started, side="right") - 1
+                expected[number, : len(started)] += to_go[other, np.maximum(reached, 0)]
     expected /= rollouts
     advantage = (expected - to_go)[played.episode, played.step]
     # A window of long queues has a hundred times the bounded slowdown of others, and would be all that is learned from.
@@ -344,16 +344,16 @@ class ByModule:
         jobs, mask, going = world.episodes.jobs, world.episodes.mask, np.flatnonzero(~world.episodes.done)
         sizes, seen = mask[going].sum(axis=1), jobs[going][mask[going]]
         with torch.no_grad():
-            made = self.module(torch.from_numpy(seen).to(self.device), torch.from_numpy(sizes).to(self.device))
-            logarithms = torch.log_softmax(made.double(), dim=1).cpu().numpy()
+            outputs = self.module(torch.from_numpy(seen).to(self.device), torch.from_numpy(sizes).to(self.device))
+            logarithms = torch.log_softmax(outputs.double(), dim=1).cpu().numpy()
         reached = np.exp(logarithms).cumsum(axis=1)
         drawn = np.minimum((reached <= uniform[going, None]).sum(axis=1), sizes - 1)
-        place = np.where(uniform[going] < 0, logarithms.argmax(axis=1), drawn)
+        position = np.where(uniform[going] < 0, logarithms.argmax(axis=1), drawn)
         choices.slot[:] = choices.place[:] = choices.size[:] = 0
         # Jobs are shown from the first slot on.
-        choices.slot[going] = choices.place[going] = place
+        choices.slot[going] = choices.place[going] = position
         choices.size[going] = sizes
-        choices.log_probability[going] = logarithms[np.arange(len(going)), place]
+        choices.log_probability[going] = logarithms[np.arange(len(going)), position]
         kept = jobs[keep][mask[keep]]
         rows.room_for(len(kept))[rows.count : rows.count + len(kept)] = kept
         rows.count += len(kept)
@@ -473,7 +473,7 @@ class AgentTraining:
                     save_checkpoint(path, self.checkpoint())
                 counter.done(int(row["round_decisions"]))
         iterations = tuple(iteration for iteration, _ in self.taken)
-        return TrainedNumbers(iterations, np.stack([one for _, one in self.taken]), tuple(self.history), stopped)
+        return TrainedNumbers(iterations, np.stack([row for _, row in self.taken]), tuple(self.history), stopped)
 
     def _stop(self, error: NotFiniteError) -> str:
         """Return why training ends before its time.
@@ -563,13 +563,13 @@ class AgentTraining:
     def checkpoint(self) -> Checkpoint:
         """Return where the run stands."""
         arrays: dict[str, NDArray[Any]] = {
-            "taken_rounds": np.array([one for one, _ in self.taken], dtype=np.int64),
-            "taken": np.array([one for _, one in self.taken], dtype=np.float32),
+            "taken_rounds": np.array([iteration for iteration, _ in self.taken], dtype=np.int64),
+            "taken": np.array([numbers for _, numbers in self.taken], dtype=np.float32),
         }
         for name, module, optimizer in self._parts():
             arrays[name] = numbers_of(module)
             for key in ("exp_avg", "exp_avg_sq", "step"):
-                parts = [optimizer.state[one][key].cpu().numpy().ravel() for one in module.parameters()]
+                parts = [optimizer.state[parameter][key].cpu().numpy().ravel() for parameter in module.parameters()]
                 arrays[f"{name}_{key}"] = np.concatenate(parts)
         return Checkpoint(self.run, len(self.history), tuple(self.history), arrays)
 
@@ -592,17 +592,17 @@ class AgentTraining:
             self._restore_part(found.arrays, name, module, optimizer)
 
     def _restore_part(self, arrays: Mapping[str, NDArray[Any]], name: str, module: Any, optimizer: Any) -> None:
-        torch, at = self._torch, 0
+        torch, offset = self._torch, 0
         set_numbers(module, arrays[name])
         for number, parameter in enumerate(module.parameters()):
-            end = at + parameter.numel()
+            end, shape = offset + parameter.numel(), parameter.shape
             moments = {
-                key: torch.from_numpy(arrays[f"{name}_{key}"][at:end].copy()).reshape(parameter.shape).to(self._device)
+                key: torch.from_numpy(arrays[f"{name}_{key}"][offset:end].copy()).reshape(shape).to(self._device)
                 for key in ("exp_avg", "exp_avg_sq")
             }
             step = torch.tensor(float(arrays[f"{name}_step"][number]), dtype=torch.float32)
             optimizer.state[parameter] = {"step": step, **moments}
-            at = end
+            offset = end
 
 
 def _at_the_end(played: Rollouts) -> Rollouts:
@@ -697,9 +697,11 @@ def load_checkpoint(path: Path) -> Checkpoint:
     ModelFileError
         If it is no checkpoint, is damaged, or of another schema.
     """
-    content = read_bytes(path, limit=_LARGEST, own=True)
+    content = read_bytes(path, limit=_LARGEST, replaceable=True)
     size = hashlib.sha256().digest_size
     digest, data = content[:size], content[size:]
+    if content.startswith(b"PK\x03\x04"):  # schema 1 was the npz file alone
+        raise _of_schema(path, 1)
     if hashlib.sha256(data).digest() != digest:
         raise ModelFileError(
             f"{path}: is no checkpoint of a training run, or damaged ({len(content):,} bytes); --overwrite drops it "
@@ -712,8 +714,12 @@ def load_checkpoint(path: Path) -> Checkpoint:
         }
     head = json.loads(arrays.pop(_HEAD).tobytes())
     if head["schema_version"] != _SCHEMA:
-        raise ModelFileError(
-            f"{path}: has checkpoint schema {head['schema_version']}, policyfactory {__version__} reads {_SCHEMA}; use "
-            "the version that wrote it, or begin anew with --overwrite"
-        )
+        raise _of_schema(path, head["schema_version"])
     return Checkpoint(head["run"], head["iteration"], tuple(head["history"]), arrays)
+
+
+def _of_schema(path: Path, schema: int) -> ModelFileError:
+    return ModelFileError(
+        f"{path}: has checkpoint schema {schema}, policyfactory {__version__} reads {_SCHEMA}; use the version that "
+        "wrote it, or begin anew with --overwrite"
+    )

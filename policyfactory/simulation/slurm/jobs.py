@@ -227,10 +227,10 @@ class _FitJudge:
         who = str(asked.user[row]) if asked.user[row] >= 0 else ""
         self.counters.add([*arrays, *rules.lines(its, qos, chain, account, who)])
         self.association[row] = associations.get((account, user), 0)
-        self.association_priority[row] = next((one.priority for one in chain if one.priority), 0)
-        if (one := rules.qos.get(qos)) is not None:
-            self.qos_priority[row], self.usage_factor[row] = one.priority, one.usage_factor
-            self.no_reserve[row] = "NoReserve" in one.flags
+        self.association_priority[row] = next((level.priority for level in chain if level.priority), 0)
+        if (limits := rules.qos.get(qos)) is not None:
+            self.qos_priority[row], self.usage_factor[row] = limits.priority, limits.usage_factor
+            self.no_reserve[row] = "NoReserve" in limits.flags
         least, widest = int(asked.request[row, NODES]), min(float(asked.request[row, MOST_NODES]), most)
         asked.request[row, MOST_NODES] = max(int(widest), least)
         hopeless, why = WELCOME, ""
@@ -273,9 +273,9 @@ class _FitJudge:
         if 0 < asked < self.allowed.least_nodes[row]:
             return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
         if (number := self.asked.reservation[row]) >= 0:
-            one = self.site.reservations[number]
-            if user not in one.users and account not in one.accounts:
-                return f"reservation {one.name} is not open to user {user or '(none)'}"
+            reservation = self.site.reservations[number]
+            if user not in reservation.users and account not in reservation.accounts:
+                return f"reservation {reservation.name} is not open to user {user or '(none)'}"
         return ""
 
 
@@ -290,14 +290,14 @@ def _not_let_in(its: Partition, qos: str, account: str) -> str:
 
 def _after(workload: Workload, asked: Requests, order: Int64Array) -> Int64Array:
     """Return the place in ``order`` of the job that each waits for; -1 for none, or one that is not there."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
     by_id = np.argsort(workload.job_id, kind="stable")
-    at = np.searchsorted(workload.job_id[by_id], asked.after)
-    found = (asked.after >= 0) & (at < len(by_id))
-    row = by_id[np.where(found, at, 0)]
+    position = np.searchsorted(workload.job_id[by_id], asked.after)
+    found = (asked.after >= 0) & (position < len(by_id))
+    row = by_id[np.where(found, position, 0)]
     found &= workload.job_id[row] == asked.after
-    return np.where(found, place[row], -1)[order]
+    return np.where(found, rank[row], -1)[order]
 
 
 # What each job asks for, in Slurm's words. ----------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _allowed_to(asked: Requests, site: Site, partition: Int64Array, rules: Enfor
         return np.array([getattr(its, name) for its in site.partitions], dtype=np.float64)[partition]
 
     least, most, longest = (of_partition(name) for name in ("min_nodes", "max_nodes", "max_time"))
-    if any(flag.startswith("Partition") for one in site.qos for flag in one.flags):
+    if any(flag.startswith("Partition") for limits in site.qos for flag in limits.flags):
         # A job may have its QOS of its association.
         who = np.stack([asked.account, asked.user_name, asked.qos], axis=1)
         _, rows, kind = np.unique(who, axis=0, return_index=True, return_inverse=True)
@@ -344,17 +344,17 @@ def _allowed_to(asked: Requests, site: Site, partition: Int64Array, rules: Enfor
 
 def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array:
     """Return the number of the site's partition of each job; the default one where the log names none."""
-    place = {partition.name: number for number, partition in enumerate(site.partitions)}
+    number_of = {partition.name: number for number, partition in enumerate(site.partitions)}
     default = next((number for number, partition in enumerate(site.partitions) if partition.default), 0)
     names = asked.names.get("partition", ())
-    named = np.array([*(place.get(name, -1) for name in names), default], dtype=np.int64)
+    named = np.array([*(number_of.get(name, -1) for name in names), default], dtype=np.int64)
     partition = named[asked.partition]
     if (partition < 0).any():
         row = int(np.argmax(partition < 0))
         raise EvaluationError(
             f"{workload.name}: job {workload.job_id[row]} asks for partition {names[asked.partition[row]]!a}, which "
-            f"site {site.name} does not have (it has {', '.join(sorted(place))}); {int((partition < 0).sum()):,} of "
-            f"{len(workload):,} jobs are so: is this log of another cluster? Add the partition to the site file, or "
+            f"site {site.name} does not have (it has {', '.join(sorted(number_of))}); {int((partition < 0).sum()):,} "
+            f"of {len(workload):,} jobs are so: is this log of another cluster? Add the partition to the site file, or "
             "choose the jobs of others (policyfactory workload clean --partition)"
         )
     return partition
@@ -391,18 +391,18 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     even = known & ~whole & (cores % np.maximum(nodes, 1) == 0) & (cores >= nodes)
     even |= known & ~whole & (cores < nodes)
     request[:, NODE_CORES] = np.where(even, np.maximum(cores // np.maximum(nodes, 1), 1), 0)
-    said = asked.memory >= 0
+    given_memory = asked.memory >= 0
     of_node = np.where(known, -(-asked.memory // np.maximum(nodes, 1)), 0)
     of_core = np.where(known, 0, -(-asked.memory // cores))
     if given.default_memory_per_node:
-        request[:, NODE_MEMORY] = np.where(said, of_node, given.default_memory_per_node)
-        request[:, CORE_MEMORY] = np.where(said, of_core, 0)
+        request[:, NODE_MEMORY] = np.where(given_memory, of_node, given.default_memory_per_node)
+        request[:, CORE_MEMORY] = np.where(given_memory, of_core, 0)
     else:
         default = given.default_memory_per_core
         # Who asks for none gets all of a node; but a log that says no job's memory does not say that they ask for none.
-        all_of_it = said.any() and not default and counts_memory(site, layout)
-        request[:, NODE_MEMORY] = np.where(said, of_node, -1 if all_of_it else 0)
-        request[:, CORE_MEMORY] = np.where(said, of_core, default)
+        all_of_it = given_memory.any() and not default and counts_memory(site, layout)
+        request[:, NODE_MEMORY] = np.where(given_memory, of_node, -1 if all_of_it else 0)
+        request[:, CORE_MEMORY] = np.where(given_memory, of_core, default)
     return request
 
 
@@ -431,9 +431,9 @@ def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, fac
     if not flags & {"NO_NORMAL_PART", "NO_NORMAL_ALL"}:
         factors /= max(factors.max(), 1.0)
     fixed += given.partition * factors[partition]
-    most = max((one.priority for one in site.qos), default=0)
+    most = max((limits.priority for limits in site.qos), default=0)
     fixed += given.qos * (qos if flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"} else qos / max(most, 1))
-    most = max((one.priority for one in site.associations), default=0)
+    most = max((association.priority for association in site.associations), default=0)
     raw_association = flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"}
     fixed += given.association * (association if raw_association else association / max(most, 1))
     raw = bool(flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"})
@@ -490,9 +490,9 @@ def fit_to(site: Site, workload: Workload) -> SiteFit:
     """
     if workload.ticks != 1:
         return fit_jobs(site, workload)
-    own = in_partitions(site, workload)
-    rows = np.flatnonzero(own)
-    never = _never(workload.select(own), site)
+    inside = in_partitions(site, workload)
+    rows = np.flatnonzero(inside)
+    never = _never(workload.select(inside), site)
     return fit_jobs(site, workload, {int(rows[row]): why for row, why in never.items()})
 
 

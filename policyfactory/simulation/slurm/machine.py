@@ -79,11 +79,11 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
         plain.weight[order],
         plain.members[:, order],
     )
-    place = np.argsort(order)
+    position = np.argsort(order)
 
     def mask(hosts: str, what: str) -> Int64Array:
         row = np.zeros(len(order), dtype=np.int64)
-        row[place[node_numbers(site, hosts, what)]] = 1
+        row[position[node_numbers(site, hosts, what)]] = 1
         return row
 
     events = _events(site, mask)
@@ -95,9 +95,12 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
         partition=_rows(list(layout.members), len(has)),
         tier=np.array([partition.tier for partition in site.partitions], dtype=np.int64),
         closed=np.array([not partition.up for partition in site.partitions], dtype=np.uint8),
-        reserved=_rows([mask(one.nodes, f"reservation {one.name!r}") for one in site.reservations], len(has)),
+        reserved=_rows([mask(held.nodes, f"reservation {held.name!r}") for held in site.reservations], len(has)),
         reservation=np.array(
-            [[_up(one.start), _up(one.end), _up(one.known), not one.users + one.accounts] for one in site.reservations],
+            [
+                [_up(held.start), _up(held.end), _up(held.known), not held.users + held.accounts]
+                for held in site.reservations
+            ],
             dtype=np.int64,
         ).reshape(-1, 4),
         event=np.array([[time, kind] for time, kind, _ in events], dtype=np.int64).reshape(-1, 2),
@@ -108,11 +111,11 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
 def _events(site: Site, mask: Callable[[str, str], Int64Array]) -> list[tuple[int, int, Int64Array]]:
     """Return when nodes go (1: down, 2: drained) and come (0: those that no other outage has), and which."""
     moments = []
-    for number, one in enumerate(site.outages):
-        moments.append((math.ceil(one.start), number, 2 if one.drained else 1))
-        if math.isfinite(one.end):
-            moments.append((math.ceil(one.end), number, 0))
-    nodes = [mask(one.nodes, "an outage") for one in site.outages]
+    for number, outage in enumerate(site.outages):
+        moments.append((math.ceil(outage.start), number, 2 if outage.drained else 1))
+        if math.isfinite(outage.end):
+            moments.append((math.ceil(outage.end), number, 0))
+    nodes = [mask(outage.nodes, "an outage") for outage in site.outages]
     out = np.zeros(len(site.node_names), dtype=np.int64)
     events = []
     for time, number, kind in sorted(moments, key=lambda moment: moment[0]):
@@ -209,22 +212,22 @@ class Enforced:
     def __init__(self, site: Site) -> None:
         self.on = "limits" in site.enforced
         self.known_only = self.on or bool({"associations", "qos", "safe"} & set(site.enforced))
-        self.qos = {one.name: one for one in site.qos}
-        self.associations = {(one.account, one.user): one for one in site.associations}
+        self.qos = {qos.name: qos for qos in site.qos}
+        self.associations = {(association.account, association.user): association for association in site.associations}
 
     def chain(self, account: str, user: str) -> list[Association]:
         """Return the association of a user and the accounts above it, root last; empty if there is none."""
         found: list[Association] = []
-        one = self.associations.get((account, user))
-        while one is not None and one not in found:
-            found.append(one)
-            above = (one.account, "") if one.user else (one.parent or "root", "")
-            one = None if (one.account, one.user) == ("root", "") else self.associations.get(above)
+        level = self.associations.get((account, user))
+        while level is not None and level not in found:
+            found.append(level)
+            above = (level.account, "") if level.user else (level.parent or "root", "")
+            level = None if (level.account, level.user) == _ROOT else self.associations.get(above)
         return found
 
     def qos_of(self, named: str, chain: list[Association]) -> str:
         """Return the QOS of a job: the one it names, the nearest default, or normal; empty if there is no such."""
-        name = next((name for name in (named, *(one.default_qos for one in chain)) if name), "normal")
+        name = next((name for name in (named, *(association.default_qos for association in chain)) if name), "normal")
         return name if name in self.qos else ""
 
     def known_of(self, asked: Requests, row: int) -> tuple[list[Association], str]:
@@ -238,15 +241,15 @@ class Enforced:
 
     def both(self, partition: Partition, name: str) -> list[Qos]:
         """Return the QOS that limit a job, the one whose word counts first."""
-        own, its = self.qos.get(name), self.qos.get(partition.qos)
-        both = [own, its] if own is not None and "OverPartQOS" in own.flags else [its, own]
-        return [one for at, one in enumerate(both) if one is not None and one not in both[:at]]
+        named, its = self.qos.get(name), self.qos.get(partition.qos)
+        both = [named, its] if named is not None and "OverPartQOS" in named.flags else [its, named]
+        return [qos for number, qos in enumerate(both) if qos is not None and qos not in both[:number]]
 
     def longest(self, partition: Partition, name: str, chain: list[Association]) -> float:
         """Return the seconds that a job may ask for (MaxWall)."""
         if not self.on:
             return math.inf
-        given = [one.max_wall for one in self.both(partition, name)] + [one.max_wall for one in chain]
+        given = [limited.max_wall for limited in self.both(partition, name)] + [limited.max_wall for limited in chain]
         return next((wall for wall in given if not math.isinf(wall)), math.inf)
 
     def most_nodes(self, partition: Partition, name: str, chain: list[Association]) -> float:
@@ -255,16 +258,16 @@ class Enforced:
             return math.inf
 
         def of_qos(kind: str) -> float:
-            given = (float(getattr(one, kind).nodes) for one in self.both(partition, name))
+            given = (float(getattr(qos, kind).nodes) for qos in self.both(partition, name))
             return next((nodes for nodes in given if not math.isinf(nodes)), math.inf)
 
         alone, together = min(map(of_qos, ("per_account", "per_job", "per_user"))), of_qos("total")
         most = min(alone, together)
-        for at, one in enumerate(chain):
-            lower = math.isinf(together) and one.total.nodes < most
+        for level, association in enumerate(chain):
+            lower = math.isinf(together) and association.total.nodes < most
             if lower:
-                most = one.total.nodes
-            if at == 0 and math.isinf(alone):
+                most = association.total.nodes
+            if level == 0 and math.isinf(alone):
                 most = min(most, self._inherited(chain, "per_job", "nodes"))
             if lower:
                 break
@@ -276,38 +279,38 @@ class Enforced:
         """Give the counters of a job with their limits; of one whose user is not known (empty) no other job counts."""
         if not self.on:
             return
-        said: set[tuple[str, str]] = set()
-        for one in self.both(partition, name):
+        limited: set[tuple[str, str]] = set()
+        for qos in self.both(partition, name):
             new: set[tuple[str, str]] = set()
             for kind, of in (
-                ("total", ("qos", one.name)),
-                ("per_account", ("qos account", one.name, account)),
-                ("per_user", ("qos user", one.name, user)),
+                ("total", ("qos", qos.name)),
+                ("per_account", ("qos account", qos.name, account)),
+                ("per_user", ("qos user", qos.name, user)),
                 ("per_job", _ALONE),
             ):
-                limits = getattr(one, kind)
-                yield (of if user or kind != "per_user" else _ALONE), _most(limits, kind, said)
+                limits = getattr(qos, kind)
+                yield (of if user or kind != "per_user" else _ALONE), _most(limits, kind, limited)
                 new |= {(kind, what) for what in ("jobs", *_HELD) if not math.isinf(getattr(limits, what))}
-            said |= new
+            limited |= new
         for association in chain:
-            yield ("association", association.account, association.user), _most(association.total, "total", said)
+            yield ("association", association.account, association.user), _most(association.total, "total", limited)
         if chain:
             leaf = chain[0]
-            own = self._inherited(chain, "own", "jobs")
-            if user and not said & {("per_account", "jobs"), ("per_user", "jobs")}:
-                yield ("association", leaf.account, leaf.user or f"number {user}"), (own, *_NONE[1:])
+            most = self._inherited(chain, "own", "jobs")
+            if user and not limited & {("per_account", "jobs"), ("per_user", "jobs")}:
+                yield ("association", leaf.account, leaf.user or f"number {user}"), (most, *_NONE[1:])
             per_job = Limits(**{what: self._inherited(chain, "per_job", what) for what in _HELD})
-            yield _ALONE, _most(per_job, "per_job", said)
+            yield _ALONE, _most(per_job, "per_job", limited)
 
     @staticmethod
     def _inherited(chain: list[Association], kind: str, what: str) -> float:
         """Return the limit of the nearest association that has one."""
-        given = (float(getattr(getattr(one, kind), what)) for one in chain)
+        given = (float(getattr(getattr(association, kind), what)) for association in chain)
         return next((value for value in given if not math.isinf(value)), math.inf)
 
 
-def _most(limits: Limits, kind: str, said: set[tuple[str, str]]) -> tuple[float, ...]:
-    return tuple(math.inf if (kind, what) in said else float(getattr(limits, what)) for what in ("jobs", *_HELD))
+def _most(limits: Limits, kind: str, limited: set[tuple[str, str]]) -> tuple[float, ...]:
+    return tuple(math.inf if (kind, what) in limited else float(getattr(limits, what)) for what in ("jobs", *_HELD))
 
 
 def array_line(array: int, limit: int) -> _Line:
@@ -367,23 +370,23 @@ def shares_of(site: Site) -> tuple[FairShares, dict[tuple[str, str], int]]:
     ----------
     site : Site
     """
-    known = {(one.account, one.user): one for one in site.associations}
+    known = {(association.account, association.user): association for association in site.associations}
     known.setdefault(_ROOT, Association("root"))
 
-    def above(one: Association) -> tuple[str, str]:
-        at = (one.account, "") if one.user else (one.parent or "root", "")
-        while at != _ROOT and math.isnan(known[at].shares):
-            at = (known[at].parent or "root", "")
-        return at
+    def above(association: Association) -> tuple[str, str]:
+        key = (association.account, "") if association.user else (association.parent or "root", "")
+        while key != _ROOT and math.isnan(known[key].shares):
+            key = (known[key].parent or "root", "")
+        return key
 
     ordered = [_ROOT]
     below: dict[tuple[str, str], list[tuple[str, str]]] = {key: [] for key in known}
-    for key, one in known.items():
+    for key, association in known.items():
         if key != _ROOT:
-            below[above(one)].append(key)
+            below[above(association)].append(key)
     for key in ordered:
         ordered.extend(below[key])
-    number = {key: place for place, key in enumerate(ordered)}
+    number = {key: number for number, key in enumerate(ordered)}
     count = len(ordered)
     parent, share = np.full(count, -1, dtype=np.int64), np.ones(count)
     for key, its in below.items():

@@ -283,8 +283,8 @@ def _limit(parts: Parts, placed: Placed, job: int) -> str:
     nodes, cores = request[NODES], request[TOTAL_CORES]
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
     asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
-    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
-        row, limit = jobs.counters[at]
+    for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row, limit = jobs.counters[counter]
         held = limits.held[row] if row >= 0 else 0
         over = np.flatnonzero((asks > 0) & (held + asks > limits.most[limit]))
         if len(over):
@@ -294,7 +294,7 @@ def _limit(parts: Parts, placed: Placed, job: int) -> str:
 
 def _named(of: tuple[str, ...], what: int, most: float) -> str:
     """Return a limit in words, alike for all users and accounts that it holds one by one, with Slurm's name for it."""
-    one, many, word = _WHAT[what]
+    singular, plural, word = _WHAT[what]
     kind, names = (of[0], of[1:]) if of else ("job", ())
     per = word.replace("TRES=", "TRESPer{}=") if word.startswith("TRES") else f"{word}Per{{}}"
     whose, name = {
@@ -307,4 +307,4 @@ def _named(of: tuple[str, ...], what: int, most: float) -> str:
     }[kind]
     if kind == "association" and names[1]:
         whose, name = "of one user in account {}", f"Grp{word}" + (" or MaxJobs" if word == "Jobs" else "")
-    return f"the limit of {counted(int(most), one, many)} {whose.format(*names)} ({name})"
+    return f"the limit of {counted(int(most), singular, plural)} {whose.format(*names)} ({name})"

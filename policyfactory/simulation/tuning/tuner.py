@@ -188,12 +188,12 @@ class Tuner:
         strategy = self._strategy(workload, rules, (seed, number), {} if scratch is None else scratch)
         if rules.backfill == "slurm":
             choices = _choose(strategy, len(edges) - 1)
-            made = simulate_timetable(workload, self.arms, rules, choices, edges)
+            schedule = simulate_timetable(workload, self.arms, rules, choices, edges)
         else:
             simulation = SwitchingSimulation(workload, self.arms, rules)
             choices = _play(simulation, strategy, edges)
-            made = simulation.schedule(self.name)
-        fields = {field.name: getattr(made, field.name) for field in dataclasses.fields(Schedule)}
+            schedule = simulation.schedule(self.name)
+        fields = {field.name: getattr(schedule, field.name) for field in dataclasses.fields(Schedule)}
         fields["policy_name"] = self.name
         return TunedSchedule(**fields, choices=choices, edges=edges, arms=tuple(arm.name for arm in self.arms))
 
@@ -357,9 +357,9 @@ def run_contender(
     scratch : dict
         Shared by the tuners of the case, which run one after the other: what one computed, the others reuse.
     """
-    own = case.rules or rules
+    case_rules = case.rules or rules
     if isinstance(contender, Policy):
         # A log may have predictions, and one of its experiments decide by something else.
-        prediction = case.prediction if own.decide_by == "prediction" else None
-        return simulated(workload, contender, own, prediction)
-    return contender.run(workload, own, seed=case.seed, number=case.number, scratch=scratch)
+        prediction = case.prediction if case_rules.decide_by == "prediction" else None
+        return simulated(workload, contender, case_rules, prediction)
+    return contender.run(workload, case_rules, seed=case.seed, number=case.number, scratch=scratch)

@@ -22,8 +22,8 @@ def read_digits(text: _Bytes, begins: Int64Array, ends: Int64Array, numbers: Int
         if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
             return False
         number = 0
-        for place in range(begins[cell], ends[cell]):
-            digit = text[place]
+        for position in range(begins[cell], ends[cell]):
+            digit = text[position]
             if digit < _ZERO or digit > _NINE:
                 return False
             number = 10 * number + (digit - _ZERO)
@@ -45,8 +45,8 @@ def number_texts(text: _Bytes, begins: Int64Array, ends: Int64Array, codes: Int6
         begin, length = begins[cell], ends[cell] - begins[cell]
         # FNV-1a; which slot a text takes changes no result.
         mixed = np.uint64(14695981039346656037)
-        for place in range(begin, begin + length):
-            mixed = (mixed ^ np.uint64(text[place])) * np.uint64(1099511628211)
+        for offset in range(begin, begin + length):
+            mixed = (mixed ^ np.uint64(text[offset])) * np.uint64(1099511628211)
         slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(size - 1))
         while True:
             code = slots[slot]
@@ -58,8 +58,8 @@ def number_texts(text: _Bytes, begins: Int64Array, ends: Int64Array, codes: Int6
             other = begins[firsts[code]]
             if ends[firsts[code]] - other == length:
                 equal = True
-                for place in range(length):
-                    if text[begin + place] != text[other + place]:
+                for offset in range(length):
+                    if text[begin + offset] != text[other + offset]:
                         equal = False
                         break
                 if equal:

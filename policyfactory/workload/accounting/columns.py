@@ -97,7 +97,7 @@ class Columns:
     ----------
     header : str
         The header line.
-    place : str
+    location : str
         File and line, for messages.
 
     Raises
@@ -106,7 +106,7 @@ class Columns:
         If a column that is needed is missing, or there are two of one name.
     """
 
-    def __init__(self, header: str, place: str) -> None:
+    def __init__(self, header: str, location: str) -> None:
         self.delimiter = delimiter_of(header) or "|"
         self.names = header.strip(" ").split(self.delimiter)
         # With -p in place of -P every line ends with a delimiter.
@@ -117,33 +117,33 @@ class Columns:
         times = Counter(known)
         double = next((name for name in self.names if times[name.casefold()] > 1), None)
         if double is not None:
-            raise TraceFormatError(f"{place}: two columns are called {printable(double, 40)}; ask for it once")
+            raise TraceFormatError(f"{location}: two columns are called {printable(double, 40)}; ask for it once")
         missing = [" or ".join(names) for names in _NEEDED if not any(name.casefold() in known for name in names)]
         if missing:
             raise TraceFormatError(
-                f"{place}: no column {', no column '.join(missing)} among {printable(', '.join(self.names), 600)}; "
+                f"{location}: no column {', no column '.join(missing)} among {printable(', '.join(self.names), 600)}; "
                 f"ask for it: {RECOMMENDED}"
             )
         self.width = len(known)
         # The column of each of the wanted that the header has.
-        self.place = {
+        self.number = {
             term: known.index(name)
             for term, names in _WANTED.items()
             if (name := next((name for name in names if name in known), None)) is not None
         }
-        self._free = [place for place, name in enumerate(known) if name in _FREE]
+        self._free = [number for number, name in enumerate(known) if name in _FREE]
 
     def is_called(self, term: str, name: str) -> bool:
         """Return whether what is read for ``term`` is the column ``name``."""
-        return term in self.place and self.names[self.place[term]].casefold() == name
+        return term in self.number and self.names[self.number[term]].casefold() == name
 
     def job(self, line: str) -> str:
         """Return the job id in a line, empty if it is cut off before."""
-        return "".join(line.split(self.delimiter)[self.place["id"] :][:1])
+        return "".join(line.split(self.delimiter)[self.number["id"] :][:1])
 
     def name_of(self, term: str) -> str:
         """Return the name of the column that is read for ``term``."""
-        return self.names[self.place[term]]
+        return self.names[self.number[term]]
 
     def joined(self, pieces: list[str]) -> str | None:
         """Return a line that line breaks cut into pieces, without its free texts; None if they are elsewhere."""
@@ -155,7 +155,7 @@ class Columns:
             fields = [*fields[:-1], first, *rest] if fields else [first, *rest]
         if len(fields) != self.width:
             return None
-        return self.delimiter.join("" if at in self._free else field for at, field in enumerate(fields))
+        return self.delimiter.join("" if number in self._free else field for number, field in enumerate(fields))
 
     def placements(self, line: str) -> Iterator[str]:
         """Give the ways to read a line with too many fields, without its free texts: to these the surplus belongs.
@@ -168,10 +168,10 @@ class Columns:
         if ways > _MOST_PLACEMENTS or ways * len(fields) > _MOST_LOOKS:
             return
         for cuts in itertools.combinations_with_replacement(self._free, surplus):
-            row, at = [], 0
+            row, first = [], 0
             for column in range(self.width):
-                row.append("" if column in self._free else fields[at])
-                at += 1 + cuts.count(column)
+                row.append("" if column in self._free else fields[first])
+                first += 1 + cuts.count(column)
             yield self.delimiter.join(row)
 
 
@@ -226,7 +226,7 @@ class Rows:
 
     def has(self, term: str) -> bool:
         """Tell whether the header has a column for ``term``."""
-        return term in self.columns.place
+        return term in self.columns.number
 
     def texts(self, term: str) -> list[str]:
         """Return the cells of a column."""
@@ -272,4 +272,4 @@ class Rows:
         return numbers if read_digits(np.frombuffer(self._data, dtype=np.uint8), begins, ends, numbers) else None
 
     def _column(self, term: str) -> NDArray[Any]:
-        return self._cells[..., self.columns.place[term]]
+        return self._cells[..., self.columns.number[term]]

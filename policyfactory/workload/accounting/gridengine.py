@@ -47,7 +47,7 @@ def is_record(line: str) -> bool:
     """Tell whether a line is a record of such a file."""
     fields = line.split(":")
     numbers = (_JOB, _SUBMIT, _START, _END)
-    return len(fields) >= _FEWEST and all(_WHOLE.fullmatch(fields[at]) for at in numbers)
+    return len(fields) >= _FEWEST and all(_WHOLE.fullmatch(fields[column]) for column in numbers)
 
 
 def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:  # noqa: ARG001
@@ -98,7 +98,7 @@ def _fields(line: str) -> list[str] | None:
     for surplus in range(1, min(len(fields) - _FEWEST, 20) + 1):
         name = ":".join(fields[_NAME : _NAME + surplus + 1])
         joined = [*fields[:_NAME], name, *fields[_NAME + surplus + 1 :]]
-        if is_record(":".join(["x" if at == _NAME else field for at, field in enumerate(joined)])):
+        if is_record(":".join(["x" if column == _NAME else field for column, field in enumerate(joined)])):
             return joined
     return None
 
@@ -111,7 +111,7 @@ def _split(fields: list[str]) -> tuple[str, str]:
 
 
 def _record(number: int, fields: list[str], asked: dict[str, str]) -> Record:
-    submit, start, end = (_seconds(fields[at]) for at in (_SUBMIT, _START, _END))
+    submit, start, end = (_seconds(fields[column]) for column in (_SUBMIT, _START, _END))
     slots = int(fields[_SLOTS]) if _WHOLE.fullmatch(fields[_SLOTS]) else None
     parallel = fields[_PE] not in {"NONE", ""}
     task = int(fields[_TASK]) if _WHOLE.fullmatch(fields[_TASK]) else 0

@@ -422,7 +422,7 @@ def _header(
     if nodes is not None:
         lines.append(f"MaxNodes: {nodes}")
     lines += [f"MaxProcs: {report.machine}", f"MaxQueues: {len(report.partitions)}"]
-    if any(one.partition for one in report.partitions):
+    if any(partition.partition for partition in report.partitions):
         lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
     for label, names in named.items():
         lines += [f"{label}: {number} {printable(name, 100)}" for number, name in enumerate(names, start=1)]

@@ -464,7 +464,7 @@ def requested_gpus(fields: dict[str, str]) -> int | None:
 def depends_on(fields: dict[str, str]) -> str:
     """Return the ids of the jobs that had to end first (``depend=afterok:17.host:18.host``), with ``:`` between."""
     lists = _DEPENDENCY.findall(fields.get("depend", ""))
-    ids = [one.partition("@")[0] for text in lists for one in text[1:].split(":")]
+    ids = [job.partition("@")[0] for text in lists for job in text[1:].split(":")]
     return ":".join(dict.fromkeys(ids))
 
 

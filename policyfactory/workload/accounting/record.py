@@ -179,16 +179,16 @@ class RecordBlock:
     @classmethod
     def of(cls, records: Sequence[Record]) -> RecordBlock:
         """Return records as columns."""
-        numbers = [-1 if number is None else number for one in records for number in _NUMBERS_OF(one)]
+        numbers = [-1 if number is None else number for record in records for number in _NUMBERS_OF(record)]
         try:
             flat = np.array(numbers, dtype=np.int64)
         except OverflowError:
             flat = np.array([max(-1, min(number, _LARGEST)) for number in numbers], dtype=np.int64)
         return cls(
             flat.reshape(-1, len(NUMBERS)).T,
-            tuple(coded([getattr(one, name) for one in records]) for name in NAMES),
-            [one.job for one in records],
-            {place: one.group_id for place, one in enumerate(records) if one.group_id is not None},
+            tuple(coded([getattr(record, name) for record in records]) for name in NAMES),
+            [record.job for record in records],
+            {row: record.group_id for row, record in enumerate(records) if record.group_id is not None},
         )
 
 

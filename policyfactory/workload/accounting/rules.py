@@ -111,7 +111,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     if (tasks := int(table.tasks[rows].sum())) > _MOST_JOBS:
         most = int(rows[np.argmax(table.tasks[rows])])
         raise WorkloadError(
-            f"{table.place(most)}: with the tasks of arrays that never ran there are {tasks:,} jobs, more than the "
+            f"{table.location(most)}: with the tasks of arrays that never ran there are {tasks:,} jobs, more than the "
             f"{_MOST_JOBS:,} of a log; job {printable(table.job[most], 60)} alone has {table.tasks[most]:,}: leave out "
             "--keep-unstarted"
         )
@@ -600,7 +600,7 @@ def partition_limits(
                 default=defaults.get(name),
             )
         )
-    return tuple(sorted(partitions, key=lambda one: (-one.jobs, one.partition)))
+    return tuple(sorted(partitions, key=lambda partition: (-partition.jobs, partition.partition)))
 
 
 def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, int]:
@@ -695,11 +695,11 @@ def _arrays(jobs: ImportedJobs) -> tuple[Column, Column]:
     for row in np.flatnonzero(table.array_limit > 0).tolist():
         if parents[row][1]:
             limits[parents[row][0]] = int(table.array_limit[row])
-    places = {parent: place for place, parent in enumerate(limits, start=1)}
-    own = [parents[row][0] if parents[row][1] else "" for row in rows.tolist()]
+    places = {parent: number for number, parent in enumerate(limits, start=1)}
+    parent_of = [parents[row][0] if parents[row][1] else "" for row in rows.tolist()]
     return (
-        np.array([places.get(parent, -1) for parent in own], dtype=np.int64),
-        np.array([limits.get(parent, -1) for parent in own], dtype=np.int64),
+        np.array([places.get(parent, -1) for parent in parent_of], dtype=np.int64),
+        np.array([limits.get(parent, -1) for parent in parent_of], dtype=np.int64),
     )
 
 
@@ -715,17 +715,17 @@ def after_of(jobs: ImportedJobs) -> Column:
         return after
     ends = np.where(table.end[rows] >= 0, table.end[rows], table.submit[rows])
     number: dict[str, int] = {}
-    for place, row in enumerate(rows.tolist()):
+    for row_number, row in enumerate(rows.tolist()):
         job = table.job[row]
         for name in {job, job.partition("_")[0]}:
             best = number.get(name)
-            if best is None or ends[place] >= ends[best]:
-                number[name] = place
-    for place in waiting.tolist():
-        ids = table.names["after"][table.after[rows[place]]].split(":")
-        first = [number[name] for name in ids if name in number and number[name] != place]
+            if best is None or ends[row_number] >= ends[best]:
+                number[name] = row_number
+    for row_number in waiting.tolist():
+        ids = table.names["after"][table.after[rows[row_number]]].split(":")
+        first = [number[name] for name in ids if name in number and number[name] != row_number]
         if first:
-            after[place] = max(first, key=lambda one: int(ends[one])) + 1
+            after[row_number] = max(first, key=lambda name: int(ends[name])) + 1
     return after
 
 

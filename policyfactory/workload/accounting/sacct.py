@@ -110,13 +110,13 @@ class _SacctLog:
     def block(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
         """Give what some lines hold, the first of which is line ``number`` of the file."""
         begin = 0
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             # Dumps one after the other in one file: each has its header.
             if line.startswith(self.mark) and line != self.mark and line.strip():
-                yield from self._under_one_header(lines[begin:place], number + begin)
-                self._columns = Columns(line, f"{self._path}:{number + place}")
+                yield from self._under_one_header(lines[begin:index], number + begin)
+                self._columns = Columns(line, f"{self._path}:{number + index}")
                 self.mark = self.mark or line.partition(self._columns.delimiter)[0] + self._columns.delimiter
-                begin = place + 1
+                begin = index + 1
         yield from self._under_one_header(lines[begin:], number + begin)
 
     def _under_one_header(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
@@ -128,19 +128,19 @@ class _SacctLog:
             lines = [line.removesuffix(columns.delimiter) for line in lines]
         fields = np.array([line.count(columns.delimiter) for line in lines], dtype=np.int64) + 1
         whole = fields == columns.width
-        odd = [place for place in np.flatnonzero(~whole).tolist() if originals[place].strip()]
-        short = [place for place in odd if fields[place] < columns.width]
+        odd = [index for index in np.flatnonzero(~whole).tolist() if originals[index].strip()]
+        short = [index for index in odd if fields[index] < columns.width]
         remarks = self._join(lines, fields, whole, short, number)
-        wide = [place for place in odd if fields[place] > columns.width]
+        wide = [index for index in odd if fields[index] > columns.width]
         readings = self._readings(lines, wide)
-        for place in wide:
-            if len(readings[place]) == 1:
-                whole[place], lines[place] = True, readings[place][0]
-                job = columns.job(lines[place])
-                remarks += [] if "." in job else [Remark(number + place, job, "sacct.mended")]
+        for index in wide:
+            if len(readings[index]) == 1:
+                whole[index], lines[index] = True, readings[index][0]
+                job = columns.job(lines[index])
+                remarks += [] if "." in job else [Remark(number + index, job, "sacct.mended")]
             else:
-                kind = "sacct.ambiguous" if readings[place] else "sacct.senseless"
-                remarks.append(Remark(number + place, columns.job(lines[place]), kind))
+                kind = "sacct.ambiguous" if readings[index] else "sacct.senseless"
+                remarks.append(Remark(number + index, columns.job(lines[index]), kind))
         self._unread += sum(remark.kind in _UNREAD for remark in remarks)
         if self._unread > _MOST_UNREAD and 2 * self._unread > number + len(lines):
             raise TraceFormatError(
@@ -160,24 +160,27 @@ class _SacctLog:
         pieces_of: dict[int, list[int]] = {}
         joined: list[tuple[int, str]] = []
         known, free = {*short}, 0
-        for place in short:
-            pieces, count = [place], int(fields[place])
-            after = range(place + 1, min(place + _MOST_PIECES, len(lines)))
-            for at in itertools.takewhile(lambda at: fields[at] < self._columns.width, after):
+        for index in short:
+            pieces, count = [index], int(fields[index])
+            after = range(index + 1, min(index + _MOST_PIECES, len(lines)))
+            for following in itertools.takewhile(lambda following: fields[following] < self._columns.width, after):
                 if count >= self._columns.width:
                     break
-                pieces.append(at)
-                count += int(fields[at]) - 1
-            line = self._columns.joined([lines[at] for at in pieces]) if place >= free and len(pieces) > 1 else None
+                pieces.append(following)
+                count += int(fields[following]) - 1
+            line = (
+                self._columns.joined([lines[piece] for piece in pieces]) if index >= free and len(pieces) > 1 else None
+            )
             if line is not None:
-                joined.append((place, line))
-                pieces_of[place], free = pieces, pieces[-1] + 1
+                joined.append((index, line))
+                pieces_of[index], free = pieces, pieces[-1] + 1
         remarks = []
-        for place, line in self._sensible(joined) if joined else ():
-            known -= {*pieces_of[place]}
-            whole[place], lines[place] = True, line
-            remarks.append(Remark(number + place, self._columns.job(line), "sacct.joined"))
-        return remarks + [Remark(number + at, self._columns.job(lines[at]), "sacct.cut_off") for at in sorted(known)]
+        for index, line in self._sensible(joined) if joined else ():
+            known -= {*pieces_of[index]}
+            whole[index], lines[index] = True, line
+            remarks.append(Remark(number + index, self._columns.job(line), "sacct.joined"))
+        cut_off = [Remark(number + row, self._columns.job(lines[row]), "sacct.cut_off") for row in sorted(known)]
+        return remarks + cut_off
 
     def _records(self, rows: Rows, remarks: list[Remark]) -> RecordBlock:
         """Return the records of lines with as many fields as the header, and add what must be said about them."""
@@ -200,8 +203,8 @@ class _SacctLog:
         jobs = rows.texts("id")
         groups = {}
         if "+" in "".join(jobs):
-            matches = ((place, HET_ID.fullmatch(name)) for place, name in enumerate(jobs))
-            groups = {place: match[1] for place, match in matches if match}
+            matches = ((row, HET_ID.fullmatch(name)) for row, name in enumerate(jobs))
+            groups = {row: match[1] for row, match in matches if match}
         names = tuple(_after(rows) if name == "after" else rows.coded(name) for name in NAMES)
         return RecordBlock(numbers, names, jobs, groups)
 
@@ -209,12 +212,12 @@ class _SacctLog:
     def _odd_cells(rows: Rows, parsed: Parsed) -> Iterator[Remark]:
         """Give what is to be said of cells that cannot be read: of lines without a time, and of what is unknown now."""
         jobs, lost = rows.texts("id"), parsed.lost.copy()
-        said = [(name, parsed.odd[name] & ~parsed.lost, "sacct.odd_cell") for name in parsed.odd]
+        odd = [(name, parsed.odd[name] & ~parsed.lost, "sacct.odd_cell") for name in parsed.odd]
         for name in TIMES:
             if name in parsed.odd:
-                said.append((name, parsed.odd[name] & lost, "sacct.unreadable"))
+                odd.append((name, parsed.odd[name] & lost, "sacct.unreadable"))
                 lost &= ~parsed.odd[name]
-        for name, which, kind in said:
+        for name, which, kind in odd:
             row = int(np.argmax(which))
             if which[row] and name != "limit_kind":
                 term = odd_term(rows, name, row)
@@ -242,11 +245,11 @@ class _SacctLog:
 
     def _readings(self, lines: list[str], wide: list[int]) -> dict[int, list[str]]:
         """Return the readings of lines with too many fields that make sense, by their places, without free texts."""
-        sensible: dict[int, list[str]] = {place: [] for place in wide}
+        sensible: dict[int, list[str]] = {index: [] for index in wide}
         tried: list[tuple[int, str]] = []
-        for place in wide:
-            tried += [(place, reading) for reading in self._columns.placements(lines[place])]
-            if len(tried) >= _MOST_READINGS or place == wide[-1]:
+        for index in wide:
+            tried += [(index, reading) for reading in self._columns.placements(lines[index])]
+            if len(tried) >= _MOST_READINGS or index == wide[-1]:
                 for line, reading in self._sensible(tried):
                     sensible[line].append(reading)
                 tried = []
@@ -254,7 +257,7 @@ class _SacctLog:
 
     def _sensible(self, readings: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Give the readings in which every column that is read holds what it is for; of equal ones the first."""
-        places = np.array([place for place, _ in readings], dtype=np.int64)
+        places = np.array([index for index, _ in readings], dtype=np.int64)
         rows = Rows.of_lines(self._columns, places, [text for _, text in readings], compiled=False)
         parsed = parse(rows, self._clock, strict=True)
         numbers, jobs = parsed.numbers, rows.texts("id")
@@ -318,7 +321,7 @@ def state_of(text: str) -> State:
     return _STATES.get(text.partition(" ")[0].rstrip("+"), State.unknown)
 
 
-def one_cluster(name: str, before: str, place: str) -> str:
+def one_cluster(name: str, before: str, location: str) -> str:
     """Return the name of the cluster that a log is of, when ``name`` comes after ``before``; either may be empty.
 
     Raises
@@ -328,8 +331,8 @@ def one_cluster(name: str, before: str, place: str) -> str:
     """
     if name and before and name != before:
         raise TraceFormatError(
-            f"{place}: cluster {printable(name, 60)!r} after {printable(before, 60)!r}; a workload is of one machine: "
-            "ask sacct for one cluster (-M NAME)"
+            f"{location}: cluster {printable(name, 60)!r} after {printable(before, 60)!r}; a workload is of one "
+            "machine: ask sacct for one cluster (-M NAME)"
         )
     return name or before
 

@@ -41,25 +41,25 @@ class _JsonText:
         self._chunks = iter(chunks)
         self._path = path
         self._buffer = ""
-        self._at = 0
+        self._position = 0
 
     def _more(self) -> bool:
         """Fetch as much again as is there; return whether anything came."""
-        wanted = max(1 << 16, len(self._buffer) - self._at)
-        parts = [self._buffer[self._at :]]
+        wanted = max(1 << 16, len(self._buffer) - self._position)
+        parts = [self._buffer[self._position :]]
         got = 0
         while got < wanted and (chunk := next(self._chunks, None)) is not None:
             parts.append(chunk)
             got += len(chunk)
-        self._buffer, self._at = "".join(parts), 0
+        self._buffer, self._position = "".join(parts), 0
         return got > 0
 
     def mark(self) -> str:
         """Return the next character that is no blank, without passing it; empty at the end."""
         while True:
-            self._at = _BLANK.match(self._buffer, self._at).end()  # type: ignore[union-attr]
-            if self._at < len(self._buffer):
-                return self._buffer[self._at]
+            self._position = _BLANK.match(self._buffer, self._position).end()  # type: ignore[union-attr]
+            if self._position < len(self._buffer):
+                return self._buffer[self._position]
             if not self._more():
                 return ""
 
@@ -67,16 +67,16 @@ class _JsonText:
         """Pass the character ``mark``."""
         if self.mark() != mark:
             self.fail(where, f"{mark} expected")
-        self._at += 1
+        self._position += 1
 
     def value(self, where: str) -> Any:
         """Pass one whole value and return it."""
         self.mark()
         while True:
             try:
-                value, end = _DECODER.raw_decode(self._buffer, self._at)
+                value, end = _DECODER.raw_decode(self._buffer, self._position)
             except json.JSONDecodeError as error:
-                if len(self._buffer) - self._at > _LARGEST_VALUE:
+                if len(self._buffer) - self._position > _LARGEST_VALUE:
                     self.fail(where, f"{error.msg}, or one value of more than {_LARGEST_VALUE:,} characters")
                 if not self._more():
                     self.fail(where, error.msg)
@@ -85,12 +85,12 @@ class _JsonText:
             else:
                 # A number at the end of the buffer may go on in the next chunk.
                 if end < len(self._buffer) or not self._more():
-                    self._at = end
+                    self._position = end
                     return value
 
     def fail(self, where: str, why: str) -> None:
         """Raise the error for what is no JSON."""
-        rest = self._buffer[self._at : self._at + 60]
+        rest = self._buffer[self._position : self._position + 60]
         raise TraceFormatError(
             f"{self._path}: {where}: {why}, found {printable(rest, 40)!r}; is this the whole output of sacct --json? "
             "print it again"
@@ -220,7 +220,7 @@ def _gpus(resources: Any) -> int | None:
     """Return the GPUs in a list of trackable resources: that of all types, or the sum over them."""
     if not resources:
         return None
-    found = [(one["name"], _number(one["count"]) or 0) for one in resources if one["type"] == "gres"]
+    found = [(tres["name"], _number(tres["count"]) or 0) for tres in resources if tres["type"] == "gres"]
     untyped = [count for name, count in found if name == "gpu"]
     return untyped[0] if untyped else sum(count for name, count in found if str(name).startswith("gpu:"))
 

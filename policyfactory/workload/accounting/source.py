@@ -104,7 +104,7 @@ class Source:
         """Return the lines of a text; the last is what stands behind the last line end."""
         lines = text.split("\n")
         if max(map(len, lines)) > _LONGEST_LINE:
-            number = before + 1 + next(place for place, line in enumerate(lines) if len(line) > _LONGEST_LINE)
+            number = before + 1 + next(index for index, line in enumerate(lines) if len(line) > _LONGEST_LINE)
             raise TraceFormatError(
                 f"{self.name}:{number}: a line of more than {_LONGEST_LINE:,} characters; is this an accounting log?"
             )

@@ -70,7 +70,7 @@ class RecordTable:
         """Return the file of a row."""
         return next(name for first, name in reversed(self._files) if first <= row)
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return file and line of a row, for messages."""
         return f"{printable(self.file(row), 200)}:{self.line[row]}"
 
@@ -112,7 +112,7 @@ class RecordTable:
         # Only jobs of the same second need their ids taken apart.
         tied = np.flatnonzero(np.r_[False, submit[1:] == submit[:-1]] | np.r_[submit[1:] == submit[:-1], False])
         if len(tied):
-            keys = [(int(submit[at]), [int(part) for part in _PARTS.findall(self.job[rows[at]])[:4]]) for at in tied]
+            keys = [(int(submit[i]), [int(part) for part in _PARTS.findall(self.job[rows[i]])[:4]]) for i in tied]
             order = sorted(range(len(tied)), key=keys.__getitem__)
             rows[tied] = rows[tied[order]]
         return rows
@@ -165,8 +165,8 @@ class TableBuilder:
         self._job += block.job
         if len(self._job) > _MOST_RECORDS:
             raise WorkloadError(f"{path}: more than {_MOST_RECORDS:,} records in all; import fewer months at once")
-        for place, group in block.groups.items():
-            self._het.setdefault(group, []).append(begin + place)
+        for row, group in block.groups.items():
+            self._het.setdefault(group, []).append(begin + row)
         columns = [*self._bounded(block, path)]
         for known, (codes, texts) in zip(self._names.values(), block.names, strict=True):
             numbers = [known.setdefault(text, len(known)) for text in texts]
@@ -289,14 +289,14 @@ class StepCounter:
         key = remark.action, remark.what
         if key not in self._steps:
             value = f"{printable(remark.column, 40)} is {printable(remark.value, 60)!r}" if remark.value else ""
-            job, place = printable(remark.job, 40), f"{printable(path, 200)}:{remark.line}"
+            job, location = printable(remark.job, 40), f"{printable(path, 200)}:{remark.line}"
             self._steps[key] = ImportStep(
                 action=remark.action,
                 count=0,
                 what=remark.what,
                 why=remark.why,
                 first_job=job,
-                place=place,
+                place=location,
                 expected=remark.expected,
                 value=value,
             )
@@ -441,22 +441,22 @@ class ImportReport:
         """
         return [
             [
-                printable(one.partition, 60) or "(none)",
-                f"{one.jobs:,}",
-                f"{one.limited:,}",
-                f"{one.asked:,}",
-                f"- ({'all asked for' if one.asked else 'no limits'})"
-                if one.commonest is None
-                else format_duration(one.commonest),
-                "-" if one.commonest is None else f"{100 * one.share:.1f}",
-                "-" if one.default is None else format_duration(one.default),
+                printable(partition.partition, 60) or "(none)",
+                f"{partition.jobs:,}",
+                f"{partition.limited:,}",
+                f"{partition.asked:,}",
+                f"- ({'all asked for' if partition.asked else 'no limits'})"
+                if partition.commonest is None
+                else format_duration(partition.commonest),
+                "-" if partition.commonest is None else f"{100 * partition.share:.1f}",
+                "-" if partition.default is None else format_duration(partition.default),
             ]
-            for one in self.partitions
+            for partition in self.partitions
         ]
 
     def questions(self) -> list[str]:
         """Return what only the site can answer."""
-        return [question for one in self.partitions if (question := one.question()) is not None]
+        return [question for partition in self.partitions if (question := partition.question()) is not None]
 
     def warnings(self) -> list[str]:
         """Return what will stop or mislead the commands that take the new log, each with its cure."""
@@ -536,7 +536,7 @@ class ImportReport:
         return {
             "schema_version": 1,
             **dataclasses.asdict(self),
-            "inputs": [dict(zip(("name", "format", "sha256"), one, strict=True)) for one in self.inputs],
+            "inputs": [dict(zip(("name", "format", "sha256"), row, strict=True)) for row in self.inputs],
             "dropped": self.count("dropped"),
             "merged": self.count("merged"),
             "questions": self.questions(),

@@ -95,7 +95,7 @@ class GlibcRand:
             word = 16807 * low - 2836 * high
             word += 2147483647 if word < 0 else 0
             words.append(word)
-        # The feedback taps 3 words apart begin at word 3.
+        # The feedback taps 3 words apart index at word 3.
         self._words = words[3:] + words[:3]
         for _ in range(310):
             self()
@@ -168,7 +168,7 @@ def largest_first(values: Int64Array) -> Int64Array:
 
 @kernel
 def _divide(values: Int64Array, rows: Int64Array, first: int, last: int) -> int:
-    """Put the median of three in front and return where the values that may not go before it begin."""
+    """Put the median of three in front and return where the values that may not go before it index."""
     _median_first(values, rows, first, (first + 1, first + (last - first) // 2, last - 1))
     pivot = values[rows[first]]
     low, high = first + 1, last
@@ -199,10 +199,10 @@ def _median_first(values: Int64Array, rows: Int64Array, first: int, three: tuple
 def _insert_all(values: Int64Array, rows: Int64Array) -> None:
     # The first 16 have the largest value among them, so that only they need a look at the beginning; either way a
     # row goes behind its equals.
-    for at in range(1, len(rows)):
-        row = rows[at]
+    for index in range(1, len(rows)):
+        row = rows[index]
         value = values[row]
-        to = at
+        to = index
         while to > 0 and value > values[rows[to - 1]]:
             rows[to] = rows[to - 1]
             to -= 1

@@ -625,11 +625,11 @@ def _draw_sizes(job_class: JobClass, machine: int, jobs: int, seed: int, kind: i
     return nodes, redrawn
 
 
-def _sizes_of(job_class: JobClass, decide: FloatArray, stage: FloatArray, place: FloatArray) -> Int64Array:
+def _sizes_of(job_class: JobClass, decide: FloatArray, stage: FloatArray, share: FloatArray) -> Int64Array:
     lower = stage <= job_class.uprob
     low = np.where(lower, job_class.ulow, job_class.umed)
     high = np.where(lower, job_class.umed, job_class.uhi)
-    log2 = low + (high - low) * place
+    log2 = low + (high - low) * share
     log2 = np.where(decide <= job_class.serial + job_class.pow2, np.floor(log2 + 0.5), log2)
     nodes = np.floor(np.exp2(log2) + 0.5).astype(np.int64)
     nodes[decide <= job_class.serial] = 1
@@ -716,8 +716,8 @@ def archive_jobs(
     points, share, clock, gone = np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
     for kind in (1, 0):
         # A typeless model draws, and throws away, a first batch arrival as well.
-        own = min(kind, classes - 1)
-        _next_arrival(state, kind, constants[own], weights[own], (bucket, points, share, clock, gone))
+        job_kind = min(kind, classes - 1)
+        _next_arrival(state, kind, constants[job_kind], weights[job_kind], (bucket, points, share, clock, gone))
     if classes == 1:
         clock[1] = np.inf
     for job in range(jobs):

@@ -109,7 +109,7 @@ def _constants(job_class: JobClass) -> str:
 
 def _widths(log: SwfLog) -> tuple[int, ...]:
     requested = bool((log.requested_time >= 0).any())
-    return tuple(_REQUEST_WIDTH if requested and at == _REQUEST else width for at, width in enumerate(_WIDTHS))
+    return tuple(_REQUEST_WIDTH if requested and column == _REQUEST else width for column, width in enumerate(_WIDTHS))
 
 
 def format_log(log: SwfLog) -> bytes:
@@ -189,12 +189,12 @@ def make_log(recipe: Recipe, command: str) -> tuple[SwfLog, tuple[str, ...]]:
     if recipe.load is not None:
         draw = scale_to_load(draw, recipe.load)
         notes.append(f"gaps between arrivals (before the daily cycle) scaled to offered load {recipe.load:g}")
-    made = None
+    estimates = None
     if recipe.max_estimate is not None:
-        made = draw_estimates(
+        estimates = draw_estimates(
             draw.run_time, recipe.max_estimate, seed=recipe.seed, user_bins=recipe.user_bins, stream=recipe.stream
         )
-        made = dataclasses.replace(made, cut=cut)
-        notes.append(made.note)
-    log = log_of_draw(draw, (command, *notes), made)
+        estimates = dataclasses.replace(estimates, cut=cut)
+        notes.append(estimates.note)
+    log = log_of_draw(draw, (command, *notes), estimates)
     return log, (recipe.model.describe(), f"{recipe.jobs:,} jobs; {load_of(log, recipe.model.processors)}", *notes)

@@ -372,14 +372,14 @@ def tsafrir_estimates(
     ticks = workload.ticks
     # The estimate is in whole seconds and must cover the run time.
     seconds = -(-workload.run_time // ticks)
-    made = draw_estimates(seconds, max_estimate, seed=seed, user_bins=user_bins, stream=stream)
-    cut = f", {made.cut} run times cut to it" if made.cut else ""
+    estimates = draw_estimates(seconds, max_estimate, seed=seed, user_bins=user_bins, stream=stream)
+    cut = f", {estimates.cut} run times cut to it" if estimates.cut else ""
     return dataclasses.replace(
         workload,
         run_time=np.minimum(workload.run_time, max_estimate * ticks),
-        requested_time=made.requested_time * ticks,
+        requested_time=estimates.requested_time * ticks,
         origin=f"{workload.origin.removesuffix('; requested time = run time (the model has none)')}; requested time: "
-        f"Tsafrir model, {made.how}, at most {format_duration(max_estimate)}{cut}",
+        f"Tsafrir model, {estimates.how}, at most {format_duration(max_estimate)}{cut}",
     )
 
 
@@ -488,14 +488,14 @@ def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]
             f"{log.path}: none of the {len(log):,} jobs has a run time and processors; nothing to estimate"
         )
     # A run time with decimals must be covered as well.
-    made = draw(np.ceil(kept.run_time).astype(np.int64))
-    shortened = np.where(np.ceil(kept.run_time) > made.run_time, made.run_time, kept.run_time)
+    drawn = draw(np.ceil(kept.run_time).astype(np.int64))
+    shortened = np.where(np.ceil(kept.run_time) > drawn.run_time, drawn.run_time, kept.run_time)
     counts = {"MaxJobs": str(len(kept)), "MaxRecords": str(len(kept))}
     dropped = len(log) - len(kept)
     left_out = (f"{dropped} lines without run time or processors were dropped",) if dropped else ()
-    header = kept.header.replace(counts, (made.note, *left_out))
+    header = kept.header.replace(counts, (drawn.note, *left_out))
     run_time = shortened.astype(kept.run_time.dtype)
-    return dataclasses.replace(kept, requested_time=made.requested_time, run_time=run_time, header=header), made
+    return dataclasses.replace(kept, requested_time=drawn.requested_time, run_time=run_time, header=header), drawn
 
 
 # What a site knows of its users' estimates, worked into the defaults of the estimate model ----------------------------
@@ -677,15 +677,15 @@ def _of_user(log: SwfLog, request: Int64Array, known: Mask, missing: Mask) -> In
     """Return the request of the same user that was submitted nearest to each job, the earlier of two; 0 for none."""
     rows = np.flatnonzero((known | missing) & (log.user >= 0))
     rows = rows[np.lexsort((log.submit[rows], log.user[rows]))]
-    place = np.arange(len(rows))
+    position = np.arange(len(rows))
     asks = known[rows]
-    before = np.maximum.accumulate(np.where(asks, place, -1))
-    after = np.minimum.accumulate(np.where(asks, place, len(rows))[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(asks, position, -1))
+    after = np.minimum.accumulate(np.where(asks, position, len(rows))[::-1])[::-1]
     distances = []
     for other in (before, after):
-        at = rows[np.clip(other, 0, len(rows) - 1)] if len(rows) else rows
-        same = (other >= 0) & (other < len(rows)) & (log.user[at] == log.user[rows])
-        distances.append((at, np.where(same, np.abs(log.submit[at] - log.submit[rows]), np.inf)))
+        neighbour = rows[np.clip(other, 0, len(rows) - 1)] if len(rows) else rows
+        same = (other >= 0) & (other < len(rows)) & (log.user[neighbour] == log.user[rows])
+        distances.append((neighbour, np.where(same, np.abs(log.submit[neighbour] - log.submit[rows]), np.inf)))
     (earlier, since), (later, until) = distances
     found = np.zeros(len(log), dtype=np.int64)
     nearest = np.where(since <= until, earlier, later)
@@ -721,6 +721,6 @@ def _drawn_of(run_time: Int64Array, longest: int) -> Int64Array:
     below = np.concatenate([[0], np.cumsum(histogram.jobs)])
     first = below[np.searchsorted(histogram.times, run_time)]
     drawn = first + luck.values(len(run_time)) % np.maximum(below[-1] - first, 1)
-    at = np.minimum(np.searchsorted(below, drawn, side="right") - 1, len(histogram.times) - 1)
-    estimates: Int64Array = np.maximum(histogram.times[at], np.maximum(run_time, 1))
+    chosen = np.minimum(np.searchsorted(below, drawn, side="right") - 1, len(histogram.times) - 1)
+    estimates: Int64Array = np.maximum(histogram.times[chosen], np.maximum(run_time, 1))
     return estimates

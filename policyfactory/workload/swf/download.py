@@ -187,18 +187,24 @@ def download(
                 )
             return Download(path, url, path.stat().st_size, 0, digest, sha256 is not None, present=True)
         resumed_from = _known_part(path)[0]
-        until = time.monotonic() + patience.max_time
-        for attempt in range(1, patience.tries + 1):
-            try:
-                _fetch(url, path, _Watch(patience, until), progress)
-                break
-            except _PassingFaultError as fault:
-                late = time.monotonic() >= until
-                if late or attempt == patience.tries:
-                    why = f"took longer than {patience.max_time:g} s (--max-time)"
-                    raise InputError(_given_up(url, path, why if late else f"{fault} ({attempt} tries)")) from None
-                time.sleep(min(patience.pause * 2 ** (attempt - 1), max(until - time.monotonic(), 0)))
+        # Whole where a call was killed between the last byte and the new name.
+        if not (sha256 and resumed_from and sha256_file(partial_path(path)) == sha256):
+            _fetch_patiently(url, path, patience, progress)
         return _finish(url, path, sha256, check, resumed_from)
+
+
+def _fetch_patiently(url: str, path: Path, patience: Patience, progress: Progress | None) -> None:
+    until = time.monotonic() + patience.max_time
+    for attempt in range(1, patience.tries + 1):
+        try:
+            _fetch(url, path, _Watch(patience, until), progress)
+            break
+        except _PassingFaultError as fault:
+            late = time.monotonic() >= until
+            if late or attempt == patience.tries:
+                why = f"took longer than {patience.max_time:g} s (--max-time)"
+                raise InputError(_given_up(url, path, why if late else f"{fault} ({attempt} tries)")) from None
+            time.sleep(min(patience.pause * 2 ** (attempt - 1), max(until - time.monotonic(), 0)))
 
 
 def _given_up(url: str, path: Path, why: str) -> str:
@@ -247,7 +253,7 @@ def _known_part(path: Path) -> tuple[int, str, str]:
     """
     part = partial_path(path)
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError, PolicyfactoryError):
-        address, validator = json.loads(read_bytes(_record_path(path), limit=1 << 14, own=True))
+        address, validator = json.loads(read_bytes(_record_path(path), limit=1 << 14, replaceable=True))
         if _VALIDATOR.fullmatch(validator) and part.is_file() and not part.is_symlink():
             return part.stat().st_size, address, validator
     return 0, "", ""

@@ -99,7 +99,7 @@ def _unpack(raw: bytes, path: Path) -> bytearray:
     """Return what a file packed with gzip holds, in one growing buffer: parts that are joined would be held twice."""
     text = bytearray()
     room = _LARGEST_TEXT
-    blocks = (raw[at : at + PART] for at in range(0, len(raw), PART))
+    blocks = (raw[begin : begin + PART] for begin in range(0, len(raw), PART))
     for part in unpacked(blocks, str(path)):
         room -= len(part)
         if room < 0:
@@ -139,13 +139,13 @@ def parse_swf(text: bytes | bytearray, path: Path | str, *, sha256: str = "") ->
     interruptible(scan.scan_jobs, data, values, line, decimals, outcome, fields.rows)
     result, jobs, special, comments, blanks, fault_line, fault_field, fault_byte = outcome.tolist()
     if result != scan.OK:
-        place = _Place(path, text, start, skipped + fault_line + 1, first=jobs == 0)
-        _refuse(place, result, fields, fault_field, fault_byte)
+        fault = _Fault(path, text, start, skipped + fault_line + 1, first=jobs == 0)
+        _refuse(fault, result, fields, fault_field, fault_byte)
     if jobs == 0:
         raise TraceFormatError(f"{path}: has a header of {skipped:,} lines and no job; is it the whole file?")
     columns: dict[str, NDArray[Any]] = {field: values[number, :jobs] for number, field in enumerate(fields.names)}
     line = line[:jobs] + (skipped + 1)
-    _put_decimals(columns, fields, decimals[:special], _Place(path, text, start, 0), line)
+    _put_decimals(columns, fields, decimals[:special], _Fault(path, text, start, 0), line)
     oddities |= {"comment lines between the jobs": comments, "blank lines": blanks}
     oddities |= {f"lines with {fields.ignored}": jobs if fields.ignored else 0}
     return SwfLog(
@@ -182,34 +182,34 @@ def _split(text: bytes | bytearray, path: Path) -> tuple[Header, bytes | bytearr
         oddities["line ends of an old Mac (CR)"] = text.count(b"\n")
     if not text.endswith(b"\n"):
         text += b"\n"
-    at = 0
+    begin = 0
     skipped = 0
     lines: list[str] = []
     returns = 0
-    while at < len(text):
-        end = text.index(b"\n", at)
-        line = text[at : min(end, at + _LARGEST_HEADER)].rstrip(b"\r")
+    while begin < len(text):
+        end = text.index(b"\n", begin)
+        line = text[begin : min(end, begin + _LARGEST_HEADER)].rstrip(b"\r")
         content = line.lstrip()
         if content and not content.startswith(b";"):
             break
-        returns += text[at:end].endswith(b"\r")
+        returns += text[begin:end].endswith(b"\r")
         if content:
             # Bytes that are no UTF-8 are kept as they are, and written back so.
             lines.append(content.decode("utf-8", errors="surrogateescape"))
         skipped += 1
-        at = end + 1
-        if at > _LARGEST_HEADER:
+        begin = end + 1
+        if begin > _LARGEST_HEADER:
             raise TraceFormatError(
                 f"{path}:{skipped}: more than {_LARGEST_HEADER:,} bytes of comments ahead of the first job; "
                 "is this a log?"
             )
-    if returns or b"\r\n" in text[at : at + 10_000]:
+    if returns or b"\r\n" in text[begin : begin + 10_000]:
         oddities["lines that end as on Windows (CR LF)"] = text.count(b"\r\n")
-    return parse_header(lines), text, at, skipped, oddities
+    return parse_header(lines), text, begin, skipped, oddities
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Place:
+class _Fault:
     """Where in a file something is wrong; ``first``: in its very first job line."""
 
     path: Path
@@ -237,37 +237,37 @@ class _Place:
         return printable(text.decode("utf-8", errors="replace"), 40)
 
 
-def _refuse(place: _Place, result: int, fields: LineFields, field: int, byte: int) -> NoReturn:
+def _refuse(fault: _Fault, result: int, fields: LineFields, field: int, byte: int) -> NoReturn:
     """Raise the error for a line that the scan could not read."""
     from policyfactory.workload.swf import scan
 
-    where = f"{place.path}:{place.line}"
-    if place.first:
-        _refuse_other_files(place, where)
+    where = f"{fault.path}:{fault.line}"
+    if fault.first:
+        _refuse_other_files(fault, where)
     if result == scan.BAD_WIDTH:
         width = len(fields.rows)
         more = "" if width == len(FIELDS) else f", {len(FIELDS)} and {width - len(FIELDS)} more"
-        raise TraceFormatError(f"{where}: {field} fields, a job has {width} (-1 for unknown{more}){place.hint}")
+        raise TraceFormatError(f"{where}: {field} fields, a job has {width} (-1 for unknown{more}){fault.hint}")
     named = fields.called(field)
-    token = place.token(byte)
+    token = fault.token(byte)
     if result == scan.TOO_LARGE:
-        raise TraceFormatError(f"{where}: {named} is {token}, a number of at most 18 digits is expected{place.hint}")
-    raise TraceFormatError(f"{where}: {named} is {token!r}, a number is expected{place.hint}")
+        raise TraceFormatError(f"{where}: {named} is {token}, a number of at most 18 digits is expected{fault.hint}")
+    raise TraceFormatError(f"{where}: {named} is {token!r}, a number is expected{fault.hint}")
 
 
-def _refuse_other_files(place: _Place, where: str) -> None:
+def _refuse_other_files(fault: _Fault, where: str) -> None:
     """Raise the error for a model file, or for what an accounting log begins with, if it is one."""
-    start = place.cut(0, _LARGEST_MODEL).lstrip()
+    start = fault.cut(0, _LARGEST_MODEL).lstrip()
     if start.startswith(b"{") and _MODEL_FILE.search(start):
         raise TraceFormatError(
-            f"{place.path}: is a model file (a policy), where a log is expected; name it with --policies"
+            f"{fault.path}: is a model file (a policy), where a log is expected; name it with --policies"
         )
-    line = place.cut(0, 10_000).lstrip()[:2000].partition(b"\n")[0]
+    line = fault.cut(0, 10_000).lstrip()[:2000].partition(b"\n")[0]
     for kind, beginning in _ACCOUNTING.items():
         if beginning.match(line):
             raise TraceFormatError(
                 f"{where}: this looks like {kind}: make a log of it first: policyfactory workload import "
-                f"{shlex.quote(printable(str(place.path), 300))} --output LOG.swf"
+                f"{shlex.quote(printable(str(fault.path), 300))} --output LOG.swf"
             )
 
 
@@ -275,7 +275,7 @@ def _put_decimals(
     columns: dict[str, NDArray[Any]],
     fields: LineFields,
     decimals: NDArray[np.int64],
-    place: _Place,
+    fault: _Fault,
     line: NDArray[np.int64],
 ) -> None:
     """Put the numbers that are not whole into their columns, which become float64."""
@@ -288,17 +288,17 @@ def _put_decimals(
         digits = columns[field][rows].astype(np.float64)
         # Correctly rounded: both are exact.
         values = digits / 10.0 ** np.minimum(behind, 22)
-        for at in np.flatnonzero(kind == scan.IRREGULAR).tolist():
-            values[at] = _decimal(place.cut(int(first[at]), int(end[at])))
+        for index in np.flatnonzero(kind == scan.IRREGULAR).tolist():
+            values[index] = _decimal(fault.cut(int(first[index]), int(end[index])))
         wrong = ~(np.abs(values) < 1e18)
         if is_whole:
             wrong |= values != np.floor(values)
         if wrong.any():
-            at = int(np.argmax(wrong))
+            index = int(np.argmax(wrong))
             expected = "a whole number" if is_whole else "a number of at most 18 digits"
             raise TraceFormatError(
-                f"{place.path}:{line[rows[at]]}: {fields.called(fields.rows.tolist().index(number))} is "
-                f"{place.token(int(first[at]), int(end[at]))!r}, {expected} is expected{place.hint}"
+                f"{fault.path}:{line[rows[index]]}: {fields.called(fields.rows.tolist().index(number))} is "
+                f"{fault.token(int(first[index]), int(end[index]))!r}, {expected} is expected{fault.hint}"
             )
         columns[field] = columns[field].astype(np.int64 if is_whole else np.float64)
         columns[field][rows] = values
@@ -439,7 +439,7 @@ def line_fields(header: Header, first: bytes) -> LineFields:
     width = len(first.split(maxsplit=WIDEST))
     if not named and len(FIELDS) < width <= WIDEST:
         rows += [-1] * (width - len(FIELDS))
-    passed = [place + 1 for place, row in enumerate(rows) if row < 0]
+    passed = [column + 1 for column, row in enumerate(rows) if row < 0]
     ignored = ""
     if passed:
         fields = f"field {passed[0]}" if len(passed) == 1 else f"fields {', '.join(map(str, passed))}"
@@ -459,14 +459,14 @@ PART = 1 << 20  # bytes
 _LARGEST_RATIO, _FROM = 50, 8 << 20
 
 
-def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
+def unpacked(blocks: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Give what gzip members hold, in parts of at most `PART` bytes; zero bytes behind the last one are padding.
 
     Parameters
     ----------
     blocks : iterable of bytes
         The packed file in blocks.
-    place : str
+    source : str
         Its name, for messages.
 
     Raises
@@ -483,13 +483,13 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
             part = member.decompress(data, PART)
         except zlib.error as error:
             raise InputError(
-                f"{place}: is damaged and cannot be unpacked ({error}); download or copy it again"
+                f"{source}: is damaged and cannot be unpacked ({error}); download or copy it again"
             ) from None
         given += len(part)
         data = member.unconsumed_tail
         if given > _FROM and given > _LARGEST_RATIO * (taken - len(data)):
             raise InputError(
-                f"{place}: unpacks to more than {_LARGEST_RATIO} times its size, which no log does; if it is one, "
+                f"{source}: unpacks to more than {_LARGEST_RATIO} times its size, which no log does; if it is one, "
                 "unpack it first (gunzip)"
             )
         yield part
@@ -506,6 +506,6 @@ def unpacked(blocks: Iterable[bytes], place: str) -> Iterator[bytes]:
             taken += len(data)
             if not data:
                 raise InputError(
-                    f"{place}: ends in the middle of its packed data, after {given:,} bytes of text: it was cut off; "
+                    f"{source}: ends in the middle of its packed data, after {given:,} bytes of text: it was cut off; "
                     "download or copy it again (gzip -t says whether it is whole)"
                 )

@@ -122,7 +122,7 @@ class SwfLog:
     def __len__(self) -> int:
         return len(self.job_id)
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return where row ``row`` stands, for messages: ``log.swf:17``."""
         return f"{printable(self.path, 300)}:{self.line[row]}"
 
@@ -360,17 +360,17 @@ def name_lines(requests: Requests, attributes: Attributes | None, user: Int64Arr
     fields = () if attributes is None else (("partition", attributes.partition), ("queue", attributes.queue))
     where, numbers = next(
         ((name, found) for name, column in fields if (found := _numbers(requests.partition, column)) is not None),
-        ("", {place: place + 1 for place in range(len(requests.names.get("partition", ())))}),
+        ("", {index: index + 1 for index in range(len(requests.names.get("partition", ())))}),
     )
     if where == "queue":
         lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
     label = "Queue" if where == "queue" else "Partition"
-    lines += [f"{label}: {number} {requests.names['partition'][place]}" for place, number in numbers.items()]
+    lines += [f"{label}: {number} {requests.names['partition'][index]}" for index, number in numbers.items()]
     for column in ("qos", "account"):
         names = requests.names.get(NAMED[column], ())
-        lines += [f"{_LABELS[column]}: {place + 1} {name}" for place, name in enumerate(names)]
+        lines += [f"{_LABELS[column]}: {index + 1} {name}" for index, name in enumerate(names)]
     users = _numbers(requests.user_name, user) or {}
-    lines += [f"User: {number} {requests.names['user'][place]}" for place, number in users.items()]
+    lines += [f"User: {number} {requests.names['user'][index]}" for index, number in users.items()]
     return [printable(line, 300) for line in lines], where
 
 

@@ -31,22 +31,22 @@ def _is_end(byte: int) -> bool:
 
 
 @kernel
-def _skip_blanks(data: NDArray[np.uint8], at: int) -> int:
+def _skip_blanks(data: NDArray[np.uint8], position: int) -> int:
     """Return the next byte that is no blank."""
-    while data[at] in (_BLANK, _TAB, _CR):
-        at += 1
-    return at
+    while data[position] in (_BLANK, _TAB, _CR):
+        position += 1
+    return position
 
 
 @kernel
-def scan_number(data: NDArray[np.uint8], at: int) -> tuple[int, int, int, int]:
+def scan_number(data: NDArray[np.uint8], position: int) -> tuple[int, int, int, int]:
     """Read the number that begins at ``at``.
 
     Parameters
     ----------
     data : uint8 array (bytes,)
         The text; its last byte is a line feed.
-    at : int
+    position : int
         The first byte of the token.
 
     Returns
@@ -56,42 +56,42 @@ def scan_number(data: NDArray[np.uint8], at: int) -> tuple[int, int, int, int]:
         behind the point; and OK, DECIMAL (value / 10**behind), IRREGULAR (has an exponent, or more digits than a
         double holds: for the C library to read, whole token read), BAD_NUMBER or TOO_LARGE.
     """
-    negative = data[at] == _MINUS
-    if negative or data[at] == _PLUS:
-        at += 1
+    negative = data[position] == _MINUS
+    if negative or data[position] == _PLUS:
+        position += 1
     number = np.int64(0)
-    first = at
-    byte = data[at]
+    first = position
+    byte = data[position]
     while _ZERO <= byte <= _NINE:
-        if at - first < _MOST_DIGITS:
+        if position - first < _MOST_DIGITS:
             number = number * 10 + np.int64(byte - _ZERO)
-        at += 1
-        byte = data[at]
-    digits = at - first
+        position += 1
+        byte = data[position]
+    digits = position - first
     behind = 0
     kind = OK
     if byte == _POINT:
-        at += 1
-        byte = data[at]
+        position += 1
+        byte = data[position]
         while _ZERO <= byte <= _NINE:
             if digits + behind < _MOST_DIGITS:
                 number = number * 10 + np.int64(byte - _ZERO)
             behind += 1
-            at += 1
-            byte = data[at]
+            position += 1
+            byte = data[position]
         digits += behind
         kind = DECIMAL if digits <= _EXACT_DIGITS else IRREGULAR
     if digits == 0:
         kind = BAD_NUMBER
     elif byte in (_LOWER_E, _UPPER_E):
         kind = IRREGULAR
-        while not _is_end(data[at]):
-            at += 1
+        while not _is_end(data[position]):
+            position += 1
     elif not _is_end(byte):
         kind = BAD_NUMBER
     elif kind == OK and digits > _MOST_DIGITS:
         kind = TOO_LARGE
-    return at, int(-number if negative else number), behind, kind
+    return position, int(-number if negative else number), behind, kind
 
 
 @kernel
@@ -125,28 +125,28 @@ def scan_jobs(
     """
     size = len(data)
     fields = len(rows)
-    at, line, job, special, comments, blanks, field, first = 0, 0, 0, 0, 0, 0, 0, 0
+    position, line, job, special, comments, blanks, field, first = 0, 0, 0, 0, 0, 0, 0, 0
     result = OK
-    while at < size:
-        at = _skip_blanks(data, at)
-        if data[at] == _SEMICOLON:
+    while position < size:
+        position = _skip_blanks(data, position)
+        if data[position] == _SEMICOLON:
             comments += 1
-            while data[at] != _LF:
-                at += 1
-        elif data[at] == _LF:
+            while data[position] != _LF:
+                position += 1
+        elif data[position] == _LF:
             blanks += 1
         else:
             field = 0
-            while data[at] != _LF and result == OK:
-                first = at
+            while data[position] != _LF and result == OK:
+                first = position
                 row = rows[field] if field < fields else 0
                 if row < 0:
-                    while not _is_end(data[at]):
-                        at += 1
+                    while not _is_end(data[position]):
+                        position += 1
                     field += 1
-                    at = _skip_blanks(data, at)
+                    position = _skip_blanks(data, position)
                     continue
-                at, number, behind, kind = scan_number(data, at)
+                position, number, behind, kind = scan_number(data, position)
                 if kind in (BAD_NUMBER, TOO_LARGE):
                     result = kind
                     break
@@ -156,19 +156,19 @@ def scan_jobs(
                         decimals[special, 0] = job
                         decimals[special, 1] = row
                         decimals[special, 2] = first
-                        decimals[special, 3] = at
+                        decimals[special, 3] = position
                         decimals[special, 4] = behind
                         decimals[special, 5] = kind
                         special += 1
                 field += 1
-                at = _skip_blanks(data, at)
+                position = _skip_blanks(data, position)
             if result == OK and field != fields:
                 result = BAD_WIDTH
             if result != OK:
                 break
             line_of[job] = line
             job += 1
-        at += 1
+        position += 1
         line += 1
     # Each by itself: the assignment of all at once takes longer to compile than the rest.
     outcome[0], outcome[1], outcome[2], outcome[3] = result, job, special, comments
@@ -200,7 +200,7 @@ def print_rows(columns: Int64Array, widths: Int64Array, text: NDArray[np.uint8])
         Filled in; large enough for n lines of the longest numbers.
     """
     digits = np.empty(_LONGEST, dtype=np.uint8)
-    at = 0
+    position = 0
     for row in range(columns.shape[1]):
         for column in range(columns.shape[0]):
             number = columns[column, row]
@@ -216,15 +216,15 @@ def print_rows(columns: Int64Array, widths: Int64Array, text: NDArray[np.uint8])
                 digits[count] = _MINUS_BYTE
                 count += 1
             for _ in range(widths[column] - count):
-                text[at] = _SPACE
-                at += 1
-            for place in range(count - 1, -1, -1):
-                text[at] = digits[place]
-                at += 1
-            text[at] = _SPACE
-            at += 1
-        text[at - 1] = _LINE_FEED
-    return at
+                text[position] = _SPACE
+                position += 1
+            for index in range(count - 1, -1, -1):
+                text[position] = digits[index]
+                position += 1
+            text[position] = _SPACE
+            position += 1
+        text[position - 1] = _LINE_FEED
+    return position
 
 
 def printed(columns: Sequence[Int64Array], widths: Sequence[int]) -> Iterator[bytes]:

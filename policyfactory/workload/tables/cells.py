@@ -94,11 +94,11 @@ class TextCells:
 def numbers_of(codes: Int64Array, texts: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return coded texts as numbers, and which of them are none."""
     values, wrong = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
-    for place, text in enumerate(texts):
+    for row, text in enumerate(texts):
         try:
-            values[place] = number_of(text)
+            values[row] = number_of(text)
         except ValueError:
-            wrong[place] = True
+            wrong[row] = True
     return values[codes], wrong[codes]
 
 
@@ -393,11 +393,11 @@ def _numbers(cells: Cells, column: MappedColumn, entry: Callable[[str], float]) 
         return cells.numbers()
     codes, texts = cells.coded()
     values, wrong = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
-    for place, text in enumerate(texts):
+    for row, text in enumerate(texts):
         try:
-            values[place] = entry(text) if column.tres else number_of(_part(text, column))
+            values[row] = entry(text) if column.tres else number_of(_part(text, column))
         except ValueError:
-            wrong[place] = True
+            wrong[row] = True
     return values[codes], wrong[codes]
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.text import did_you_mean
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.source import FORMATS
 from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, Kind, TableReading, choice, count, kept
@@ -299,7 +300,7 @@ def _fields(content: Mapping[str, Any], where: str) -> dict[str, tuple[MappedCol
     fields = {}
     for name, value in content.items():
         choices = value if isinstance(value, list) and value else [value]
-        fields[name] = tuple(_column(name, one, f"{where}: {name}") for one in choices)
+        fields[name] = tuple(_column(name, choice, f"{where}: {name}") for choice in choices)
     return fields
 
 
@@ -358,9 +359,7 @@ def find_mapping(name: str) -> TableMapping | None:
         return None
     if name in STOCK:
         return stock_mapping(name)
-    known = [*FORMATS, *STOCK]
-    near = difflib.get_close_matches(name[:60].casefold(), known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = did_you_mean(name.casefold(), [*FORMATS, *STOCK], cutoff=0.5)
     raise UsageError(
         f"--format {printable(name, 40)!r}: no such format; {hint}accounting logs are {', '.join(FORMATS)}, published "
         f"tables {', '.join(STOCK)}; a table of your own needs --mapping FILE"
@@ -458,7 +457,7 @@ def find_published(name: str) -> PublishedTable | None:
             f"{wanted}: its tables are {BEHIND_FORMS[wanted]}{f'; see {page}' if page else ''}; once you have them: "
             f"policyfactory workload import FILE... --format {wanted}"
         )
-    parts = [one.name for one in PUBLISHED.values() if one.form == wanted]
+    parts = [mapping.name for mapping in PUBLISHED.values() if mapping.form == wanted]
     if parts:
         raise UsageError(f"{wanted}: a data set of {len(parts)} files; name some of {parts[0]} to {parts[-1]}")
     near = difflib.get_close_matches(wanted, PUBLISHED, n=2, cutoff=0.8)

@@ -39,7 +39,7 @@ _MOST_COMMENTS = 5000
 Rows = tuple[Int64Array, list[Cells]]
 
 
-def check_columns(names: Sequence[str], wanted: Sequence[str], place: str) -> None:
+def check_columns(names: Sequence[str], wanted: Sequence[str], source: str) -> None:
     """Refuse a table that lacks a column.
 
     Raises
@@ -53,7 +53,7 @@ def check_columns(names: Sequence[str], wanted: Sequence[str], place: str) -> No
     near = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.6)
     hint = f"is it {printable(near[0], 60)!r}? " if near else ""
     raise TraceFormatError(
-        f"{place}: no column {printable(', '.join(missing), 200)}; {hint}the table has "
+        f"{source}: no column {printable(', '.join(missing), 200)}; {hint}the table has "
         f"{printable(', '.join(names), 800) or 'no columns'}. Name another --format, or your own --mapping"
     )
 
@@ -65,7 +65,7 @@ class TextTable:
     ----------
     lines : iterable of str
         Its lines, without their ends.
-    place : str
+    source : str
         Its name, for messages.
     mapping : TableMapping
         How it is parted, and the names of its columns if it has none.
@@ -76,8 +76,8 @@ class TextTable:
         If it is empty, or its line of names is none.
     """
 
-    def __init__(self, lines: Iterable[str], place: str, mapping: TableMapping) -> None:
-        self.place = place
+    def __init__(self, lines: Iterable[str], source: str, mapping: TableMapping) -> None:
+        self.source = source
         self._form = mapping.form
         self._line = 0
         self._lines = iter(lines)
@@ -90,16 +90,16 @@ class TextTable:
         rows = self._fields()
         first = next(rows, None)
         if first is None:
-            raise TraceFormatError(f"{self.place}: is empty; a table has a line with the names of its columns")
+            raise TraceFormatError(f"{self.source}: is empty; a table has a line with the names of its columns")
         names = tuple(name.strip() for name in first)
         if len(names) > _MOST_COLUMNS or len(names) < 2:
             raise TraceFormatError(
-                f"{self.place}:1: {printable(', '.join(names), 80)!r} are {len(names):,} names of columns; is this the "
-                f"table, and parted as the mapping says ({self._form})?"
+                f"{self.source}:1: {printable(', '.join(names), 80)!r} are {len(names):,} names of columns; is this "
+                f"the table, and parted as the mapping says ({self._form})?"
             )
-        double = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        double = next((name for column, name in enumerate(names) if name in names[:column]), None)
         if double is not None:
-            raise TraceFormatError(f"{self.place}:1: two columns are called {printable(double, 60)!r}; rename one")
+            raise TraceFormatError(f"{self.source}:1: two columns are called {printable(double, 60)!r}; rename one")
         return names
 
     @property
@@ -115,7 +115,7 @@ class TextTable:
         TraceFormatError
             If a column is missing, or quotes are not closed.
         """
-        check_columns(self.names, wanted, self.place)
+        check_columns(self.names, wanted, self.source)
         places = [self.names.index(name) for name in wanted]
         # With one place alone it would give no tuple.
         pick = operator.itemgetter(*places, *places[:1])
@@ -148,7 +148,7 @@ class TextTable:
                 yield fields
         except csv.Error as error:
             raise TraceFormatError(
-                f"{self.place}:{first + reader.line_num}: is no CSV ({printable(str(error), 80)}); a quote in a text "
+                f"{self.source}:{first + reader.line_num}: is no CSV ({printable(str(error), 80)}); a quote in a text "
                 "is doubled, and a text with a comma stands in quotes"
             ) from None
         finally:
@@ -203,7 +203,7 @@ class ParquetTable:
     ----------
     file : binary file
         It; stays open while the table is read.
-    place : str
+    source : str
         Its name, for messages.
 
     Raises
@@ -216,8 +216,8 @@ class ParquetTable:
 
     origin = 0
 
-    def __init__(self, file: IO[bytes], place: str) -> None:
-        self.place, self._file = place, file
+    def __init__(self, file: IO[bytes], source: str) -> None:
+        self.source, self._file = source, file
         parquet = _arrow()
         try:
             known = parquet.ParquetFile(file)
@@ -229,7 +229,7 @@ class ParquetTable:
 
     def _damaged(self, error: Exception) -> InputError:
         return InputError(
-            f"{self.place}: is damaged and cannot be read ({printable(str(error), 160)}); download or copy it again"
+            f"{self.source}: is damaged and cannot be read ({printable(str(error), 160)}); download or copy it again"
         )
 
     def blocks(self, wanted: Sequence[str]) -> Iterator[Rows]:
@@ -242,7 +242,7 @@ class ParquetTable:
         InputError
             If the table is damaged, or a part of a column unpacks to more than 2 GiB.
         """
-        check_columns(self.names, wanted, self.place)
+        check_columns(self.names, wanted, self.source)
         wanted = list(wanted)
         first = 1
         try:
@@ -260,12 +260,12 @@ class ParquetTable:
     def _check_size(self, metadata: Any, wanted: list[str]) -> None:
         for group in range(metadata.num_row_groups):
             part = metadata.row_group(group)
-            for place in range(part.num_columns):
-                column = part.column(place)
+            for number in range(part.num_columns):
+                column = part.column(number)
                 name, size = column.path_in_schema.partition(".")[0], column.total_uncompressed_size
                 if name in wanted and size > _LARGEST_PART:
                     raise InputError(
-                        f"{self.place}: the column {printable(name, 60)} unpacks to {size:,} bytes in one part, more "
+                        f"{self.source}: the column {printable(name, 60)} unpacks to {size:,} bytes in one part, more "
                         f"than the {_LARGEST_PART:,} that are read; write the table in smaller row groups"
                     )
 
@@ -363,15 +363,15 @@ class TableFile:
     def _zipped(self, file: IO[bytes]) -> Iterator[Table]:
         try:
             with zipfile.ZipFile(file) as archive:
-                members = [one for one in archive.infolist() if _is_table(one.filename) and not one.is_dir()]
+                members = [info for info in archive.infolist() if _is_table(info.filename) and not info.is_dir()]
                 _check_count(len(members), self.name)
-                for member in sorted(members, key=lambda one: one.filename):
-                    place = f"{self.name}: {printable(member.filename, 120)}"
+                for member in sorted(members, key=lambda member: member.filename):
+                    location = f"{self.name}: {printable(member.filename, 120)}"
                     if member.flag_bits & 1:
-                        raise InputError(f"{place}: is encrypted; unpack it first")
+                        raise InputError(f"{location}: is encrypted; unpack it first")
                     with archive.open(member) as packed:
-                        parts = _bounded(_blocks(packed), member.compress_size, place)
-                        yield from self._member(parts, place)
+                        parts = _bounded(_blocks(packed), member.compress_size, location)
+                        yield from self._member(parts, location)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
             raise InputError(
                 f"{self.name}: is damaged and cannot be unpacked ({printable(str(error), 120)}); download it again"
@@ -386,18 +386,18 @@ class TableFile:
                 yield from self._member(parts, f"{self.name}: {printable(name, 120)}")
         _check_count(count, self.name)
 
-    def _member(self, parts: Iterator[bytes], place: str) -> Iterator[Table]:
+    def _member(self, parts: Iterator[bytes], location: str) -> Iterator[Table]:
         """Give the table that a member is; Parquet is read from its end, so it is laid on the disk."""
         first = next(parts, b"")
         parts = itertools.chain([first], parts)
         if not first.startswith(_PARQUET):
-            yield TextTable(_Text(parts, place).lines(), place, self._mapping)
+            yield TextTable(_Text(parts, location).lines(), location, self._mapping)
             return
         with tempfile.TemporaryFile() as copy:
             for part in parts:
                 copy.write(part)
             copy.seek(0)
-            yield ParquetTable(copy, place)
+            yield ParquetTable(copy, location)
 
 
 def _beginning(path: Path) -> bytes:
@@ -430,23 +430,23 @@ def _is_table(name: str) -> bool:
     return plain.endswith(_SUFFIXES) and not name.rpartition("/")[2].startswith((".", "_")) and "__MACOSX" not in name
 
 
-def _check_count(count: int, place: str) -> None:
+def _check_count(count: int, source: str) -> None:
     if not 1 <= count <= _MOST_MEMBERS:
         raise InputError(
-            f"{place}: has {count:,} members that can be tables ({', '.join(_SUFFIXES)}), from 1 to {_MOST_MEMBERS:,} "
+            f"{source}: has {count:,} members that can be tables ({', '.join(_SUFFIXES)}), from 1 to {_MOST_MEMBERS:,} "
             "are read; is this the data set?"
         )
 
 
-def _bounded(parts: Iterator[bytes], packed: int, place: str) -> Iterator[bytes]:
+def _bounded(parts: Iterator[bytes], packed: int, location: str) -> Iterator[bytes]:
     """Give the parts of a member as long as it is no bomb."""
     given = 0
     for part in parts:
         given += len(part)
         if given > _LARGEST_MEMBER or (given > _FROM and given > _LARGEST_RATIO * packed):
             raise InputError(
-                f"{place}: unpacks to more than {_LARGEST_RATIO} times its size or {_LARGEST_MEMBER:,} bytes, which no "
-                "table of jobs does; if it is one, unpack it first"
+                f"{location}: unpacks to more than {_LARGEST_RATIO} times its size or {_LARGEST_MEMBER:,} bytes, which "
+                "no table of jobs does; if it is one, unpack it first"
             )
         yield part
 
@@ -454,8 +454,8 @@ def _bounded(parts: Iterator[bytes], packed: int, place: str) -> Iterator[bytes]
 class _Stream:
     """Bytes that come in parts, read by number."""
 
-    def __init__(self, parts: Iterator[bytes], place: str) -> None:
-        self._parts, self._rest, self._place = parts, b"", place
+    def __init__(self, parts: Iterator[bytes], location: str) -> None:
+        self._parts, self._rest, self._location = parts, b"", location
 
     def some(self, most: int) -> bytes:
         """Return some bytes, at most ``most``; none at the end."""
@@ -478,17 +478,17 @@ class _Stream:
         while size:
             part = self.some(size)
             if not part:
-                raise InputError(f"{self._place}: ends in the middle of a member: it was cut off; download it again")
+                raise InputError(f"{self._location}: ends in the middle of a member: it was cut off; download it again")
             size -= len(part)
             yield part
 
 
-def _members_of_tar(parts: Iterator[bytes], place: str) -> Iterator[tuple[str, Iterator[bytes]]]:
+def _members_of_tar(parts: Iterator[bytes], source: str) -> Iterator[tuple[str, Iterator[bytes]]]:
     """Give name and bytes of each file in a tar archive; links, folders and long names are passed over.
 
     Only ustar's own headers are read (POSIX.1-1988): each is 512 bytes, with the size in octal digits.
     """
-    stream = _Stream(parts, place)
+    stream = _Stream(parts, source)
     for _ in range(100 * _MOST_MEMBERS):
         first = stream.some(_HEADER)
         header = first + b"".join(stream.exactly(_HEADER - len(first))) if first else b""
@@ -500,7 +500,7 @@ def _members_of_tar(parts: Iterator[bytes], place: str) -> Iterator[tuple[str, I
         except ValueError:
             size = -1
         if header[_TAR] != b"ustar" or not 0 <= size <= _LARGEST_MEMBER:
-            raise InputError(f"{place}: has a damaged header of tar; download it again, or unpack it with tar")
+            raise InputError(f"{source}: has a damaged header of tar; download it again, or unpack it with tar")
         content = stream.exactly(size)
         if header[156:157] in b"0\0":
             yield name, content
@@ -508,4 +508,4 @@ def _members_of_tar(parts: Iterator[bytes], place: str) -> Iterator[tuple[str, I
             pass
         for _rest in stream.exactly(-size % _HEADER):
             pass
-    raise InputError(f"{place}: has too many members for a data set")
+    raise InputError(f"{source}: has too many members for a data set")

@@ -92,9 +92,9 @@ class TableReader:
             If a column is missing, or of another type than the mapping says, or no row can be read.
         """
         fields = self._chosen(table)
-        filters = [one.column for one in self.mapping.filters]
+        filters = [rule.column for rule in self.mapping.filters]
         wanted = list(dict.fromkeys([column.name for column in fields.values()] + filters))
-        check_columns(table.names, wanted, table.place)
+        check_columns(table.names, wanted, table.source)
         records, unread = 0, ""
         for item in table.blocks(wanted):
             if isinstance(item, Remark):
@@ -109,7 +109,7 @@ class TableReader:
                 break
             yield from block.given()
         if unread and not records:
-            raise TraceFormatError(f"{table.place}{unread}; say how it is written in a --mapping of your own")
+            raise TraceFormatError(f"{table.source}{unread}; say how it is written in a --mapping of your own")
 
     def _chosen(self, table: TextTable | ParquetTable) -> dict[str, MappedColumn]:
         """Return the column of each field: of several the first that the table has."""
@@ -195,8 +195,8 @@ class _Block:
         """Note rows, those of a mask or so many, with the line of the first."""
         count = rows if isinstance(rows, int) else int(rows.sum())
         if count:
-            at = 0 if isinstance(rows, int) else int(np.argmax(rows))
-            self._remarks.append(Remark(int(self._lines[at]), "", kind, count))
+            row = 0 if isinstance(rows, int) else int(np.argmax(rows))
+            self._remarks.append(Remark(int(self._lines[row]), "", kind, count))
 
     def _refuse(self, columns: Mapping[str, Int64Array]) -> None:
         """Note the rows with a cell that cannot be read."""
@@ -209,12 +209,12 @@ class _Block:
                 "time" if name in TIMES or column.unit == "deadline" else "duration" if name in DURATIONS else "count"
             )
             if not self.fault:
-                at = int(np.argmax(wrong))
-                text = printable(self._cells[column.name].texts()[at], 60)
+                row = int(np.argmax(wrong))
+                text = printable(self._cells[column.name].texts()[row], 60)
                 unit = f" in {column.unit}" if column.unit and kind != "count" else ""
                 expected = {"time": "a time", "duration": "a duration", "count": "a number"}[kind]
                 what = f"{printable(column.name, 60)} is {text!r}, {expected}{unit} is expected ({name})"
-                self.fault = f":{self._lines[at]}: {what}"
+                self.fault = f":{self._lines[row]}: {what}"
             self._remark(f"tables.{kind}", wrong & ~self.unreadable)
             self.unreadable |= wrong
 
@@ -254,13 +254,13 @@ class _Block:
         """Give the records that are wanted, and what is to be said of the others."""
         yield from self._remarks
         good = ~self.unreadable
-        for one in self._mapping.filters:
-            codes, texts = self._cells[one.column].coded()
-            named = np.array([text.strip() in (one.keep or one.drop) for text in texts], dtype=bool)[codes]
-            out = good & (~named if one.keep else named)
+        for rule in self._mapping.filters:
+            codes, texts = self._cells[rule.column].coded()
+            named = np.array([text.strip() in (rule.keep or rule.drop) for text in texts], dtype=bool)[codes]
+            out = good & (~named if rule.keep else named)
             if out.any():
                 yield FilteredRemark(
-                    int(self._lines[np.argmax(out)]), "", "tables.filtered", int(out.sum()), filtered=one
+                    int(self._lines[np.argmax(out)]), "", "tables.filtered", int(out.sum()), filtered=rule
                 )
             good &= ~out
         submit, begin, end = self._numbers["submit"], self._reader.begin, self._reader.end
@@ -300,7 +300,7 @@ class _Block:
         if not words:
             return np.array([state_of(text.strip().upper()) for text in texts], dtype=np.int64)[codes]
         meaning = [words.get(text.strip(), words.get("*", "unknown")) for text in texts]
-        return np.array([State[one] for one in meaning], dtype=np.int64)[codes]
+        return np.array([State[state] for state in meaning], dtype=np.int64)[codes]
 
     def _jobs(self, rows: Int64Array) -> list[str]:
         """Return the ids of rows; a row without one is called by its line."""
