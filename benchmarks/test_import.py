@@ -21,8 +21,8 @@ import pandas as pd
 import pytest
 
 from floors import record
-from policyfactory.workload.accounting.columns import RECOMMENDED
 from policyfactory.workload.accounting.importing import Zone, import_logs
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.swf.files import write_swf
 
 ZONE = Zone(dt.UTC, "UTC", "told by the benchmark")

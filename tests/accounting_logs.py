@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from policyfactory.workload.accounting.columns import RECOMMENDED
 from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, Record, RecordBlock, Remark, State
 from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import read
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.times import Clock
 
 COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")

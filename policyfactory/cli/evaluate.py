@@ -11,7 +11,7 @@ from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
-from policyfactory.evaluation.written import plain_content
+from policyfactory.evaluation.protocol_content import plain_content
 
 # What can be said beside a protocol; the other declared options are in it.
 _BESIDE_A_PROTOCOL = {

@@ -21,6 +21,7 @@ from policyfactory.core.text import visible
 from policyfactory.core.toml import dump_toml
 from policyfactory.evaluation.precision import Precision
 from policyfactory.evaluation.protocol import Protocol, protocol_of, read_file
+from policyfactory.evaluation.protocol_content import of_logs, plain_content
 from policyfactory.evaluation.results_folder import (
     Result,
     as_dict,
@@ -33,7 +34,6 @@ from policyfactory.evaluation.results_folder import (
 from policyfactory.evaluation.starts import Layout, StartsWriter, file_names
 from policyfactory.evaluation.study import RunSettings, RunTally, read_logs, selected
 from policyfactory.evaluation.words import rules_in_words
-from policyfactory.evaluation.written import of_logs, plain_content
 from policyfactory.parallel.workers import Workers
 from policyfactory.report.page import caution_of
 from policyfactory.report.terminal import (

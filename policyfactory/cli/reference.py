@@ -98,7 +98,7 @@ def _keys(table: Any) -> list[str]:
 def _kind(annotation: Any, declared: Sequence[Any] = ()) -> str:
     """Return in words what is written for a type, with its limits."""
     from policyfactory.evaluation.options import OptionTable, plain_type
-    from policyfactory.evaluation.written import span
+    from policyfactory.evaluation.protocol_content import span
 
     kind, metadata = plain_type(annotation)
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}

@@ -25,7 +25,7 @@ from policyfactory.core.files import (
     together,
 )
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.accounting.columns import RECOMMENDED_LINES
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.download import ARCHIVE_URL
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.experiment import Experiment
 from policyfactory.evaluation.options import DEFAULT_MAX_RESAMPLES, PrecisionOptions
-from policyfactory.evaluation.written import WrittenOptions
+from policyfactory.evaluation.protocol_content import ProtocolContent
 from policyfactory.statistics.compare import half_widths
 from policyfactory.statistics.evaluation import Evaluation
 
@@ -64,7 +64,7 @@ class Precision:
             If the precision is no share, or the number out of range.
         """
         given = {name: value for name, value in options.items() if value is not None}
-        table = WrittenOptions(PrecisionOptions, given, by=by).checked()
+        table = ProtocolContent(PrecisionOptions, given, by=by).checked()
         return None if table.precision is None else cls(table.precision, table.max_resamples)
 
 

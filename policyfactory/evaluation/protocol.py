@@ -1,7 +1,8 @@
 """Protocols: what is evaluated, as data. A TOML file in evaluate/ is one; so are the options of the command line.
 
 docs/protocols.md has every key. A protocol is refused before anything is simulated if a key, a name or a value in it
-is wrong; the message (`policyfactory.evaluation.written`) names the file, the table, the key, the value and the cure.
+is wrong; the message (`policyfactory.evaluation.protocol_content`) names the file, the table, the key, the value and
+the cure.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from policyfactory.evaluation.options import (
     TunerTable,
 )
 from policyfactory.evaluation.paper import Claim
-from policyfactory.evaluation.written import WrittenOptions
+from policyfactory.evaluation.protocol_content import ProtocolContent
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import ALIASES, CATALOGUE, Model, resolve, resolve_model
 from policyfactory.simulation.metrics import METRICS, check_metrics
@@ -83,7 +84,7 @@ class _ExperimentBuilder:
 
     Parameters
     ----------
-    written : WrittenOptions
+    written : ProtocolContent
         The protocol.
     number : int
         Place of the experiment in it, from 0.
@@ -95,7 +96,7 @@ class _ExperimentBuilder:
         Where model files are.
     """
 
-    written: WrittenOptions[ProtocolTable]
+    written: ProtocolContent[ProtocolTable]
     number: int
     log_names: Sequence[str]
     seed: int
@@ -383,7 +384,7 @@ def protocol_of(
         If a key, a name or a value cannot be used; of a content made from options, also UsageError and others.
     """
     path = None if file is None else file.path
-    written = WrittenOptions(ProtocolTable, content, "" if path is None else str(path), by if file is None else "file")
+    written = ProtocolContent(ProtocolTable, content, "" if path is None else str(path), by if file is None else "file")
     table = written.checked()
     if table.schema_version != PROTOCOL_SCHEMA:
         raise written.error(("schema_version",), f"this version of policyfactory reads {PROTOCOL_SCHEMA}")
@@ -413,7 +414,7 @@ def protocol_of(
     )
 
 
-def _check_logs(written: WrittenOptions[ProtocolTable], table: ProtocolTable) -> None:
+def _check_logs(written: ProtocolContent[ProtocolTable], table: ProtocolTable) -> None:
     if not table.logs:
         example = '[logs.kth] with file = "KTH-SP2-1996-2.1-cln.swf.gz"'
         raise written.error(("logs",), f"names no log; write for example {example}")
@@ -430,7 +431,7 @@ def _check_logs(written: WrittenOptions[ProtocolTable], table: ProtocolTable) ->
             raise written.error(("logs", name, own[0]), reason)
 
 
-def _check_experiments(written: WrittenOptions[ProtocolTable], experiments: Sequence[Experiment]) -> None:
+def _check_experiments(written: ProtocolContent[ProtocolTable], experiments: Sequence[Experiment]) -> None:
     if not experiments:
         raise written.error(("experiments",), "names no experiment; write at least one [[experiments]]")
     seen: set[str] = set()
@@ -448,7 +449,7 @@ def _check_experiments(written: WrittenOptions[ProtocolTable], experiments: Sequ
 
 
 def _claim(
-    written: WrittenOptions[ProtocolTable], number: int, table: ClaimTable, experiments: Sequence[Experiment]
+    written: ProtocolContent[ProtocolTable], number: int, table: ClaimTable, experiments: Sequence[Experiment]
 ) -> Claim:
     where = ("claims", number)
     known = {experiment.name: experiment for experiment in experiments}

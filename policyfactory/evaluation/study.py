@@ -22,13 +22,13 @@ from policyfactory.evaluation.options import RUN_OPTIONS
 from policyfactory.evaluation.paper import claim_sections
 from policyfactory.evaluation.precision import Precision
 from policyfactory.evaluation.protocol import Places, Protocol, protocol_of
+from policyfactory.evaluation.protocol_content import of_logs, plain_content
 from policyfactory.evaluation.results_folder import Result
 from policyfactory.evaluation.run import Finished, SimulationJournal, description, join, run_cases
 from policyfactory.evaluation.standings import sections_of, value_tables, winners
 from policyfactory.evaluation.verdict import gate_sections, refuse_runaway, replay_logs, verdict_of
 from policyfactory.evaluation.words import closing_words, units_of
 from policyfactory.evaluation.work import ScheduleSink
-from policyfactory.evaluation.written import of_logs, plain_content
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.report.sections import Section

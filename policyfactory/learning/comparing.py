@@ -17,9 +17,9 @@ from policyfactory.core.toml import dump_toml
 from policyfactory.evaluation import results_folder
 from policyfactory.evaluation.experiment import Outcome
 from policyfactory.evaluation.protocol import Protocol, protocol_of
+from policyfactory.evaluation.protocol_content import plain_content
 from policyfactory.evaluation.results_folder import Result, protocol_dict, write_report
 from policyfactory.evaluation.standings import restated
-from policyfactory.evaluation.written import plain_content
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json, save_model

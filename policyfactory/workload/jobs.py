@@ -651,7 +651,7 @@ class Workload:
         WorkloadError
             If a column is missing, there twice or has gaps, or a job breaks a rule of `Workload`.
         """
-        from policyfactory.workload.named_columns import columns_of
+        from policyfactory.workload.pandas_columns import columns_of
 
         found, rows = columns_of(frame, name), len(frame)
         order = np.argsort(found["submit"], kind="stable")

@@ -11,7 +11,7 @@ import pytest
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.core.inputs import sha256_file
-from policyfactory.workload.accounting.columns import RECOMMENDED_LINES
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.swf.files import parse_swf
 from support import ROOT
 

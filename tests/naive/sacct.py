@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from policyfactory.workload.accounting.columns import Columns
 from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
 from policyfactory.workload.accounting.sacct import (
     HET_ID,
@@ -21,6 +20,7 @@ from policyfactory.workload.accounting.sacct import (
     tres_gpus,
     tres_memory,
 )
+from policyfactory.workload.accounting.sacct_columns import Columns
 from policyfactory.workload.accounting.times import Clock, duration, settle
 
 
@@ -201,7 +201,7 @@ class _Log:
             yield Remark(number, job, "sacct.cut_off")
             return
         readings: dict[str, dict[str, str]] = {}
-        for text in self.columns.numberments(self.columns.delimiter.join(fields)):
+        for text in self.columns.placements(self.columns.delimiter.join(fields)):
             values = self.values(text.split(self.columns.delimiter))
             record = self.sensible(values, number)
             if record is not None:

@@ -17,7 +17,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.review.shadow import shadow
 from policyfactory.review.shadow_log import read_shadow
 from policyfactory.review.times import Reading
-from policyfactory.workload.accounting.columns import RECOMMENDED
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from schedulers.processes import short_directory, wait_for
 from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from accounting_logs import COLUMNS, T0, job, read_lines, sacct_text, waiting
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.workload.accounting.columns import RECOMMENDED, RECOMMENDED_LINES, Columns
 from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State
 from policyfactory.workload.accounting.sacct import array_tasks, asked, read, read_limit, state_of, tres
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, RECOMMENDED_LINES, Columns
 from policyfactory.workload.accounting.times import Clock
 
 

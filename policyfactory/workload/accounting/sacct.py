@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.workload.accounting.columns import Columns, Rows
 from policyfactory.workload.accounting.record import (
     NAMES,
     NUMBERS,
@@ -32,6 +31,7 @@ from policyfactory.workload.accounting.record import (
     array_size,
     coded,
 )
+from policyfactory.workload.accounting.sacct_columns import Columns, Rows
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle_rows
 from policyfactory.workload.header import printable
 

@@ -16,9 +16,9 @@ from typing import Any, Literal, cast
 
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.inputs import note_input, open_input
-from policyfactory.workload.accounting.columns import RECOMMENDED, delimiter_of
 from policyfactory.workload.accounting.gridengine import is_record
 from policyfactory.workload.accounting.record import Record, RecordBlock, Remark
+from policyfactory.workload.accounting.sacct_columns import RECOMMENDED, delimiter_of
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 from policyfactory.workload.swf.files import GZIP, OTHER_PACKINGS, PART, unpacked

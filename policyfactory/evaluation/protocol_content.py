@@ -1,6 +1,6 @@
 """What somebody wrote, as options or as a file: the protocol that options make for plain logs, and its checks.
 
-`WrittenOptions` puts what pydantic says of a wrong value into words that name file, table, key, value and cure.
+`ProtocolContent` puts what pydantic says of a wrong value into words that name file, table, key, value and cure.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ _TYPES = {bool: "true or false", str: "a text", int: "a whole number", float: "a
 _ABSENT: Any = object()
 
 
-class WrittenOptions(Generic[T]):
+class ProtocolContent(Generic[T]):
     """The content of a protocol, and who wrote it.
 
     Parameters
