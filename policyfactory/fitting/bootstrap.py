@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfactory.core.errors import FitError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.text import csv_text
@@ -85,11 +86,14 @@ class Bootstrap:
         In the order in which the fits were given.
     replicates, seed : int
         How many sets of tuples were drawn, from which seed.
+    refused : dict of str to str
+        The names of fits that cannot be refitted, and why: the linearisation of a nonlinear one may be dependent.
     """
 
     candidates: tuple[ResampledFit, ...]
     replicates: int
     seed: int
+    refused: dict[str, str]
 
 
 def interval(values: FloatArray) -> tuple[float, float]:
@@ -134,21 +138,24 @@ def bootstrap(
     """
     counts = draw_counts(sample.tuples, replicates, seed)
     folds = _folds(sample)
-    coefficients, errors, held_out = [], np.empty((len(fits), replicates)), []
-    for position, fit in enumerate(fits):
-        prepared = refit(fit, sample)
-        solutions = prepared.solve(counts) if replicates else np.empty((len(fit.terms), 0))
-        coefficients.append(prepared.coefficients(solutions))
-        if replicates:
-            errors[position] = prepared.absolute_errors(solutions, counts)
-        held_out.append(_held_out(prepared, folds))
+    refitted: list[ResampledFit] = []
+    refused: dict[str, str] = {}
+    for fit in fits:
+        try:
+            prepared = refit(fit, sample)
+        except FitError as error:
+            refused[fit.name] = str(error)
+        else:
+            solutions = prepared.solve(counts) if replicates else np.empty((len(fit.terms), 0))
+            errors = prepared.absolute_errors(solutions, counts) if replicates else np.empty(0)
+            unranked = np.empty(0, dtype=np.int64)
+            held_out = _held_out(prepared, folds)
+            refitted.append(ResampledFit(fit, prepared.coefficients(solutions), errors, unranked, held_out))
         advance()
-    ranks = np.argsort(np.argsort(errors, axis=0, kind="stable"), axis=0, kind="stable") + 1
-    candidates = tuple(
-        ResampledFit(fit, coefficients[k], errors[k], ranks[k].astype(np.int64), held_out[k])
-        for k, fit in enumerate(fits)
-    )
-    return Bootstrap(candidates, replicates, seed)
+    mae = np.array([item.mae for item in refitted]).reshape(len(refitted), replicates)
+    ranks = np.argsort(np.argsort(mae, axis=0, kind="stable"), axis=0, kind="stable").astype(np.int64) + 1
+    candidates = tuple(dataclasses.replace(item, rank=rank) for item, rank in zip(refitted, ranks, strict=True))
+    return Bootstrap(candidates, replicates, seed, refused)
 
 
 def _folds(sample: Sample) -> NDArray[np.int64]:

@@ -331,8 +331,8 @@ def fit(
         item.diagnosis  # noqa: B018 (found now, while its progress is shown)
         advance()
     measured = None
-    if certainty:
-        candidates = _with_best_forms(fits, _CERTAINTY_CANDIDATES)
+    candidates = _with_best_forms([item for item in fits if item.name not in resampled.refused], _CERTAINTY_CANDIDATES)
+    if certainty and candidates:
         advance = progress("tables of growing size", len(candidates))
         measured = measure_certainty(candidates, sample, replicates=bootstrap, seed=seed, advance=advance)
     return Fits(
@@ -412,6 +412,7 @@ def sentences(run: Fits) -> list[str]:
             "them have no value for some jobs here (such as 1/log10(q) where q = 1) and are not ranked."
         )
     lines.extend(f"Not fitted: {name}: {reason}." for name, reason in run.failures.items())
+    lines.extend(f"Not resampled: {name}: {reason}." for name, reason in run.resampled.refused.items())
     if sample.noise_mae is not None:
         lines.append(
             f"The scores' own noise is worth a mean absolute error of {sample.noise_mae:.2g}: "

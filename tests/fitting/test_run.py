@@ -9,6 +9,7 @@ import pytest
 
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fitting import fits as module
+from policyfactory.fitting import regression
 from policyfactory.fitting.fits import fit
 from policyfactory.fitting.forms import FormsResult, fit_all_forms
 from policyfactory.fitting.sample import Sample
@@ -111,6 +112,23 @@ def test_what_fails_is_kept_beside_what_does_not(table: ScoreTable) -> None:
     assert all("linearly dependent" in reason for reason in run.failures.values())
     with pytest.raises(FitError, match="nothing could be fitted; LIN: the 4 terms are"):
         fit(one, "polynomials", bootstrap=0)
+
+
+def test_a_form_that_cannot_be_refitted_leaves_the_others_their_intervals(
+    table: ScoreTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dependent = "(a*p + b)*(c*q + d*r) + 0.001*q"  # its linearisation has four columns of rank three
+    # Differences are not exact: that they are dependent is seen from some 10,000 rows on.
+    monkeypatch.setattr(regression, "_EPSILON", 1e-11)
+    run = fit(table, ["SURE=a*p*q + b*log10(r)", f"LOOSE={dependent}"], bootstrap=4, certainty=True)
+    assert {item.fit.name for item in run} == {"SURE", "LOOSE"}
+    assert [item.fit.name for item in run.resampled.candidates] == ["SURE"]
+    assert "linearly dependent" in run.resampled.refused["LOOSE"]
+    assert any(line.startswith("Not resampled: LOOSE: the 4 terms") for line in module.sentences(run))
+    alone = fit(table, dependent, bootstrap=4, certainty=True)
+    assert alone.certainty is None
+    assert not alone.resampled.candidates
+    assert alone.plot() is not None
 
 
 def test_forms_without_a_name_are_numbered(table: ScoreTable) -> None:
