@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: distinct also for colour-blind readers.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK = COLOURS
 
 _STYLE: dict[Any, Any] = {
     "font.size": 10,

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
+from policyfactory.core.picture import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    new_figure,
+    plain_numbers,
+)
 from policyfactory.core.text import DAY, HOUR, MINUTE, WEEK, counted, format_duration, number_text, shortened
 from policyfactory.report.sections import Scale, scale_for
 from policyfactory.simulation.metrics import METRICS
@@ -24,8 +35,8 @@ if TYPE_CHECKING:
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Interval
 
-_BASELINE, _POLICY, _NEUTRAL = COLOURS[1], COLOURS[0], "#6e6e6e"
-_OTHERS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[5], COLOURS[7], COLOURS[4])
+_BASELINE, _POLICY, _NEUTRAL = VERMILION, BLUE, "#6e6e6e"
+_OTHERS = (BLUE, GREEN, PURPLE, SKY, BLACK, ORANGE)
 _LINE_STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1, 1, 1)))
 _AREAS = (*COLOURS[:7], "#999999", "#6B4226", "#5E3C99", "#A6D854", "#1B3A57")
 _HATCHES = ("", "////", "....", "xxxx")
@@ -36,9 +47,9 @@ _LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logar
 _FEW = 5  # with fewer cases a box would say more than is known: the cases themselves are drawn
 _MANY = 200  # with more cases a box's own are a cloud: only those beyond the whiskers are drawn
 _LOOK_OF = {
-    "better": (COLOURS[2], "o", True),
-    "worse": (COLOURS[1], "s", True),
-    "differs": (COLOURS[0], "^", True),
+    "better": (GREEN, "o", True),
+    "worse": (VERMILION, "s", True),
+    "differs": (BLUE, "^", True),
     "no difference": (_NEUTRAL, "o", False),
     "baseline": ("#000000", "D", True),
     "policy": (_POLICY, "o", True),

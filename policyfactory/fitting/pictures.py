@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, new_figure, plain_numbers
+from policyfactory.core.picture import BLACK, BLUE, COLOURS, VERMILION, new_figure, plain_numbers
 from policyfactory.fitting.bootstrap import CERTAIN, Certainty, ResampledFit, interval
 from policyfactory.fitting.regression import Fit, sort_key
 from policyfactory.fitting.sample import Sample
@@ -74,12 +74,12 @@ def draw_ranking(known: Sequence[ResampledFit], sample: Sample) -> Figure:
     places = np.arange(len(known))[::-1]
     for height, candidate in zip(places, known, strict=True):
         if len(candidate.mae):
-            axis.plot(interval(candidate.mae), [height, height], color=COLOURS[0], linewidth=2, alpha=0.6)
-    axis.plot([c.fit.mae for c in known], places, "o", color=COLOURS[0], label="all tuples, line: 95 % (bootstrap)")
-    axis.plot([c.held_out for c in known], places, "x", color=COLOURS[1], label="tuples held out")
+            axis.plot(interval(candidate.mae), [height, height], color=BLUE, linewidth=2, alpha=0.6)
+    axis.plot([c.fit.mae for c in known], places, "o", color=BLUE, label="all tuples, line: 95 % (bootstrap)")
+    axis.plot([c.held_out for c in known], places, "x", color=VERMILION, label="tuples held out")
     axis.axvline(sample.level_mae, color="0.4", linestyle="--", label="same score for every job of a queue")
     if sample.noise_mae is not None:
-        axis.axvline(sample.noise_mae, color=COLOURS[7], linestyle=":", label="noise of the scores alone")
+        axis.axvline(sample.noise_mae, color=BLACK, linestyle=":", label="noise of the scores alone")
     keys = [sort_key(candidate.fit, digits=SHOWN_DIGITS) for candidate in known]
     names = [key if len(key) <= 60 else candidate.fit.name for key, candidate in zip(keys, known, strict=True)]
     axis.set_yticks(places, names)
@@ -119,8 +119,8 @@ def draw_certainty(certainty: Certainty) -> Figure:
 def _ratio_panel(axis: Axes, certainty: Certainty) -> None:
     best = certainty.fits[0]
     low, middle, high = certainty.ratio[0].T
-    axis.fill_between(certainty.sizes, low, high, color=COLOURS[0], alpha=0.25, label="95 % of the tables")
-    axis.plot(certainty.sizes, middle, "o-", color=COLOURS[0], markersize=4, label="median")
+    axis.fill_between(certainty.sizes, low, high, color=BLUE, alpha=0.25, label="95 % of the tables")
+    axis.plot(certainty.sizes, middle, "o-", color=BLUE, markersize=4, label="median")
     if (low > 0).all():
         axis.set_yscale("log")
         _plain_log_ticks(axis)

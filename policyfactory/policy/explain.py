@@ -12,7 +12,7 @@ import numpy as np
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers
+from policyfactory.core.picture import BLUE, keeps_settings, new_figure, plain_numbers
 from policyfactory.core.text import HOUR, counted, format_duration, parse_duration
 from policyfactory.policy.compile import value_at
 from policyfactory.policy.expression import (
@@ -723,13 +723,13 @@ def _draw(axes: Axes, effect: InputEffect) -> None:
     x = effect.axis / unit
     if len(x) == 2:
         error = np.array([effect.mean - effect.low, effect.high - effect.mean])
-        axes.bar([0, 1], effect.mean, width=0.5, color=COLOURS[0], alpha=0.6, yerr=np.maximum(error, 0.0), capsize=3)
+        axes.bar([0, 1], effect.mean, width=0.5, color=BLUE, alpha=0.6, yerr=np.maximum(error, 0.0), capsize=3)
         fits = effect.label == FITS
         axes.set_xticks([0, 1], ["no", "yes"] if fits else [f"{value:g}" for value in x])
         label = "" if fits else label
     else:
-        axes.fill_between(x, effect.low, effect.high, color=COLOURS[0], alpha=0.2, linewidth=0)
-        axes.plot(x, effect.mean, color=COLOURS[0])
+        axes.fill_between(x, effect.low, effect.high, color=BLUE, alpha=0.2, linewidth=0)
+        axes.plot(x, effect.mean, color=BLUE)
         if effect.variable in ("w", "p", "q"):
             axes.set_xscale("log")
             plain_numbers(axes.xaxis, minor=False)

@@ -534,7 +534,8 @@ _WORDS = {
     "max_wait": "longest wait",
     "area_weighted_wait": "area-weighted wait",
 }
-_TRIED, _FRONT, _OUT, _PUBLISHED = "#b0b0b0", COLOURS[0], COLOURS[1], "black"
+_TRIED, _PUBLISHED = "#b0b0b0", "black"
+_FRONT, _OUT, _CHOICE = COLOURS[:3]
 _FAR = 20.0  # times the baseline's: what lies beyond is not drawn
 
 
@@ -575,7 +576,7 @@ def _panel(axes: Axes, trained: Trained, number: int) -> None:
         axes.scatter(*_columns(members, number), s=size, color=colour, label=label, zorder=3 if size > 10 else 2)
     chosen = [member for member in drawn if member.candidate is trained.chosen.winner]
     x, y = _columns(chosen, number)
-    axes.scatter(x, y, s=130, facecolors="none", edgecolors=COLOURS[2], linewidths=1.8, label="choice", zorder=4)
+    axes.scatter(x, y, s=130, facecolors="none", edgecolors=_CHOICE, linewidths=1.8, label="choice", zorder=4)
     published = [member for member in drawn if not member.learned]
     axes.scatter(*_columns(published, number), s=30, color=_PUBLISHED, marker="x", label="published", zorder=4)
     for member in published:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
+from policyfactory.core.picture import BLACK, BLUE, GREEN, SKY, VERMILION, keeps_settings, new_figure, save_picture
 from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
 from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.machine import join_parts, known_machine, size_of
@@ -528,7 +528,7 @@ def draw_arrivals(log: SwfLog, description: Description) -> Figure | None:
     hours = np.arange(25)
     if when.dated:
         day.stairs(when.rate(slice(0, 5)), hours, label="Monday to Friday", linewidth=1.5)
-        day.stairs(when.rate(slice(5, 7)), hours, label="weekend", linewidth=1.5, color=COLOURS[1])
+        day.stairs(when.rate(slice(5, 7)), hours, label="weekend", linewidth=1.5, color=VERMILION)
         # At night there is room.
         day.legend(loc="upper left", fontsize=9)
     else:
@@ -564,9 +564,9 @@ def draw_sizes(log: SwfLog, description: Description) -> Figure | None:
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     position = np.arange(classes)
-    axes.bar(position - 0.2, 100 * jobs, width=0.4, color=COLOURS[5], label="jobs")
-    axes.bar(position - 0.2, 100 * exact, width=0.4, color=COLOURS[0], label="jobs of exactly the upper size")
-    axes.bar(position + 0.2, 100 * area / max(area.sum(), 1.0), width=0.4, color=COLOURS[1], label="processor seconds")
+    axes.bar(position - 0.2, 100 * jobs, width=0.4, color=SKY, label="jobs")
+    axes.bar(position - 0.2, 100 * exact, width=0.4, color=BLUE, label="jobs of exactly the upper size")
+    axes.bar(position + 0.2, 100 * area / max(area.sum(), 1.0), width=0.4, color=VERMILION, label="processor seconds")
     names = ["1", "2", *(f"{2 ** (k - 1) + 1:,}–{2**k:,}" for k in range(2, classes))][:classes]
     axes.set_xticks(position, labels=names, rotation=40 if classes > 6 else 0, ha="right" if classes > 6 else "center")
     axes.set(xlabel="processors of the job", ylabel="share, %", title=f"{description.name}: sizes")
@@ -604,7 +604,7 @@ def draw_run_times(log: SwfLog, description: Description) -> Figure | None:
     figure = new_figure(9.0, 4.0)
     figure.suptitle(f"{description.name}: run times" + (" and requested times" if len(request) else ""))
     share, below = figure.subplots(1, 2)
-    for times, label, colour in ((run_time, "run time", COLOURS[0]), (request, "requested time", COLOURS[1])):
+    for times, label, colour in ((run_time, "run time", BLUE), (request, "requested time", VERMILION)):
         if not len(times):
             continue
         _histogram(share, times, longest, color=colour, label=label, linewidth=1.5)
@@ -635,14 +635,14 @@ def draw_accuracy(log: SwfLog, description: Description) -> Figure | None:
     shares = 100 * counts / len(accuracy)
     used.bar(100 * edges[:50], shares[:50], width=2.0, align="edge")
     # The last bar holds all that is above 102 %.
-    used.bar(100 * edges[50:52], shares[50:], width=2.0, align="edge", color=COLOURS[1], label="beyond the request")
+    used.bar(100 * edges[50:52], shares[50:], width=2.0, align="edge", color=VERMILION, label="beyond the request")
     used.set(xlabel="run time / requested time, %", ylabel="jobs, %", xlim=(0, 104))
-    used.axvline(100 * float(np.median(accuracy)), color=COLOURS[7], linestyle="--", linewidth=1, label="median")
+    used.axvline(100 * float(np.median(accuracy)), color=BLACK, linestyle="--", linewidth=1, label="median")
     used.legend(loc="upper center", frameon=True, framealpha=0.9, edgecolor="none")
     values, jobs = np.unique(log.requested_time[both], return_counts=True)
     most = np.argsort(-jobs, kind="stable")[:_POPULAR][::-1]
     names = [format_duration(float(value)) for value in values[most]]
-    popular.barh(np.arange(len(most)), 100 * jobs[most] / len(accuracy), color=COLOURS[2])
+    popular.barh(np.arange(len(most)), 100 * jobs[most] / len(accuracy), color=GREEN)
     popular.set_yticks(np.arange(len(most)), labels=names)
     popular.set(
         xlabel="jobs, %", ylabel="requested time", title=f"the {len(most)} most frequent of {len(values):,} requests"

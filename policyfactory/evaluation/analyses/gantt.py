@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.core.picture import COLOURS, new_figure
+from policyfactory.core.picture import COLOURS, ORANGE, SKY, new_figure
 from policyfactory.core.text import DAY, HOUR, counted, format_duration, parse_duration, shortened
 from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluation.analyses.analysis import (
@@ -214,7 +214,7 @@ def excerpt_of(policies: tuple[str, ...], kept: Sequence[KeptSchedule], stretch:
 
 
 Colouring = Literal["wait", "user"]
-_LESS, _MORE, _SAME = COLOURS[5], COLOURS[4], "#c8c8c8"
+_LESS, _MORE, _SAME = SKY, ORANGE, "#c8c8c8"
 _USERS = COLOURS[:7]
 
 

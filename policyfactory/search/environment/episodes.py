@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
-from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
+from policyfactory.core.picture import BLACK, BLUE, GREEN, VERMILION, keeps_settings, new_figure
 from policyfactory.core.text import HOUR
 from policyfactory.engine import episodes as kernels
 from policyfactory.engine.compat import rlscheduler
@@ -571,14 +571,12 @@ def picture_of(look: Look) -> NDArray[np.uint8]:
     order = np.argsort(look.left, kind="stable")
     low = np.concatenate([[0], np.cumsum(look.width[order])])[:-1]
     span = (look.since + look.left)[order] / HOUR
-    machine.barh(
-        low, span, look.width[order], -look.since[order] / HOUR, align="edge", color=COLOURS[0], edgecolor="white"
-    )
-    machine.axvline(0.0, color=COLOURS[7])
+    machine.barh(low, span, look.width[order], -look.since[order] / HOUR, align="edge", color=BLUE, edgecolor="white")
+    machine.axvline(0.0, color=BLACK)
     machine.set(ylim=(0, look.machine), xlabel="hours from now", ylabel="processors", title=_running(look))
     rows = np.arange(min(len(look.request), _MOST))
     fits = look.needs[rows] <= look.machine - int(look.width.sum())
-    colours: list[Any] = [COLOURS[2] if fitting else COLOURS[1] for fitting in fits]
+    colours: list[Any] = [GREEN if fitting else VERMILION for fitting in fits]
     queue.barh(rows, look.request[rows] / HOUR, 0.8, color=colours)
     if len(rows) <= 20:
         for row in rows.tolist():
