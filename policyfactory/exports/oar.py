@@ -27,7 +27,7 @@ _STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
 
 
 def make(model: Model, site: ExportSite) -> Export:
-    """Return the export.
+    """Return the export: a scheduler for OAR whose queue is sorted by the policy.
 
     Raises
     ------

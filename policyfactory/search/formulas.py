@@ -41,7 +41,7 @@ _PARTS = (1.0, 0.75, 0.5, 0.25)
 
 
 class _Shared(NamedTuple):
-    """What every worker has."""
+    """What every worker needs to measure a candidate."""
 
     windows: Played
     forms: tuple[Form, ...]
@@ -67,7 +67,7 @@ _Compute = Callable[[Iterable[_Unit]], Iterator[tuple[int, FloatArray]]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FormulaSearch:
-    """The learner.
+    """Learns the coefficients of families of formulas by CMA-ES, with the simulator in the loop.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def digits(values: FloatArray) -> tuple[float, ...]:
 
 
 class Evolution:
-    """One search.
+    """A search by CMA-ES over the coefficients of one family.
 
     Parameters
     ----------
@@ -411,7 +411,7 @@ class Evolution:
 
     @property
     def step(self) -> float:
-        """The step now."""
+        """The present step size (sigma), in the family's scale."""
         return float(self._strategy.sigma)
 
     @property

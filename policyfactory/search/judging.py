@@ -74,7 +74,7 @@ class RankedCandidate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Chosen:
-    """The choice.
+    """Which candidate was chosen, and beside which others.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def margin_json(margin: Paired) -> dict[str, Any]:
 
 
 def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
-    """Return the choice.
+    """Return the candidate that is best on the windows for choosing, within the bands of the guards.
 
     Raises
     ------

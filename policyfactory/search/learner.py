@@ -205,7 +205,7 @@ _PURPOSE = 71  # of the random stream; see core.random
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Where the windows begin.
+    """The rows at which the windows for learning, choosing and judging begin.
 
     Parameters
     ----------
@@ -440,7 +440,7 @@ class Proposals:
 
 
 class Learner(Protocol):
-    """A way to learn."""
+    """Proposes policies from the windows of a task."""
 
     @property
     def name(self) -> str:

@@ -355,7 +355,7 @@ class Submitted:
 
 
 def submitted(given: Iterable[Given]) -> tuple[Submitted, ...]:
-    """Read candidates.
+    """Return the candidates of lines, JSON objects or policies; what cannot be read is kept with its error.
 
     Parameters
     ----------

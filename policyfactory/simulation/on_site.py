@@ -49,6 +49,7 @@ def simulate_slurm(workload: Workload, policy: Policy, rules: Rules, predictor: 
     workload : Workload
         The jobs; times in seconds.
     policy : Policy
+        Orders the queue; one that an export to Slurm can follow.
     rules : Rules
         With backfill "slurm".
     predictor : Predictor, optional
@@ -241,6 +242,7 @@ class SiteFactors:
     policy : Policy
         Without f, and without an r that changes.
     rules : Rules
+        How long jobs run, and by what they are decided.
     site : Site
         Where time limits are from: those of Slurm are whole minutes.
     predictor : Predictor, optional

@@ -36,7 +36,7 @@ _UNKNOWN = 1e9  # priority of every job where the queue does not tell it
 
 
 def make(model: Model, site: ExportSite) -> Export:
-    """Return the script.
+    """Return the script that sets nice values for the waiting jobs of one partition.
 
     Raises
     ------

@@ -15,7 +15,7 @@ NAME = "uninstall.sh"
 
 
 def uninstall_script(policy: Policy, sections: Sequence[str], file: str = "") -> File:
-    """Return the script.
+    """Return the script that takes an installed export back.
 
     Parameters
     ----------

@@ -534,7 +534,7 @@ _MOST = 60
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """What is drawn.
+    """What a picture of a machine and its queue shows.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Goal:
     of_users: bool = False
 
     def value(self, schedule: Schedule) -> float:
-        """Return the number.
+        """Return the goal's value for a schedule.
 
         Raises
         ------

@@ -30,7 +30,7 @@ _METHOD = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reinforcement:
-    """The learner.
+    """Learns a network by proximal policy optimisation.
 
     Parameters
     ----------

@@ -370,7 +370,7 @@ def chooser_of(numbers: Float32Array, name: str, world: World, device: str = "cp
 
 
 class AgentTraining:
-    """A run.
+    """A training run: rounds of rollouts and updates, resumable from a checkpoint.
 
     Parameters
     ----------

@@ -118,7 +118,9 @@ def place_jobs(
     Parameters
     ----------
     workload : Workload
+        The jobs.
     site : Site
+        Where they run.
     layout : Layout
         Of its nodes.
     associations : dict
@@ -312,6 +314,7 @@ class _Allowed(NamedTuple):
     Parameters
     ----------
     least_nodes : int64 array (n,)
+        Nodes.
     most_nodes, longest : float64 array (n,)
         Nodes; seconds.
     """

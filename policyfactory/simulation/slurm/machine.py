@@ -56,6 +56,7 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
     Parameters
     ----------
     site : Site
+        Its nodes, partitions, reservations and outages.
     unix_start : int or None
         Unix time of the workload's 0, which the machine's times do not count from.
 
@@ -141,6 +142,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
     Parameters
     ----------
     site : Site
+        Its scheduling parameters and priority weights.
     origin : int
         When the scheduler was started (Unix seconds).
     turn_round : int
@@ -207,6 +209,7 @@ class Enforced:
     Parameters
     ----------
     site : Site
+        Its QOS, associations, and which of their limits are enforced.
     """
 
     def __init__(self, site: Site) -> None:
@@ -369,6 +372,7 @@ def shares_of(site: Site) -> tuple[FairShares, dict[tuple[str, str], int]]:
     Parameters
     ----------
     site : Site
+        Its associations.
     """
     known = {(association.account, association.user): association for association in site.associations}
     known.setdefault(_ROOT, Association("root"))

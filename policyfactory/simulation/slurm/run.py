@@ -105,6 +105,7 @@ def run_slurm(
     workload : Workload
         With `Requests` where the log says more than processors.
     site : Site
+        Where they run, and by which settings.
     factor : int64 array (n,), optional
         site_factor of each job.
     numbers : Numbers, optional
@@ -237,6 +238,7 @@ class Watch:
         placed : Placed
             Its jobs.
         site : Site
+            Where they run.
         zero : int
             When the workload's clock began, on the run's (s).
         """

@@ -35,7 +35,7 @@ _NO_PROJECT = "_pbs_project_default"
 
 
 class _Event(NamedTuple):
-    """One line."""
+    """A line of the log: the event of a job and its fields."""
 
     line: int
     stamp: str

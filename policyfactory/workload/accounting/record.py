@@ -229,7 +229,7 @@ class Remark:
 
     @property
     def what(self) -> str:
-        """What the line has."""
+        """What was found in the line."""
         return _remarks()[self.kind][1].replace("{column}", self.column)
 
     @property

@@ -58,7 +58,7 @@ class RecordTable:
         self.job, self.names, self.het, self._files = job, names, het, files
 
     def __getattr__(self, name: str) -> Column:
-        """Return a column."""
+        """Return the column of a field of the records, one value a job."""
         if name not in NUMBERS + NAMES:
             raise AttributeError(name)
         return self._columns[name]

@@ -527,7 +527,7 @@ class Draw:
     oversized: int
 
     def select(self, rows: Int64Array) -> Draw:
-        """Return the jobs ``rows``."""
+        """Return the draw of the jobs at ``rows`` alone."""
         columns = ("submit", "processors", "run_time", "kind", "weighted")
         return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in columns})
 

@@ -102,7 +102,7 @@ def chance(seed: int, stream: Literal["numpy", "drand48"]) -> Chance:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Jobs of each estimate.
+    """How many jobs use each estimate.
 
     Parameters
     ----------

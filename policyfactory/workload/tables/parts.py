@@ -309,7 +309,7 @@ class _Text(Source):
 
 
 class TableFile:
-    """One input.
+    """An input file: a table in text or Parquet, or an archive of such tables.
 
     Parameters
     ----------

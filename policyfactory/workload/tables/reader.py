@@ -52,13 +52,13 @@ class FilteredRemark(Remark):
 
     @property
     def what(self) -> str:
-        """Which rows."""
+        """Which rows are left out, by the filter's column and words."""
         cells = printable(", ".join(self.filtered.keep or self.filtered.drop), 80)
         return f"rows whose {printable(self.filtered.column, 60)} is {'not ' if self.filtered.keep else ''}{cells}"
 
     @property
     def why(self) -> str:
-        """Why."""
+        """The reason that the mapping gives for the filter."""
         return printable(self.filtered.why, 200) or "the mapping leaves them out"
 
 
@@ -128,7 +128,7 @@ class TableReader:
 
 
 class _Block:
-    """Some thousand rows."""
+    """Some thousand rows of a table on their way to records."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class _Block:
         self.fault = ""
 
     def read(self) -> None:
-        """Read the cells."""
+        """Turn the cells into numbers and names; what cannot be read is marked, and remarked."""
         numbers = self._numbers
         times = {
             name: read_times(self._cells[column.name], column, self._reader.clock, self._origin)
