@@ -430,8 +430,8 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
     }
 
 
-def _shortened(text: str, longest: int = 200) -> str:
-    return text if len(text) <= longest else text[: longest - 3] + "..."
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def _printable(text: str) -> str:

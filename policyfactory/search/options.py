@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from policyfactory.core.errors import UsageError
@@ -34,16 +35,21 @@ def parse_start(text: str) -> dict[str, float]:
         If it is no such list.
     """
     values: dict[str, float] = {}
-    for part in filter(None, (word.strip() for word in text.split(","))):
-        name, _, number = part.partition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = float("nan")
+    for part, name, value in _pairs(text):
         if not abs(value) <= 1e300:
             raise UsageError(f"--start {part[:60]!a}: write NAME=NUMBER, several separated by commas: a=0.5,b=0.1")
-        values[name.strip()] = value
+        values[name] = value
     return values
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str, float]]:
+    """Give the parts of ``a=0.5,b=1e3``, each with its name and its number; NaN where that is none."""
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, number = part.partition("=")
+        value = math.nan
+        with contextlib.suppress(ValueError):
+            value = float(number)
+        yield part, name.strip(), value
 
 
 def parse_parts(text: str) -> tuple[int, ...]:
@@ -94,14 +100,9 @@ def parse_bands(text: str) -> tuple[tuple[str, float], ...]:
     if text.strip().lower() == "none":
         return ()
     bands = []
-    for part in filter(None, (word.strip() for word in text.split(","))):
-        name, _, number = part.partition("=")
-        try:
-            factor = float(number)
-        except ValueError:
-            factor = float("nan")
-        name = name.strip().lower().replace("-", "_")
-        if name not in GUARDS or factor != factor:  # noqa: PLR0124 (NaN)
+    for part, given, factor in _pairs(text):
+        name = given.lower().replace("-", "_")
+        if name not in GUARDS or math.isnan(factor):
             raise UsageError(
                 f"--bands {part[:60]!a}: write GUARD=FACTOR, several separated by commas, as in "
                 f"utilisation=0.95,max_wait=1.5 (guards: {', '.join(GUARDS)}), or none"
