@@ -5,13 +5,12 @@ worker of a cluster runs whatever its scheduler sends, and a scheduler takes wor
 a password: use a cluster only on a network that you trust, or with TLS (``tls://`` addresses; the certificates come
 from Dask's own configuration, ``distributed.comm.tls``).
 
-Dask's own executor (``Client.get_executor``) fetches one result after the other: all would wait for one that was lost
-with its worker and has to be computed again. So each result is fetched by a coroutine of its own.
+What is the same for all units is a task of Dask's that they depend on: each worker has its result once, and if all who
+had it are lost, Dask computes it again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib.util
 import json
@@ -19,19 +18,17 @@ import logging
 import pickle
 import socket
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from policyfactory.core import process
 from policyfactory.core.errors import InputError, UsageError, WorkersError
 from policyfactory.core.inputs import read_bytes, who_else
+from policyfactory.core.version import __version__
 from policyfactory.parallel.workers import Function, Notify, Workers, unit_text
 
 if TYPE_CHECKING:
@@ -39,13 +36,10 @@ if TYPE_CHECKING:
     from distributed import Future as DaskFuture
 
 # Seconds: until a scheduler answers; between two looks at the workers; until the first worker must be there (a batch
-# job that starts workers may wait in a queue itself); between two tries to fetch a result.
+# job that starts workers may wait in a queue itself).
 _ANSWER = 15
 _LOOK = 1.0
 _PATIENCE = 24 * 3600
-_PAUSE = 1.0
-# How often a result is asked for that cannot be fetched although the scheduler is there.
-_TRIES = 5
 # At least so many units are with the scheduler, for workers that join later: a unit is a kilobyte.
 _FEWEST = 1024
 _AHEAD = 64
@@ -71,51 +65,38 @@ class DaskExecutor:
     def __init__(self, function: Function[Any, Any, Any], shared: Any, workers: Workers, notify: Notify) -> None:
         check_installed()
         self.ahead = _FEWEST
-        self._data = pickle.dumps((function, shared), protocol=5)
+        self._call = (function, shared)
         self._workers = workers
         self._notify = notify
-        self._token = ""
         self._scheduler = workers.scheduler or "on this machine"
-        self._quiet = quiet()
-        self._cluster: Any = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._left = contextlib.ExitStack()
         self._client: Any = None
-        self._open: dict[str, DaskFuture] = {}
-        self._number = 0
-        self._leaving = False
+        self._shared: Any = None
+        self._calls = 0
         self._known: set[str] = set()
         self._next_look = 0.0
 
     def __enter__(self) -> Self:
-        self._quiet.__enter__()
-        try:
-            self._connect()
+        from policyfactory.parallel.dask_worker import received
+
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(quiet())
+            self._client = stack.enter_context(self._connection())
+            stack.callback(self._end_units)
             self._wait_for_workers()
             self._compare_versions()
-            self._send_shared()
-        except BaseException:
-            self._close()
-            raise
+            self._shared = self._send(received, pickle.dumps(self._call, protocol=5))
+            self._left = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._close()
+        self._left.close()
 
-    def submit(self, unit: Any) -> Future[Any]:
+    def submit(self, unit: Any) -> _DaskUnit:
         """Send a unit to the scheduler."""
         from policyfactory.parallel.dask_worker import compute
 
-        self._number += 1
-        key = f"{self._token}-{self._number}"
-        try:
-            future = self._client.submit(compute, self._token, unit, key=key, pure=False)
-        except Exception:
-            self.check()
-            raise
-        self._open[key] = future
-        result: Future[Any] = Future()
-        self._client.loop.add_callback(self._fetch, future, unit_text(unit), result)
-        return result
+        return _DaskUnit(self, unit, self._send(compute, __version__, self._client.id, self._shared, unit))
 
     def check(self) -> None:
         """Raise an error if the scheduler is lost; now and then, look whether workers have gone.
@@ -126,57 +107,37 @@ class DaskExecutor:
             If the scheduler is lost.
         """
         if self._client.status != "running":
-            raise self._loss()
+            raise self.loss()
         if time.monotonic() >= self._next_look:
             self._look()
             self._next_look = time.monotonic() + _LOOK
 
-    async def _fetch(self, future: DaskFuture, unit: str, result: Future[Any]) -> None:
-        """Fetch the result of a unit when it is finished, however often it has to be computed again."""
-        from distributed.scheduler import KilledWorker
+    def loss(self) -> WorkersError:
+        """Return the error that says that the scheduler is lost."""
+        return WorkersError(
+            f"the scheduler {self._scheduler} was lost; start it again: the same command goes on from what is finished"
+        )
 
-        for left in reversed(range(_TRIES)):
-            try:
-                value = await future.result()
-            except KilledWorker as error:
-                failure: Exception = WorkersError(
-                    f"work unit {unit} was lost {error.allowed_failures + 1} times with its worker; most often the "
-                    "memory of the workers is not enough: give them more, or fewer threads each"
+    def _send(self, function: Callable[..., Any], *arguments: Any) -> DaskFuture:
+        """Send a call to the scheduler."""
+        self._calls += 1
+        try:
+            with warnings.catch_warnings():
+                # Dask advises another way to send much data, which is lost with the workers.
+                warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+                return self._client.submit(
+                    function, *arguments, key=f"{CLIENT}-{self._client.id}-{self._calls}", pure=False
                 )
-            except Exception as error:  # noqa: BLE001 (the function's own among them)
-                failure = error
-            else:
-                result.set_result(value)
-                break
-            if self._leaving:
-                return
-            if future.status != "error":
-                # A lost connection is known as such after an instant.
-                await asyncio.sleep(_PAUSE)
-                if future.status == "cancelled" or self._client.status != "running":
-                    failure = self._loss(failure)
-                elif left:
-                    continue
-            result.set_exception(failure)
-            break
-        del self._open[future.key]
+        except Exception:
+            self.check()
+            raise
 
-    def _connect(self) -> None:
-        """Connect to the scheduler, which is started if none is given.
-
-        Raises
-        ------
-        WorkersError
-            If there is no scheduler at the address.
-        """
+    def _connection(self) -> contextlib.AbstractContextManager[Client]:
+        """Return the connection to the scheduler, which is started if none is given."""
         if self._workers.scheduler is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="policyfactory-", ignore_cleanup_errors=True)
-            self._client, self._cluster = connect_local(self._workers.count, self._folder.name)
-        else:
-            self._scheduler = scheduler_address(self._workers.scheduler)
-            check_reachable(self._scheduler, _ANSWER)
-            self._client = connect(self._scheduler, _ANSWER)
-        self._token = token_of(self._client.id)
+            return local(self._workers.count)
+        self._scheduler = scheduler_address(self._workers.scheduler)
+        return connected(self._scheduler, _ANSWER)
 
     def _wait_for_workers(self) -> None:
         """Wait until there is a worker.
@@ -190,7 +151,7 @@ class DaskExecutor:
         waiting = False
         while not (threads := self._threads()):
             if self._client.status != "running":
-                raise self._loss()
+                raise self.loss()
             if time.monotonic() > end:
                 raise WorkersError(
                     f"the scheduler {self._scheduler} had no worker for {_PATIENCE // 3600} hours; start workers (dask "
@@ -245,27 +206,6 @@ class DaskExecutor:
                     "them; install the same versions to exclude it"
                 )
 
-    def _send_shared(self) -> None:
-        """Give all workers, also those to come, the function and the shared data."""
-        from policyfactory.parallel.dask_worker import RunPlugin
-
-        # The workers keep what a run gave them until it takes it back; a run that was killed does not.
-        with contextlib.suppress(Exception):
-            for token in self._client.run_on_scheduler(_orphans()):
-                with contextlib.suppress(Exception):
-                    self._client.unregister_worker_plugin(token)
-        plugin = RunPlugin(self._token, self._data)
-        self._data = b""
-        try:
-            self._client.register_plugin(plugin)
-        except Exception as error:
-            if self._client.status != "running":
-                raise self._loss() from None
-            raise WorkersError(
-                f"the workers of {self._scheduler} cannot take the work ({type(error).__name__}: {error}); install "
-                "the same versions of policyfactory, Python and Dask on all workers"
-            ) from error
-
     def _look(self) -> None:
         """Report workers that have gone."""
         threads = self._threads()
@@ -277,63 +217,53 @@ class DaskExecutor:
             self._notify(f"the scheduler {self._scheduler} has no worker any more; waiting for one")
         self._known = set(threads)
 
-    def _loss(self, error: Exception | None = None) -> WorkersError:
-        """Return the error that says that the scheduler is lost."""
-        why = f" ({type(error).__name__})" if error is not None else ""
-        return WorkersError(
-            f"the scheduler {self._scheduler} was lost{why}; start it again: the same command goes on from what is "
-            "finished"
-        )
+    def _end_units(self) -> None:
+        """End the units that workers have begun; those that they have not are forgotten with the connection."""
+        from policyfactory.parallel.dask_worker import end_units
 
-    def _close(self) -> None:
-        """Take everything back from the cluster, and leave it."""
-        self._leaving = True
+        # What cannot be told now is lost with the scheduler; the error of the run matters more.
+        with contextlib.suppress(Exception):
+            if self._client.status == "running":
+                self._client.run(end_units, self._client.id)
+
+
+class _DaskUnit:
+    """A work unit that was sent to a scheduler, as an executor's future."""
+
+    def __init__(self, executor: DaskExecutor, unit: Any, future: DaskFuture) -> None:
+        self._executor = executor
+        self._unit = unit
+        self._future = future
+
+    def add_done_callback(self, call: Callable[[_DaskUnit], object]) -> None:
+        """Have this unit given to ``call`` when it is finished."""
+        self._future.add_done_callback(lambda _: call(self))
+
+    def result(self) -> Any:
+        """Return the result, computed again if it was lost with its worker.
+
+        Raises
+        ------
+        WorkersError
+            If the scheduler is lost, or the unit was lost several times with its worker.
+        Exception
+            What the function raised.
+        """
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._leave()
-        finally:
-            self._quiet.__exit__(None, None, None)
-
-    def _leave(self) -> None:
-        client = self._client
-        if self._cluster is not None and process.stopping():
-            # All of it is inside this process, which ends now, and Dask would wait for its threads.
-            process.abandon()
-            client = None
-        # Whatever cannot be taken back now is lost with the scheduler; the error of the run matters more.
-        with contextlib.suppress(Exception):
-            if client is not None and client.status == "running":
-                client.cancel(list(self._open.values()), force=True)
-                client.unregister_worker_plugin(self._token)
-        with contextlib.suppress(Exception):
-            if client is not None:
-                client.close(timeout=_LOOK)
-        with contextlib.suppress(Exception):
-            if self._cluster is not None and client is not None:
-                self._cluster.close(timeout=_ANSWER)
-        if self._folder is not None:
-            self._folder.cleanup()
-
-
-def token_of(client: str) -> str:
-    """Return the name of what the run of a client puts on the workers."""
-    return f"{CLIENT}-{client}"
-
-
-def _orphans() -> Callable[..., list[str]]:
-    """Return a function for a scheduler that finds what runs left on its workers whose client has gone."""
-    begin = token_of("")
-
-    # A function in a function is sent whole: a scheduler can work without this package.
-    def orphans(dask_scheduler: Any) -> list[str]:
-        return [
-            plugin
-            for plugin in dask_scheduler.worker_plugins
-            if plugin.startswith(begin) and plugin.removeprefix(begin) not in dask_scheduler.clients
-        ]
-
-    return orphans
+            return self._future.result()
+        except KilledWorker as error:
+            raise WorkersError(
+                f"work unit {unit_text(self._unit)} was lost {error.allowed_failures + 1} times with its worker; most "
+                "often the memory of the workers is not enough: give them more, or fewer threads each"
+            ) from None
+        except FutureCancelledError:
+            raise self._executor.loss() from None
+        except Exception:
+            self._executor.check()
+            raise
 
 
 def _release(version: Any) -> str:
@@ -349,7 +279,7 @@ def _release(version: Any) -> str:
 CLIENT = "policyfactory"  # the name of our clients on a scheduler
 
 _LIMIT = 1 << 20
-_SIZE = 8
+_FIRST = 8  # bytes of the size with which a message of Dask begins
 _SHOWN = 200  # characters of an address that is none
 _WANTED = "give tcp://HOST:PORT, tls://HOST:PORT, or the name of a scheduler file (FILE.json)"
 
@@ -427,7 +357,7 @@ def check_reachable(address: str, seconds: float) -> None:
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds) as connection:
             # With TLS it is the caller who speaks first.
-            first = connection.recv(_SIZE, socket.MSG_WAITALL) if parts.scheme == "tcp" else None
+            first = connection.recv(_FIRST, socket.MSG_WAITALL) if parts.scheme == "tcp" else None
     except socket.gaierror as error:
         raise WorkersError(
             f"{address}: there is no host {parts.hostname} ({error.strerror}); check the name, or give its number"
@@ -444,7 +374,7 @@ def check_reachable(address: str, seconds: float) -> None:
     except (OSError, UnicodeError) as error:
         raise WorkersError(f"{address}: cannot be reached ({error}); check the address") from None
     # Dask's message begins with its size; text would be an absurd one.
-    if first is not None and (len(first) < _SIZE or int.from_bytes(first, "little") > _LIMIT):
+    if first is not None and (len(first) < _FIRST or int.from_bytes(first, "little") > _LIMIT):
         raise WorkersError(_not_a_scheduler(address))
 
 
@@ -456,53 +386,65 @@ def _not_a_scheduler(address: str) -> str:
     )
 
 
-def connect(address: str, seconds: float) -> Client:
-    """Return the connection to a scheduler.
+@contextlib.contextmanager
+def connected(address: str, seconds: float) -> Iterator[Client]:
+    """Give the connection to a scheduler.
+
+    Parameters
+    ----------
+    address, seconds
+        As for `check_reachable`.
 
     Raises
     ------
     WorkersError
-        If what is at the address is no scheduler.
+        If there is no scheduler at the address.
     """
     from distributed import Client
 
-    answers: SimpleQueue[Client | Exception] = SimpleQueue()
-
-    def try_it() -> None:
-        try:
-            answers.put(Client(address, timeout=seconds, set_as_default=False, name=CLIENT))
-        except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
-            answers.put(error)
-
-    # Dask's own time limit does not hold while it waits for the first message.
-    threading.Thread(target=try_it, name="dask-connect", daemon=True).start()
+    check_reachable(address, seconds)
     try:
-        answer = answers.get(timeout=2 * seconds)
-    except Empty:
-        raise WorkersError(_not_a_scheduler(address)) from None
-    if isinstance(answer, Exception):
-        raise WorkersError(f"{_not_a_scheduler(address)} ({type(answer).__name__})")
-    return answer
+        client = Client(address, timeout=seconds, set_as_default=False, name=CLIENT)
+    except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
+        raise WorkersError(f"{_not_a_scheduler(address)} ({type(error).__name__})") from None
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):
+            client.close(timeout=_LOOK)
 
 
-def connect_local(threads: int, folder: str) -> tuple[Client, Any]:
-    """Start a scheduler and one worker of so many threads in this process; return the connection and the cluster.
+@contextlib.contextmanager
+def local(threads: int) -> Iterator[Client]:
+    """Give the connection to a scheduler and one worker of so many threads in this process.
 
     They talk in memory. Dask starts a web server for each in any case; theirs have no pages, and listen to this machine
-    alone. And Dask imports first from where it keeps their data: ``folder`` must be nobody else's.
+    alone. And Dask imports first from where it keeps their data: in a folder that is nobody else's.
     """
     import dask.config
     from distributed import Client, Scheduler, SpecCluster, Worker
 
     both = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     empty: dict[str, Any] = {f"distributed.{who}.http.routes": [] for who in ("scheduler", "worker")}
-    with dask.config.set({**empty, "temporary-directory": folder}):
-        cluster = SpecCluster(
-            scheduler={"cls": Scheduler, "options": both},
-            workers={"threads": {"cls": Worker, "options": {**both, "nthreads": threads, "memory_limit": 0}}},
-            silence_logs=60,
-        )
-    return Client(cluster, set_as_default=False, name=CLIENT), cluster
+    with tempfile.TemporaryDirectory(prefix="policyfactory-", ignore_cleanup_errors=True) as folder:
+        with dask.config.set({**empty, "temporary-directory": folder}):
+            cluster = SpecCluster(
+                scheduler={"cls": Scheduler, "options": both},
+                workers={"threads": {"cls": Worker, "options": {**both, "nthreads": threads, "memory_limit": 0}}},
+                silence_logs=60,
+            )
+        client = Client(cluster, set_as_default=False, name=CLIENT)
+        try:
+            yield client
+        finally:
+            if process.stopping():
+                # All of it is inside this process, which ends now, and Dask would wait for its threads.
+                process.abandon()
+            else:
+                with contextlib.suppress(Exception):
+                    client.close(timeout=_LOOK)
+                with contextlib.suppress(Exception):
+                    cluster.close(timeout=_ANSWER)
 
 
 @contextlib.contextmanager

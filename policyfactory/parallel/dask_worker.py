@@ -1,75 +1,46 @@
-"""What runs in a Dask worker: a run's shared data are put there once, and its work units are computed with them.
-
-A Dask plugin carries them, so that workers that are started again or join later have them too.
-"""
+"""What runs in a Dask worker."""
 
 from __future__ import annotations
 
 import pickle
 from typing import Any
 
-from distributed import Worker, WorkerPlugin
-
 from policyfactory.core.errors import WorkersError
 from policyfactory.core.version import __version__
-from policyfactory.parallel.workers import StoppedError
+from policyfactory.parallel.workers import Function, StoppedError
 
-# Function and shared data of each run that this process works for, and the runs that it cannot work for, with reasons.
-_RUNS: dict[str, tuple[Any, Any]] = {}
-_REFUSED: dict[str, str] = {}
-
-
-class RunPlugin(WorkerPlugin):  # type: ignore[misc]
-    """Function and shared data of a run.
-
-    Parameters
-    ----------
-    token : str
-        Name of the run.
-    data : bytes
-        Both, pickled.
-    """
-
-    idempotent = False
-
-    def __init__(self, token: str, data: bytes) -> None:
-        self.name = token
-        self.data = data
-        self.version = __version__
-
-    def setup(self, worker: Worker) -> None:
-        """Put them into this process."""
-        if self.version != __version__:
-            _REFUSED[self.name] = (
-                f"{worker.address} has policyfactory {__version__}, this run is of {self.version}; install the same "
-                "version on all workers"
-            )
-            return
-        _RUNS[self.name] = pickle.loads(self.data)  # noqa: S301 (Dask runs what its scheduler sends in any case)
-        self.data = b""
-
-    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 (Dask's)
-        """Remove them; units of the run that are still computed end."""
-        _RUNS.pop(self.name, None)
-        _REFUSED.pop(self.name, None)
+# Runs whose results nobody waits for any more.
+_ENDED: set[str] = set()
 
 
-def compute(token: str, unit: Any) -> Any:
+def received(data: bytes) -> tuple[Function[Any, Any, Any], Any]:
+    """Return the function of a run and what is the same for all its units."""
+    function, shared = pickle.loads(data)  # noqa: S301 (Dask runs what its scheduler sends in any case)
+    return function, shared
+
+
+def compute(version: str, run: str, call: tuple[Function[Any, Any, Any], Any], unit: Any) -> Any:
     """Return the result of a work unit of a run.
 
     Raises
     ------
     WorkersError
-        If this worker cannot work for the run.
+        If the run is of another version than this worker.
     """
-    if token in _REFUSED:
-        raise WorkersError(f"worker {_REFUSED[token]}")
-    if token not in _RUNS:
-        raise WorkersError(f"a Dask worker was not given the shared data of run {token}; see its log")
-    function, shared = _RUNS[token]
+    if version != __version__:
+        raise WorkersError(
+            f"a worker has policyfactory {__version__}, this run is of {version}; install the same version on all "
+            "workers"
+        )
 
     def check_stop() -> None:
-        if token not in _RUNS:
+        if run in _ENDED:
             raise StoppedError
 
+    function, shared = call
     return function(shared, unit, check_stop)
+
+
+def end_units(run: str) -> None:
+    """End the work units of a run that this process computes."""
+    _ENDED.add(run)

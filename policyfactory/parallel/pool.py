@@ -10,11 +10,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, UnitExecutor, Workers, never_stop
+from policyfactory.parallel.workers import Function, Notify, SentUnit, ThreadExecutor, UnitExecutor, Workers, never_stop
 
 _LOOK = 0.1  # seconds between two checks of the workers
 
@@ -97,9 +96,9 @@ def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: 
     return ThreadExecutor(function, shared, workers.count)
 
 
-def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[Future[Any]]:
+def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[SentUnit]:
     """Give the future of each unit when it is finished; a bounded number of units is submitted ahead."""
-    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    ended: SimpleQueue[SentUnit] = SimpleQueue()
     open_ = 0
     while True:
         for unit in itertools.islice(units, executor.ahead - open_):
@@ -111,7 +110,7 @@ def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[Future[A
         open_ -= 1
 
 
-def _next(executor: UnitExecutor, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+def _next(executor: UnitExecutor, ended: SimpleQueue[SentUnit]) -> SentUnit:
     """Return the unit that is finished next."""
     while True:
         executor.check()

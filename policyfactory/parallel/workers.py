@@ -82,6 +82,16 @@ class Workers:
         return cls(workers) if isinstance(workers, int) else workers
 
 
+class SentUnit(Protocol):
+    """What `concurrent.futures.Future` offers of a unit that was submitted."""
+
+    def result(self) -> Any:
+        """Return the result of the unit, or raise what computing it raised."""
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
+        """Have this given to ``fn`` when it is finished; from any thread."""
+
+
 class UnitExecutor(Protocol):
     """An executor whose function and shared data are given once; its workers exist inside its ``with`` block."""
 
@@ -94,7 +104,7 @@ class UnitExecutor(Protocol):
     def __exit__(self, *error: object) -> None:
         """End all work that was submitted, soon."""
 
-    def submit(self, unit: Any) -> Future[Any]:
+    def submit(self, unit: Any) -> SentUnit:
         """Have a unit computed."""
 
     def check(self) -> None:

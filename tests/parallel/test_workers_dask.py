@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import http.server
 import json
 import logging
 import os
-import pickle
 import re
 import socket
 import threading
@@ -26,14 +24,14 @@ from dask_cluster import Cluster
 from policyfactory import __version__
 from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
 from policyfactory.parallel import dask
-from policyfactory.parallel.dask import DaskExecutor, scheduler_address, token_of
+from policyfactory.parallel.dask import DaskExecutor, scheduler_address
+from policyfactory.parallel.dask_worker import compute
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Workers
 from support import ROOT
 from worker_tasks import Shared, seen
 
 Client = pytest.importorskip("distributed").Client
-RunPlugin = pytest.importorskip("policyfactory.parallel.dask_worker").RunPlugin
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 SMALL = ("--tuples", "12", "--trials", "512", "--output", "t.csv")
@@ -138,79 +136,20 @@ def listening() -> list[int]:
     return ports
 
 
-def test_what_a_killed_command_left_on_the_workers_is_removed_by_the_next(cluster):
-    # As after kill -9: the plugin is there, and its client is not.
-    with Client(cluster.address, set_as_default=False, name="policyfactory") as gone:
-        token = token_of(gone.id)
-        gone.register_plugin(RunPlugin(token, pickle.dumps((worker_tasks.square, bytes(1 << 20)))))
-    with Client(cluster.address, set_as_default=False, name="policyfactory") as other:
-        own = token_of(other.id)
-        other.register_plugin(RunPlugin(own, pickle.dumps((worker_tasks.square, 0))))
-        assert {token, own} <= plugins(other)
-        assert list(results(worker_tasks.square, 0, [2], of(cluster))) == [4]
-        # That of a command which runs is left alone, and the run's own is gone with it.
-        assert {name for name in plugins(other) if name.startswith("policyfactory")} == {own}
-        assert set(other.run(lambda: len(__import__(RunPlugin.__module__, fromlist="_")._RUNS)).values()) == {1}
-        other.unregister_worker_plugin(own)
-
-
-def plugins(client) -> set[str]:
-    return client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.worker_plugins))
-
-
-def test_a_work_unit_that_is_begun_while_the_scheduler_is_lost_is_ended(cluster, monkeypatch):
-    monkeypatch.setattr(dask, "_PAUSE", 0.05)
-    with DaskExecutor(worker_tasks.square, 0, of(cluster), lambda _sentence: None) as executor:
-        real = executor._client.submit
-
-        def lost_meanwhile(*words, **named):
-            future = real(*words, **named)
-            # As the connection does when it is lost.
-            future.cancel()
-            return future
-
-        monkeypatch.setattr(executor._client, "submit", lost_meanwhile)
-        with pytest.raises(WorkersError, match="was lost"):
-            executor.submit(2).result(30)
-        monkeypatch.setattr(executor._client, "status", "connecting")
-        with pytest.raises(WorkersError, match="was lost"):
-            executor.check()
-        monkeypatch.undo()
-
-
-def test_nothing_is_left_unawaited_by_a_connection_that_is_closed_before_a_fetch(cluster):
+def test_a_lost_connection_is_the_end_of_what_was_begun(cluster):
     with DaskExecutor(worker_tasks.wait, Path(), of(cluster), lambda _sentence: None) as executor:
+        unit = executor.submit(2)
         executor._client.close()
-        with pytest.raises(WorkersError, match="was lost"):
-            executor.submit(2)
+        for begin in (unit.result, executor.check, lambda: executor.submit(3)):
+            with pytest.raises(WorkersError, match="was lost; start it again"):
+                begin()
     # "coroutine was never awaited" is an error, which else would come up in whatever test runs next.
     gc.collect()
 
 
-def test_no_result_waits_for_one_that_has_to_be_computed_again(cluster, monkeypatch):
-    come: list[int] = []
-    real = Client._gather
-
-    async def late(client, futures, **named):
-        while any(future.key.endswith("-3") for future in futures) and len(come) < 5:
-            await asyncio.sleep(0.05)
-        return await real(client, futures, **named)
-
-    monkeypatch.setattr(Client, "_gather", late)
-    for result in results(worker_tasks.square, 0, range(6), of(cluster)):
-        come.append(result)  # noqa: PERF402 (it is looked at meanwhile)
-    assert come[5] == 4
-    assert sorted(come) == [number**2 for number in range(6)]
-
-
-def test_a_result_that_cannot_be_fetched_is_reported_while_the_scheduler_is_there(cluster, monkeypatch):
-    async def never(*_arguments, **_named):
-        raise ValueError("not to be had")
-
-    monkeypatch.setattr(Client, "_gather", never)
-    monkeypatch.setattr(dask, "_PAUSE", 0.05)
-    with pytest.raises(ValueError, match="not to be had"):
-        list(results(worker_tasks.square, 0, [1], of(cluster)))
+def test_a_worker_that_came_later_with_another_version_refuses_the_work():
+    with pytest.raises(WorkersError, match=rf"has policyfactory {re.escape(__version__)}, this run is of 0\.0\.1"):
+        compute("0.0.1", "run", (worker_tasks.square, 0), 1)
 
 
 @pytest.mark.skipif(not NIGHTLY, reason="starts one more worker: make nightly")
@@ -244,7 +183,8 @@ def test_a_killed_worker_costs_what_it_had_begun_only(cluster, tmp_path):
     # Results that lay on the killed worker for an instant may be made again.
     assert sum(times) <= len(units) + 4
     assert any("has gone; what it had begun is computed again by others" in sentence for sentence in messages)
-    assert seen(tmp_path, "arrived") == 2
+    # Once to each of the two, and again where the only one who had it at that instant was killed: not with each unit.
+    assert 2 <= seen(tmp_path, "arrived") <= 5
     cluster.workers.append(cluster.add())
 
 
