@@ -62,10 +62,7 @@ def _by_urgency(model: Model, site: ExportSite, factors: Urgencies) -> Export:
         *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
         *sentences(_WORDS, *(["urgency_limit"] if factors.time else []), "limits", WHERE=where),
     )
-    head = [
-        *header(model, site, NAME),
-        *instructions(settings, install, rollback, limits),
-    ]
+    head = [*header(model, site, NAME), *instructions(settings, install, rollback, limits)]
     return Export(
         (
             _shell(

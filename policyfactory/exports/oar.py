@@ -43,10 +43,7 @@ def make(model: Model, site: ExportSite) -> Export:
         sentences("oar.txt", what, SCHEDULER=scheduler)
         for what, scheduler in (("install", program), ("rollback", _STOCK), ("limits", ""))
     )
-    head = [
-        *header(model, site, NAME),
-        *instructions(install=install, rollback=rollback, limits=limits),
-    ]
+    head = [*header(model, site, NAME), *instructions(install=install, rollback=rollback, limits=limits)]
     return Export(
         (File(program, _scheduler(policy, head), executable=True),),
         (),

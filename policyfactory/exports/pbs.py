@@ -357,8 +357,6 @@ def _power(node: Expression, base: Expression, exponent: Expression, policy: Pol
 # or the like, a hook writes it into a resource when a job is queued.
 
 
-# One hook for all policies: a second would count from another epoch.
-HOOK = "pf_submit"
 _BEFORE = "pbs_before_policyfactory"
 
 _WORDS = "pbs.txt"

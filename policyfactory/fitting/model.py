@@ -22,6 +22,7 @@ from policyfactory.policy.expression import Expression, parse
 from policyfactory.policy.network import finite
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import FittedNumber, Model
+from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -291,7 +292,7 @@ class Fitted:
             name=name or fit.name[:100],
             formula=sort_key(fit),
             description=f"fitted to the scores of {sample.tuples:,} tuples: {_shortened(fit.name)} ({fit.family})",
-            source=f"policyfactory fit, score table {_printable(sample.name)}",
+            source=f"policyfactory fit, score table {printable(sample.name, 200)}",
             epoch=Epoch("window-start"),
         )
         coefficients = tuple(
@@ -432,7 +433,3 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)[:200]

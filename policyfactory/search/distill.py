@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
-from policyfactory.core.files import (
-    atomic_write,
-    check_directory,
-    dump_json,
-    exclusive,
-    refuse_earlier,
-    together,
-)
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
 from policyfactory.core.text import shortened

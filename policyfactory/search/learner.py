@@ -14,14 +14,7 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from policyfactory.core.errors import InputError, OutputError, WorkloadError
-from policyfactory.core.files import (
-    atomic_write,
-    check_output,
-    command_line,
-    dump_json,
-    exclusive,
-    package_versions,
-)
+from policyfactory.core.files import atomic_write, check_output, command_line, dump_json, exclusive, package_versions
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.process import WorkCounter
@@ -248,9 +241,7 @@ class Windows:
             return [f"nothing was held out: it was {learned}, chosen and judged on the same windows"]
         if self.noun != "windows" or len(self.judged) >= wanted:
             return []
-        return [
-            f"{len(self.judged)} of {wanted} windows to judge on fit side by side in the last part of the log",
-        ]
+        return [f"{len(self.judged)} of {wanted} windows to judge on fit side by side in the last part of the log"]
 
 
 def draw_windows(workload: Workload, options: TrainOptions) -> Windows:

@@ -236,7 +236,9 @@ class TrainOptions:
             )
         if self.windows is not None:
             parse_windows(self.windows)
-        self._check_replicas()
+        check_loads(self.loads)
+        if self.replicas and (self.windows is not None or self.mode == "paper"):
+            raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
         # Their words are checked there.
         _ = self.rules, self.guard_bands
 
@@ -244,11 +246,6 @@ class TrainOptions:
     def rules(self) -> Rules:
         """The rules that are learned under and judged by."""
         return Rules(backfill=self.backfill, compatibility="rlscheduler" if self.mode == "paper" else "none")
-
-    def _check_replicas(self) -> None:
-        check_loads(self.loads)
-        if self.replicas and (self.windows is not None or self.mode == "paper"):
-            raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
 
     @property
     def guard_bands(self) -> tuple[Bound, ...]:

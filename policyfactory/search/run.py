@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import (
-    atomic_write,
-    check_directory,
-    dump_json,
-    exclusive,
-    refuse_earlier,
-    together,
-)
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers, save_picture

@@ -19,12 +19,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.compat import sc17 as orders
-from policyfactory.engine.compat.rlscheduler import (
-    NEARLY_ONE,
-    Committed,
-    new_episodes,
-    play,
-)
+from policyfactory.engine.compat.rlscheduler import NEARLY_ONE, Committed, new_episodes, play
 from policyfactory.engine.compat.sc17 import VISIBLE, Sc17Jobs, Sc17Order, program_keys, sc17
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
 from policyfactory.policy.policy import Policy, asked_needed, predictions_needed

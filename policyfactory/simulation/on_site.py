@@ -122,12 +122,7 @@ def simulate_timetable(
     return _simulate(workload, name, rules, numbers)
 
 
-def _simulate(
-    workload: Workload,
-    name: str,
-    rules: Rules,
-    numbers: Callable[[Workload, Site], Numbers],
-) -> Schedule:
+def _simulate(workload: Workload, name: str, rules: Rules, numbers: Callable[[Workload, Site], Numbers]) -> Schedule:
     """Return the schedule under the numbers that jobs are given on a site."""
     site, left_out = rules.site or site_of(workload), ""
     if not site.assumed:

@@ -24,7 +24,6 @@ from policyfactory.core.errors import ExportError
 from policyfactory.exports.content import Export, ExportSite
 from policyfactory.exports.expressible import prepare
 from policyfactory.exports.pbs import (
-    HOOK,
     NEVER_RUNS,
     RESOURCE,
     Evaluator,
@@ -585,4 +584,4 @@ def _check_hook(source: str) -> None:
     assert said == []
     # Whatever goes wrong in the hook, the job is accepted.
     run(None)
-    assert said == [f"{HOOK}: 'NoneType' object has no attribute 'type'"]
+    assert said == [f"{RESOURCE}: 'NoneType' object has no attribute 'type'"]

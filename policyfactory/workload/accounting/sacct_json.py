@@ -13,14 +13,7 @@ from typing import Any, TypeVar
 
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.workload.accounting.record import NAMES, LimitKind, Record, Remark, State
-from policyfactory.workload.accounting.sacct import (
-    LARGEST,
-    array_tasks,
-    limit_in_id,
-    mark_asked,
-    one_cluster,
-    state_of,
-)
+from policyfactory.workload.accounting.sacct import LARGEST, array_tasks, limit_in_id, mark_asked, one_cluster, state_of
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.header import printable
 
