@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,20 @@ from policyfactory.parallel.workers import Notify
 from policyfactory.policy.policy import Policy
 from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Section
-from policyfactory.report.verdict import LIGHTS, NOBODY, TOO_FAR, Light, Verdict, difference_in_words, value_in_words
+from policyfactory.report.verdict import (
+    CONTRADICTED,
+    LIGHTS,
+    NOBODY,
+    TOO_FAR,
+    Finding,
+    Light,
+    Verdict,
+    difference_in_words,
+    judge,
+    value_in_words,
+)
 from policyfactory.simulation.metrics import METRICS, TAU
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import RECORDED
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import MIN_CASES
@@ -48,6 +58,7 @@ _SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"
 _NOTHING = "Nothing is recommended: no policy is shown to be better in simulation."
 _NO_RECORD = "The recorded schedule is not shown beside the policies."
 _Part: TypeAlias = tuple[Light, tuple[str, ...]]
+Row = TypeVar("Row", Summary, Comparison)
 
 
 def verdict_of(outcome: Outcome) -> Verdict | None:
@@ -79,8 +90,7 @@ def verdict_of(outcome: Outcome) -> Verdict | None:
             at_site[log] = gated(*(record or ("cannot tell", (_NO_RECORD,))), found)
         several = f"{log}: " if len(evaluation.logs) > 1 else ""
         caveats += [f"{several}{text}" for text in _basis(outcome, log)]
-    site = headed(_part(at_site), outcome.fidelity.values()) if at_site else None
-    site = site and _about("For the site", site)
+    site = _about("For the site", headed(_part(at_site), outcome.fidelity.values())) if at_site else None
     return dataclasses.replace(_about("In simulation", _part(simulated)), caveats=tuple(caveats), site=site)
 
 
@@ -119,25 +129,23 @@ def _on_log(outcome: Outcome, log: str) -> tuple[_Part, _Part | None]:
     elif baseline in {row.policy for row in leaders}:
         light, words = _baseline_leads(outcome, log, metric)
     else:
-        return _leader(outcome, log, rows)
-    by_record, why = against_record(outcome, log, baseline)
-    if by_record is None:
+        return _leader(outcome, leaders[0])
+    record, why = against_record(outcome, log, baseline)
+    if record is None:
         return (light, words), None
-    if by_record == "unsound":
-        return (light, words), (by_record, why)
-    return (light, words), (light if light == "unsound" else "cannot tell", (_NOTHING,))
+    if record != "unsound":
+        record, why = "unsound" if light == "unsound" else "cannot tell", (_NOTHING,)
+    return (light, words), (record, why)
 
 
-def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part, _Part | None]:
+def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
     """Return both parts on the policy that has the best value."""
-    metric, baseline = outcome.evaluation.metrics[0], outcome.evaluation.baseline
-    best = next(row for row in rows if row.best)
-    name = best.policy
-    row = next(row for row in outcome.comparisons if (row.log, row.metric, row.policy) == (log, metric, name))
-    against = f"{baseline} in {metric}: {value_in_words(best)} against "
-    against += f"{value_in_words(next(row for row in rows if row.policy == baseline))}{difference_in_words(row)}"
-    shown = row.verdict == "better"
-    if shown:
+    log, name, metric, baseline = best.log, best.policy, best.metric, outcome.evaluation.baseline
+    row, base = row_of(outcome.comparisons, log, name, metric), row_of(outcome.summaries, log, baseline, metric)
+    against = f"{baseline} in {metric}: {value_in_words(best)} against {value_in_words(base)}{difference_in_words(row)}"
+    shown = Finding(row.verdict)
+    light = judge([shown])
+    if light == "better":
         words: tuple[str, ...] = (f"{name} is better than simulated {against}.", *_price(outcome, log, name))
     else:
         why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
@@ -145,18 +153,17 @@ def _leader(outcome: Outcome, log: str, rows: Sequence[Summary]) -> tuple[_Part,
             f"{name} has the best value, but is not shown to be better than {against}{why}.",
             f"Next step: {_next_step(outcome.evaluation, row)}.",
         )
-    simulated: _Part = ("better" if shown else "cannot tell", words)
-    light, by_record = against_record(outcome, log, name)
-    if light is None:
-        return (simulated[0], (*words, *by_record)), None
-    if light == "better" and not shown:
-        light, by_record = "cannot tell", (*by_record, _NOTHING)
-    elif light == "cannot tell" and shown:
-        recorded = next(
-            row for row in outcome.recorded_comparisons if (row.log, row.metric, row.policy) == (log, metric, name)
-        )
-        by_record = (*by_record, f"Next step: {_next_step(outcome.evaluation, recorded)}.")
-    return simulated, (light, by_record)
+    record, by_record = against_record(outcome, log, name)
+    if record is None:
+        return (light, (*words, *by_record)), None
+    if record == "better" and light != "better":
+        by_record = (*by_record, _NOTHING)
+    elif record == "worse" and light == "better":
+        by_record = (*by_record, CONTRADICTED)
+    elif record == "cannot tell" and light == "better":
+        step = _next_step(outcome.evaluation, row_of(outcome.recorded_comparisons, log, name, metric))
+        by_record = (*by_record, f"Next step: {step}.")
+    return (light, words), (judge([shown, Finding(record)]), by_record)
 
 
 def _next_step(evaluation: Evaluation, row: Comparison) -> str:
@@ -346,6 +353,11 @@ def _not_the_policy(record: Summary, base: Summary, *, lower: bool) -> str:
     return f"{replay}: {part} of the difference is what the simulation leaves out, and not the policy."
 
 
+def row_of(rows: Iterable[Row], log: str, policy: str, metric: str) -> Row:
+    """Return what is known of a policy in a metric on a log."""
+    return next(row for row in rows if (row.log, row.policy, row.metric) == (log, policy, metric))
+
+
 def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None, tuple[str, ...]]:
     """Return whether a policy is better than the record too, and whether the replay is near enough to say so.
 
@@ -363,19 +375,13 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     tuple of str
         Why.
     """
-    metric = outcome.evaluation.metrics[0]
-
-    def value(policy: str) -> Summary | None:
-        rows = (*outcome.summaries, *outcome.recorded_summaries)
-        return next((row for row in rows if (row.log, row.policy, row.metric) == (log, policy, metric)), None)
-
-    record, base, own = value(RECORDED), value(outcome.evaluation.baseline), value(name)
-    row = next(
-        (row for row in outcome.recorded_comparisons if (row.log, row.policy, row.metric) == (log, name, metric)), None
-    )
-    if record is None or base is None or own is None or row is None or not math.isfinite(record.value):
+    metric, baseline = outcome.evaluation.metrics[0], outcome.evaluation.baseline
+    rows = [row for row in outcome.recorded_summaries if (row.log, row.metric) == (log, metric)]
+    if not rows or not math.isfinite(rows[0].value):
         why = outcome.experiment.unrecorded or "There is no recorded schedule to compare with."
         return None, (f"{why} So nothing is said about what a site has now.",)
+    own, base = (row_of(outcome.summaries, log, policy, metric) for policy in (name, baseline))
+    record, row = rows[0], row_of(outcome.recorded_comparisons, log, name, metric)
     # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
     lower = METRICS[metric].lower_is_better
     worse, nearer = (record.value, base.value) if lower else (base.value, record.value)
@@ -483,12 +489,13 @@ def gated(light: Light, sentences: tuple[str, ...], found: Fidelity | None) -> t
     if found is None or found.trusted:
         return light, sentences
     verdict = fidelity_verdict(found)
+    trusted = judge([Finding(light), Finding(verdict.light)])
     if found.light == "far":
-        return "unsound", (*verdict.sentences, "No policy is recommended.")
-    if light != "better":
+        return trusted, (*verdict.sentences, "No policy is recommended.")
+    if trusted == light:
         return light, sentences
     why = f"{HEADINGS['cannot tell']}: {verdict.sentences[0]}"
-    return "cannot tell", (f"{why} No policy is recommended.", *sentences)
+    return trusted, (f"{why} No policy is recommended.", *sentences)
 
 
 def gate_in_words(found: Fidelity | None) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from policyfactory.core.errors import EvaluationError, WorkloadError
 from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.options import changed
 from policyfactory.core.text import HOUR, WEEK
-from policyfactory.evaluation.fidelity.compare import Fidelity, verdict_of
+from policyfactory.evaluation.fidelity.compare import Fidelity
+from policyfactory.evaluation.fidelity.compare import verdict_of as fidelity_verdict
 from policyfactory.evaluation.verdict import gate_in_words, gated, headed, replay_logs
 from policyfactory.evaluation.words import basis_in_words
 from policyfactory.exports.advice import gaming
@@ -53,7 +54,7 @@ from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.parts import LogParts
 from policyfactory.learning.ranking import Progress
 from policyfactory.learning.steps import Steps
-from policyfactory.learning.verdict import Evidence, judge
+from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model, resolve_model
 from policyfactory.prediction.training import Forests
@@ -310,7 +311,7 @@ def _replay(run: Run) -> None:
     found = replay_logs(run.parts.rules, {run.parts.log.name: run.parts.read}, run.steps.progress.warning, counter)
     run.gate = found.get(run.parts.log.name)
     if run.gate is not None and run.gate.light == "far" and not run.options.anyway:
-        words = " ".join(verdict_of(run.gate).sentences)
+        words = " ".join(fidelity_verdict(run.gate).sentences)
         raise EvaluationError(
             f"{run.parts.log.path}: the replay on {run.options.site} is far from the record, so nothing was learned. "
             f"{words} Correct the site file (policyfactory site replay says more), or go on all the same with "
@@ -418,9 +419,9 @@ def _verdict(run: Run) -> Verdict:
     test, winner = run.test, run.winner
     baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
     base, own = (run.parts.schedule(rival, "test", run.logs) for rival in (baseline, winner))
-    verdict = judge(
+    verdict = verdict_of(
         Evidence(
-            compared=test,
+            outcome=test.outcome,
             metric=run.options.metric,
             chosen=winner.name,
             baseline=base,

@@ -1,31 +1,31 @@
 """What the second half says about a chosen policy, for who has to decide about a queue.
 
 The comparison that counts for a site is with what it has now: the recorded schedule. A policy is recommended only if it
-is shown to be better than the record and than the simulated baseline, and if the replay of the baseline is near enough
-to the record for a simulation to mean anything.
+is shown to be better than the record, than the simulated baseline and than the best published policy, and if the replay
+of the baseline is near enough to the record for a simulation to mean anything (`policyfactory.report.verdict.judge`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from policyfactory.core.text import WEEK, counted, format_duration
+from policyfactory.evaluation.experiment import Outcome
 from policyfactory.evaluation.precision import needed
-from policyfactory.evaluation.verdict import against_record, nobody_waits, requests_invented
+from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, requests_invented, row_of
 from policyfactory.learning.choice import Tested
-from policyfactory.learning.comparing import CLASSICAL, Compared
+from policyfactory.learning.comparing import CLASSICAL
 from policyfactory.learning.ranking import Ranked
-from policyfactory.report.verdict import Light, Verdict, difference_in_words, value_in_words
+from policyfactory.report.verdict import CONTRADICTED, Finding, Verdict, difference_in_words, judge, value_in_words
 from policyfactory.simulation.schedule import Schedule
-from policyfactory.statistics.compare import Comparison
-from policyfactory.statistics.summary import Summary
+from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
 _TINY = 1e-300
-_CANNOT_TELL = "cannot tell"
 _GUARDED = "is kept by the plugin in C (policyfactory export --to slurm-site-factor-c) and left out by Lua"
 _LONGEST = 260  # weeks: who would have to import more has too small a difference
 _NO_RECORD = (
@@ -40,7 +40,7 @@ class Evidence:
 
     Parameters
     ----------
-    compared : Compared
+    outcome : Outcome
         The choice and others on the second half.
     metric : str
         By what was chosen.
@@ -54,7 +54,7 @@ class Evidence:
         What to import, where the second half is too short for a verdict; empty if it is not.
     """
 
-    compared: Compared
+    outcome: Outcome
     metric: str
     chosen: str
     baseline: Schedule
@@ -62,26 +62,20 @@ class Evidence:
     tested: Tested | None = None
     short: str = ""
 
-    def row(self, compared: Compared) -> Comparison | None:
-        """Return the comparison of the choice with the baseline."""
-        rows = compared.outcome.comparisons
-        return next((row for row in rows if row.policy == self.chosen and row.metric == self.metric), None)
-
-    def value(self, policy: str) -> Summary | None:
-        """Return the value of a policy on the second half."""
-        rows = self.compared.outcome.summaries
-        return next((row for row in rows if row.policy == policy and row.metric == self.metric), None)
+    def row(self, rows: Iterable[Row], policy: str = "") -> Row:
+        """Return what is known of a policy, or else of the choice."""
+        return row_of(rows, self.outcome.evaluation.logs[0], policy or self.chosen, self.metric)
 
 
-def judge(evidence: Evidence) -> Verdict:
-    """Return the verdict.
+def verdict_of(evidence: Evidence) -> Verdict:
+    """Return the verdict on the choice.
 
     Parameters
     ----------
     evidence : Evidence
         The comparisons.
     """
-    evaluation, jobs = evidence.compared.outcome.evaluation, evidence.baseline.workload
+    evaluation, jobs = evidence.outcome.evaluation, evidence.baseline.workload
     log = evaluation.logs[0]
     if quiet := nobody_waits(evaluation, log, jobs):
         return Verdict("cannot tell", quiet)
@@ -95,20 +89,21 @@ def judge(evidence: Evidence) -> Verdict:
             "queue as it is."
         )
         return Verdict("cannot tell", (alike,))
-    light, sentences = _against_baseline(evidence)
-    by_record, first = against_record(evidence.compared.outcome, log, evidence.chosen)
-    # What a site has now comes first; but what is worse than no order at all is refused for that.
-    if not by_record and not evidence.compared.outcome.experiment.unrecorded:
+    simulated, sentences = _against_baseline(evidence)
+    record, first = against_record(evidence.outcome, log, evidence.chosen)
+    if record is None and not evidence.outcome.experiment.unrecorded:
         first = (_NO_RECORD,)
-    words = (*sentences, *first) if light == "worse" else (*first, *sentences)
-    beside, by_peer = _against_peer(evidence)
+    by_peer, beside = _against_peer(evidence)
+    light, in_simulation = judge((*simulated, Finding(record or ""), *by_peer)), judge(simulated)
+    # What a site has now comes first; but what is worse than no order at all is refused for that.
+    words = (*sentences, *first) if in_simulation == "worse" else (*first, *sentences)
     step: tuple[str, ...] = ()
-    if by_record == "unsound":
-        light = "unsound"
-    elif light == "better" and by_record == "better":
-        light, step = by_peer or light, _to_peer(evidence) if by_peer else ()
-    elif light == "better":
-        light, step = by_record or "cannot tell", _to_record(evidence) if by_record == "cannot tell" else ()
+    if {in_simulation, record} == {"better", "worse"}:
+        step = (CONTRADICTED,)
+    elif in_simulation == "better" and record == "cannot tell":
+        step = _to_record(evidence)
+    elif in_simulation == record == "better" and light != "better":
+        step = _to_peer(evidence)
     return Verdict(light, (*words, *beside, *_who_pays(evidence), *step))
 
 
@@ -122,57 +117,56 @@ def _to_peer(evidence: Evidence) -> tuple[str, ...]:
 
 def _to_record(evidence: Evidence) -> tuple[str, ...]:
     """Return how long a log would show the choice to be better than the record."""
-    rows = evidence.compared.outcome.recorded_comparisons
-    row = next(row for row in rows if (row.policy, row.metric) == (evidence.chosen, evidence.metric))
-    ends = None if row.interval is None else (row.interval.low, row.interval.high)
-    return (f"Next step: {_more_weeks(evidence, row.difference, ends)}.",)
+    row = evidence.row(evidence.outcome.recorded_comparisons)
+    return (f"Next step: {_more_weeks(evidence, row.difference, row.interval)}.",)
 
 
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------
 
 
-def _against_baseline(evidence: Evidence) -> tuple[Light, tuple[str, ...]]:
-    """Return what replicas of the second half say, unless its weeks say the contrary; without replicas, its weeks."""
-    name, row = evidence.chosen, evidence.row(evidence.compared)
-    if row is None:
-        return "cannot tell", (f"{name} was not compared with {_BASELINE}.",)
+def _against_baseline(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return what replicas of the second half say, which its weeks may contradict; without replicas, its weeks."""
+    name, row = evidence.chosen, evidence.row(evidence.outcome.comparisons)
     where = "On the second half, which had no part in the choice,"
-    against = f"simulated {_BASELINE} in {evidence.metric}: {_both(evidence)}"
+    choice, base = (value_in_words(evidence.row(evidence.outcome.summaries, policy)) for policy in (name, _BASELINE))
+    against = f"simulated {_BASELINE} in {evidence.metric}: {choice} against {base}"
     if evidence.short:
-        return "cannot tell", (f"{where} {name} cannot be told from {against}: {evidence.short}.",)
-    word: str = row.verdict
+        return (Finding(""),), (f"{where} {name} cannot be told from {against}: {evidence.short}.",)
     if evidence.tested is None:
+        sources: tuple[Finding, ...] = (Finding(row.verdict),)
         against = f"{against}{difference_in_words(row)}"
-        ends = None if row.interval is None else (row.interval.low, row.interval.high)
-        more = _more_weeks(evidence, row.difference, ends)
+        more = _more_weeks(evidence, row.difference, row.interval)
     else:
         ranking = evidence.tested.to_baseline
         tested = ranking.row(name)
-        word = _CANNOT_TELL if {tested.verdict, row.verdict} == {"better", "worse"} else tested.verdict
+        sources = (Finding(tested.verdict), Finding(row.verdict, needed=False))
         against = f"{against}. On {ranking.replicas} replicas of it the ratio is {_ratio(tested)}"
-        ends = tested.interval and (math.log(max(tested.interval[0], _TINY)), math.log(tested.interval[1]))
-        more = _more_weeks(evidence, math.log(max(tested.ratios[0], _TINY)), ends)
-        if word == _CANNOT_TELL:
+        value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
+        more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
+        if {tested.verdict, row.verdict} == {"better", "worse"}:
             more = f"its replicas say {tested.verdict}, its own weeks {row.verdict}; import a longer time"
-    if word == "better":
-        return "better", (f"{where} {name} is better than {against}.",)
-    if word == "worse":
-        return "worse", (
+        elif row.verdict == "worse" and tested.verdict != "worse":
+            against = f"{against}, and in its own weeks it is worse"
+    light = judge(sources)
+    if light == "better":
+        return sources, (f"{where} {name} is better than {against}.",)
+    if light == "worse":
+        return sources, (
             f"{where} {name} is WORSE than {against}: do not use it; what was learned does not hold for later jobs.",
         )
     said = (
         f"{where} {name} is not shown to be better than {against}. There is no evidence yet for a change of the queue"
     )
-    return "cannot tell", (f"{said}: {more}.",)
+    return sources, (f"{said}: {more}.",)
 
 
-def _more_weeks(evidence: Evidence, value: float, ends: tuple[float, float] | None) -> str:
+def _more_weeks(evidence: Evidence, value: float, interval: Interval | None) -> str:
     """Return how much longer a log would show the difference if it stays: intervals shrink as 1 / sqrt(weeks)."""
     jobs = evidence.baseline.workload
     weeks = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
-    if ends is None or not value or not all(map(math.isfinite, (value, *ends))):
+    if interval is None or not value or not math.isfinite(value + interval.half_width):
         return "import a longer time"
-    want = needed(weeks, (ends[1] - ends[0]) / 2, abs(value))
+    want = needed(weeks, interval.half_width, abs(value))
     if want is None or want > _LONGEST:
         return "so small a difference would not show in five years of jobs; leave the queue as it is"
     # Of a longer log, half are the second half.
@@ -181,14 +175,15 @@ def _more_weeks(evidence: Evidence, value: float, ends: tuple[float, float] | No
     )
 
 
-def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
-    """Return what replicas of the second half say of the choice and the best published policy; None if it is better.
+def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return what replicas of the second half say of the choice and the best published policy.
 
-    What is learned and needs a predictor has to be better than a published formula, which needs nothing.
+    What is learned and needs a predictor has to be better than a published formula, which needs nothing; to be worse
+    than that is not to be worse than what a site has.
     """
     tested = evidence.tested
     if tested is None or evidence.chosen in (tested.to_peer.peer, _BASELINE):
-        return (), None
+        return (), ()
     ranking = tested.to_peer
     row, peer = ranking.row(evidence.chosen), ranking.peer
     prices = ", ".join(
@@ -201,27 +196,20 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[str, ...], Light | None]:
         f"the best published policy before; its price, as ratios: {prices}."
     )
     if row.verdict == "better":
-        return (said,), None
+        return (), (said,)
     if evidence.chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
         # The published policy itself, with a guard: there is nothing that it would have to be better than.
-        return (said, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}."), None
+        return (), (said, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}.")
     alike = f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use"
     if math.isfinite(evidence.choice.rules.threshold):
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
-    return (said, f"{alike}."), "cannot tell"
+    return (Finding(""),), (said, f"{alike}.")
 
 
 def _ratio(row: Ranked) -> str:
     low, high = row.interval or (row.ratios[0], row.ratios[0])
     return f"{row.ratios[0]:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def _both(evidence: Evidence) -> str:
-    choice, base = evidence.value(evidence.chosen), evidence.value(_BASELINE)
-    if choice is None or base is None:
-        return "no value"
-    return f"{value_in_words(choice)} against {value_in_words(base)}"
 
 
 # Who pays. ------------------------------------------------------------------------------------------------------------
@@ -251,6 +239,6 @@ def _who_pays(evidence: Evidence) -> tuple[str, ...]:
         if now > was + 60 and now > 1.05 * was
     ]
     who = f"; who waits longer than under {_BASELINE}: {', '.join(losers)}" if losers else ""
-    cut = evidence.compared.outcome.evaluation.cases[0].kind == "window"
+    cut = evidence.outcome.evaluation.cases[0].kind == "window"
     where = "In one continuous simulation of the second half, the" if cut else "The"
     return (f"{where} longest wait: {waits}{who}.",)

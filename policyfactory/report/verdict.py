@@ -1,8 +1,9 @@
-"""The verdict of a report: a light, why, and what the numbers rest on; and single results in words."""
+"""The verdict of a report: a light, by one rule, why, and what the numbers rest on; and single results in words."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from policyfactory.report.sections import scale_for
@@ -25,6 +26,51 @@ LIGHTS: dict[Light, str] = {
     "worse": "Worse: do not use it",
     "unsound": "Unsound: no conclusion",
 }
+
+CONTRADICTED = (
+    "The record contradicts the simulation: leave the queue as it is. Next step: see how much of the record is the "
+    "order of the queue, on a site that describes your scheduler (--site, docs/site.md)."
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What one source of evidence says about a policy: the record, replicas, weeks, the replay on a site.
+
+    Parameters
+    ----------
+    word : str
+        ``better`` or ``worse``, by an interval at a known error rate; ``unsound``: no simulation means anything here.
+        Any other word, or none, shows nothing: as where the source is missing.
+    needed : bool
+        Whether no policy is better without it. A source whose interval does not hold how weeks vary is not, since it
+        cannot speak of other weeks: it can only contradict.
+    """
+
+    word: str
+    needed: bool = True
+
+
+def judge(evidence: Iterable[Finding]) -> Light:
+    """Return the light of all sources together; every command goes by this rule.
+
+    Unsound if one source is. Worse if one shows it and none shows the policy to be better. Better if all sources that
+    are needed show it, and there is one, and none shows it to be worse. All else, contradictions too, cannot be told.
+
+    Examples
+    --------
+    >>> judge([Finding("better"), Finding("better")]), judge([Finding("better"), Finding("no difference")])
+    ('better', 'cannot tell')
+    >>> judge([Finding("no difference"), Finding("worse")]), judge([Finding("better"), Finding("worse")])
+    ('worse', 'cannot tell')
+    """
+    sources = list(evidence)
+    words = {source.word for source in sources}
+    if "unsound" in words:
+        return "unsound"
+    if "worse" in words:
+        return "cannot tell" if "better" in words else "worse"
+    return "better" if {source.word for source in sources if source.needed} == {"better"} else "cannot tell"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

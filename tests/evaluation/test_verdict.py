@@ -13,6 +13,7 @@ from daily_log import daily, recorded
 import policyfactory as pf
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.results_folder import Result
+from policyfactory.evaluation.verdict import verdict_of
 from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.simulate import Rules, simulate
@@ -29,7 +30,8 @@ def verdict(log: Workload | list[Workload], policies: str = "FCFS,SPF", **option
     return actual
 
 
-def for_site(actual: Verdict) -> Verdict:
+def for_site(actual: Verdict | None) -> Verdict:
+    assert actual is not None
     assert actual.site is not None
     return actual.site
 
@@ -45,10 +47,16 @@ def test_better_in_simulation_and_for_the_site() -> None:
 
 
 def test_worse_than_the_record() -> None:
-    actual = verdict(recorded(daily(), "SPF"), "FCFS,WFP3")
-    site = for_site(actual)
-    assert (site.light, site.title) == ("worse", "For the site: worse")
+    outcome = evaluated(recorded(daily(), "SPF"), "FCFS,WFP3").outcome
+    site = for_site(verdict_of(outcome))
+    # Better in simulation: the two contradict each other.
+    assert (site.light, site.title) == ("cannot tell", "For the site: cannot tell")
     assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in site.sentences[0]
+    assert "Next step:" in site.sentences[-1]
+    rows = tuple(dataclasses.replace(row, verdict="no difference") for row in outcome.comparisons)
+    site = for_site(verdict_of(dataclasses.replace(outcome, comparisons=rows)))
+    assert (site.light, site.title) == ("worse", "For the site: worse")
+    assert "Next step:" not in site.sentences[-1]
 
 
 def test_a_log_without_a_record_says_nothing_of_a_site() -> None:
@@ -177,12 +185,10 @@ def test_windows_that_are_too_short_give_no_conclusion() -> None:
 
 def test_one_of_many_that_looks_as_good_by_chance_is_not_shown() -> None:
     # A difference whose interval misses zero, but which does not stand among all comparisons.
-    from policyfactory.evaluation import verdict as module
-
     outcome = evaluated(recorded(daily(), "FCFS")).outcome
     row = dataclasses.replace(outcome.comparisons[0], verdict="no difference", p_holm=0.2)
     chance = dataclasses.replace(outcome, comparisons=(row, *outcome.comparisons[1:]))
-    actual = module.verdict_of(chance)
+    actual = verdict_of(chance)
     assert actual is not None
     assert actual.light == "cannot tell"
     assert "one looks as good by chance" in actual.sentences[0]

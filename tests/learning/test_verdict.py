@@ -14,7 +14,7 @@ from daily_log import daily, recorded
 import policyfactory as pf
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.words import basis_in_words, windows_too_short
-from policyfactory.learning.verdict import Evidence, judge
+from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.policy.store import resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.simulate import Rules, simulate
@@ -24,13 +24,22 @@ from policyfactory.workload.windows import parse_windows
 
 
 def verdict(
-    log: Workload, chosen: str = "SPF", *, tested: Any = None, metric: str = "mean_bsld", short: str = ""
+    log: Workload,
+    chosen: str = "SPF",
+    *,
+    tested: Any = None,
+    metric: str = "mean_bsld",
+    short: str = "",
+    weeks: str = "",
 ) -> Verdict:
     policies = list(dict.fromkeys(["FCFS", chosen]))
     metrics = list(dict.fromkeys([metric, "mean_wait"]))
-    result: Any = pf.evaluate(log, policies, metrics=metrics, recorded="if-known")
+    outcome = pf.evaluate(log, policies, metrics=metrics, recorded="if-known").outcome
+    if weeks:
+        rows = tuple(dataclasses.replace(row, verdict=weeks) for row in outcome.comparisons)
+        outcome = dataclasses.replace(outcome, comparisons=rows)
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
-    return judge(Evidence(result, metric, chosen, base, own, tested, short))
+    return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short))
 
 
 def test_better_than_the_record_and_than_first_come_first_served() -> None:
@@ -47,13 +56,22 @@ def test_better_than_the_record_and_than_first_come_first_served() -> None:
     assert "who waits longer than under FCFS: the longest quarter" in third
 
 
-def test_what_is_worse_than_the_record_is_not_recommended() -> None:
+def test_what_is_worse_than_the_record_and_better_than_first_come_first_served_cannot_be_told() -> None:
     # The record is of a policy that is better than the choice, which is better than FCFS.
     actual = verdict(recorded(daily(), "SPF"), "WFP3")
-    assert actual.light == "worse"
+    assert actual.light == "cannot tell"
     assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in actual.sentences[0]
     assert "leave the queue as it is" in actual.sentences[0]
     assert "WFP3 is better than simulated FCFS" in actual.sentences[1]
+    assert actual.sentences[-1].startswith("The record contradicts the simulation: leave the queue as it is. Next")
+
+
+def test_what_is_worse_than_the_record_and_not_shown_to_be_better_than_anything_is_worse() -> None:
+    actual = verdict(recorded(daily(), "SPF"), "WFP3", weeks="no difference")
+    assert actual.light == "worse"
+    assert "WFP3 is WORSE than the recorded schedule in mean_bsld" in actual.sentences[0]
+    assert "WFP3 is not shown to be better than simulated FCFS" in actual.sentences[1]
+    assert not any("contradicts" in text for text in actual.sentences)
 
 
 def test_what_is_worse_than_first_come_first_served_is_said_first() -> None:
@@ -149,6 +167,16 @@ def test_replicas_and_weeks_that_contradict_each_other_tell_nothing() -> None:
     assert "its replicas say worse, its own weeks better" in " ".join(actual.sentences)
 
 
+def test_weeks_that_say_worse_are_heeded_where_replicas_show_nothing() -> None:
+    actual = verdict(recorded(daily(), "FCFS"), tested=replicas("no difference", 1.1, (0.8, 1.5)), weeks="worse")
+    # The record is first come, first served too, and better by it: that contradicts.
+    assert actual.light == "cannot tell"
+    assert "SPF is WORSE than simulated FCFS" in actual.sentences[0]
+    assert "in its own weeks it is worse: do not use it" in actual.sentences[0]
+    alone = verdict(daily(), tested=replicas("no difference", 1.1, (0.8, 1.5)), weeks="worse")
+    assert alone.light == "worse"
+
+
 @pytest.mark.parametrize(
     ("ratio", "interval", "step"),
     [
@@ -231,7 +259,7 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
     ranking: Any = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _: alike)
     tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
-    said = " ".join(judge(Evidence(result, "mean_bsld", "SPF", base, own, tested)).sentences)
+    said = " ".join(verdict_of(Evidence(result.outcome, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
     assert ("(policyfactory export --to slurm-site-factor-c)" in said) == math.isfinite(threshold)
@@ -252,6 +280,6 @@ def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_with
         for name, to in (("SPF", "p"), ("FCFS", "b"))
     )
     tested: Any = SimpleNamespace(to_peer=peer, to_baseline=first)
-    actual = judge(Evidence(result, "mean_bsld", "SPF-65h", base, own, tested))
+    actual = verdict_of(Evidence(result.outcome, "mean_bsld", "SPF-65h", base, own, tested))
     assert actual.light == light
     assert "slurm-site-factor-c" in " ".join(actual.sentences)
