@@ -29,7 +29,7 @@ LIGHTS: dict[Light, str] = {
 
 CONTRADICTED = (
     "The record contradicts the simulation: leave the queue as it is. Next step: see how much of the record is the "
-    "order of the queue, on a site that describes your scheduler (--site, docs/site.md)."
+    "order of the queue, on a site that describes your scheduler (docs/site.md)."
 )
 
 
@@ -44,7 +44,7 @@ class Finding:
         Any other word, or none, shows nothing: as where the source is missing.
     needed : bool
         Whether no policy is better without it. A source whose interval does not hold how weeks vary is not, since it
-        cannot speak of other weeks: it can only contradict.
+        cannot speak of other weeks: it can only contradict, or show it to be worse.
     """
 
     word: str

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
+from policyfactory.core.options import Int64Array
 from policyfactory.core.picture import keeps_settings, new_figure
-from policyfactory.core.text import counted, format_duration
+from policyfactory.core.text import WEEK, counted, format_duration
 from policyfactory.evaluation.verdict import requests_invented
 from policyfactory.policy.store import PolicyLike, resolve
-from policyfactory.report.sections import Cell, Column, Picture, Section
-from policyfactory.report.verdict import TOO_FAR, Light, Verdict
-from policyfactory.review.compare import BASELINE, METRICS, Period, Review, Way, changes
+from policyfactory.report.sections import Cell, Column, Columns, Picture, Section, Table
+from policyfactory.report.verdict import TOO_FAR, Finding, Light, Verdict, judge
 from policyfactory.review.times import (
+    BASELINE,
+    MEANS,
+    METRICS,
     Accounting,
     Reading,
+    Weeks,
     by_regression,
     difference,
     difference_of,
@@ -33,19 +39,130 @@ from policyfactory.review.times import (
     means_of,
     nobody_waits,
     of_matched,
-    plain_table,
     read_accounting,
-    sign,
+    shared_block,
     weeks_of_schedule,
 )
+from policyfactory.simulation.metrics import job_values
 from policyfactory.simulation.schedule import Schedule, recorded_schedule
 from policyfactory.simulation.simulate import simulate
+from policyfactory.statistics.compare import verdict_of as word_of
+from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.review.compare import Changed, Review
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Period:
+    """One of the two times.
+
+    Parameters
+    ----------
+    accounting : Accounting
+        Its jobs.
+    schedule, simulated : Schedule
+        As recorded, and as simulated under first come, first served.
+    weeks : Weeks
+        Its weeks, as recorded.
+    """
+
+    accounting: Accounting
+    schedule: Schedule
+    simulated: Schedule
+    weeks: Weeks
+
+    @property
+    def distance(self) -> float:
+        """The mean bounded slowdown of the record over that of the simulation."""
+        return means_of(self.schedule).bsld / means_of(self.simulated).bsld
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Changed:
+    """A group of jobs before and after.
+
+    Parameters
+    ----------
+    kind, name : str
+        What groups them (user, size, partition), and which.
+    jobs : tuple of int
+        How many it has in each time.
+    wait, bsld : tuple of Estimate
+        Mean wait (s) and mean bounded slowdown of each time.
+    """
+
+    kind: str
+    name: str
+    jobs: tuple[int, int]
+    wait: tuple[Estimate, Estimate]
+    bsld: tuple[Estimate, Estimate]
+
+    @property
+    def of_wait(self) -> Estimate:
+        """The difference of the mean waits, after minus before, s."""
+        return difference_of(*self.wait[::-1])
+
+    @property
+    def of_bsld(self) -> Estimate:
+        """The difference of the mean bounded slowdowns, after minus before."""
+        return difference_of(*self.bsld[::-1])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Way:
+    """One way to take the load into account.
+
+    Parameters
+    ----------
+    name : str
+        In words.
+    wait, bsld : Estimate
+        The difference, after minus before, of the mean wait (s) and the mean bounded slowdown.
+    simulated : bool
+        Whether it is by a simulation, which alone knows what each week finds waiting from the weeks before.
+    """
+
+    name: str
+    wait: Estimate
+    bsld: Estimate
+    simulated: bool = dataclasses.field(default=False, kw_only=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Review:
+    """Two times compared.
+
+    Parameters
+    ----------
+    before, after : Period
+        The times.
+    pairs : list of (int, int)
+        Weeks of like load.
+    ways : tuple of Way
+        By matched weeks, by regression and, unless most requested times are invented, against the simulation.
+    groups : list of Changed
+        Users, sizes and partitions.
+    gains : dict of str to Estimate
+        What the policy gains over first come, first served in a simulation of each time, in mean bounded slowdown;
+        empty without one.
+    verdict : Verdict
+        Did it help.
+    """
+
+    before: Period
+    after: Period
+    pairs: list[tuple[int, int]]
+    ways: tuple[Way, ...]
+    groups: list[Changed]
+    gains: dict[str, Estimate]
+    verdict: Verdict
+
+    @property
+    def times(self) -> tuple[tuple[str, Period], ...]:
+        """Both times, with their names."""
+        return ("before", self.before), ("after", self.after)
 
 
 def review(
@@ -73,44 +190,38 @@ def review(
         If the times overlap, or no job of one of them has a start.
     """
     own = None if policy is None else resolve(policy)
-    first, second = (_period(read_accounting(paths, reading)) for paths in (before, after))
-    _check_order(first.accounting, second.accounting)
-    pairs = match_weeks(first.weeks, second.weeks)
-    base = [simulate(period.schedule.workload, BASELINE) for period in (first, second)]
+    known = [_started(read_accounting(paths, reading)) for paths in (before, after)]
+    _check_order(*known)
+    first, second = map(_period, known)
+    weeks, pairs = (first.weeks, second.weeks), match_weeks(first.weeks, second.weeks)
     ways = [
-        Way("weeks of like load", *(of_matched(first.weeks, second.weeks, pairs, metric) for metric in METRICS)),
-        Way("regression on the load", *(by_regression(first.weeks, second.weeks, metric) for metric in METRICS)),
+        Way("weeks of like load", *(of_matched(*weeks, pairs, metric) for metric in METRICS)),
+        Way("regression on the load", *(by_regression(*weeks, metric) for metric in METRICS)),
     ]
     # Where most requested times are not the users', a simulation is not of this queue: it has no vote.
     if not any(requests_invented(period.schedule.workload) for period in (first, second)):
-        wait, bsld = (_beside_simulation(first, second, base, metric) for metric in METRICS)
-        ways.append(Way(f"record less simulated {BASELINE}", wait, bsld, simulated=True))
-    gains = {}
-    if own is not None:
-        gains = {
-            name: difference(simulate(period.schedule.workload, own), simulated, "bsld")
-            for name, period, simulated in zip(("before", "after"), (first, second), base, strict=True)
-        }
-    groups = changes(first, second, pairs) if pairs else []
-    distances = tuple(
-        means_of(period.schedule).bsld / means_of(simulated).bsld
-        for period, simulated in zip((first, second), base, strict=True)
-    )
+        beside = (
+            difference_of(*(difference(period.schedule, period.simulated, metric) for period in (second, first)))
+            for metric in METRICS
+        )
+        ways.append(Way(f"record less simulated {BASELINE}", *beside, simulated=True))
     found = Review(
         before=first,
         after=second,
         pairs=pairs,
         ways=tuple(ways),
-        groups=groups,
-        gains=gains,
-        distances=distances,
+        groups=changes(first, second, pairs) if pairs else [],
+        gains={},
         verdict=Verdict("cannot tell", ()),
     )
-    return dataclasses.replace(found, verdict=judge(found))
+    if own is not None:
+        for name, period in found.times:
+            found.gains[name] = difference(simulate(period.schedule.workload, own), period.simulated, "bsld")
+    return dataclasses.replace(found, verdict=verdict_of(found))
 
 
-def _period(accounting: Accounting) -> Period:
-    """Return a time; jobs without a recorded start are left out, and its verdict counts them."""
+def _started(accounting: Accounting) -> Accounting:
+    """Return a time without its jobs that have no recorded start, which its verdict counts."""
     jobs = accounting.workload
     known = jobs.start >= jobs.submit
     if not known.any():
@@ -118,11 +229,14 @@ def _period(accounting: Accounting) -> Period:
             f"{accounting.name}: no job has a recorded start, so nothing is known of its waits; import accounting with "
             "start times (Start of sacct)"
         )
-    if not known.all():
-        jobs = jobs.select(np.flatnonzero(known))
-        accounting = dataclasses.replace(accounting, workload=jobs)
-    schedule = recorded_schedule(jobs)
-    return Period(accounting, schedule, weeks_of_schedule(schedule))
+    return (
+        dataclasses.replace(accounting, workload=jobs.select(np.flatnonzero(known))) if not known.all() else accounting
+    )
+
+
+def _period(accounting: Accounting) -> Period:
+    schedule = recorded_schedule(accounting.workload)
+    return Period(accounting, schedule, simulate(accounting.workload, BASELINE), weeks_of_schedule(schedule))
 
 
 def _check_order(before: Accounting, after: Accounting) -> None:
@@ -139,12 +253,63 @@ def _check_order(before: Accounting, after: Accounting) -> None:
         )
 
 
-def _beside_simulation(before: Period, after: Period, base: list[Schedule], metric: str) -> Estimate:
-    """Return by how much more the record differs from its simulation after than before."""
-    each: list[Estimate] = [
-        difference(period.schedule, simulated, metric) for period, simulated in zip((before, after), base, strict=True)
-    ]
-    return difference_of(each[1], each[0])
+# Who gained and who lost: users, sizes and partitions, in the matched weeks of both times -----------------------------
+
+
+_FEWEST = 30  # jobs of a group in each time
+_MOST = 50  # groups of a kind
+_SIZES = {1: "1", 8: "2 to 8", 64: "9 to 64", 512: "65 to 512"}  # processors, at most
+
+
+def changes(before: Period, after: Period, pairs: Sequence[tuple[int, int]]) -> list[Changed]:
+    """Return the groups that have jobs enough in the matched weeks of both times, the largest first.
+
+    Parameters
+    ----------
+    before, after : Period
+        The two times.
+    pairs : sequence of (int, int)
+        The matched weeks.
+    """
+    periods = (before, after)
+    kept = [np.unique(weeks).astype(np.int64) for weeks in zip(*pairs, strict=True)]
+    inside = [np.isin(period.weeks.week, weeks) for period, weeks in zip(periods, kept, strict=True)]
+    block = shared_block(before.weeks, after.weeks)
+    found = []
+    for kind in ("user", "processors", "partition"):
+        names = [_names(period.accounting, kind) for period in periods]
+        first, second = (Counter(group[rows].tolist()) for group, rows in zip(names, inside, strict=True))
+        common = [name for name in first if min(first[name], second[name]) >= _FEWEST]
+        common.sort(key=lambda name: (-first[name] - second[name], name))
+        for name in common[:_MOST]:
+            waits, bslds = zip(
+                *(
+                    _means(period, rows & (group == name), weeks, block)
+                    for period, group, rows, weeks in zip(periods, names, inside, kept, strict=True)
+                ),
+                strict=True,
+            )
+            found.append(Changed(kind, name, (first[name], second[name]), waits, bslds))
+    return found
+
+
+def _means(period: Period, rows: NDArray[np.bool_], weeks: Int64Array, block: int | None) -> list[Estimate]:
+    """Return mean wait and mean bounded slowdown of some jobs in some weeks."""
+    week = np.searchsorted(weeks, period.weeks.week[rows])
+    jobs = np.bincount(week, minlength=len(weeks)).astype(np.float64)
+    sums = (np.bincount(week, job_values(period.schedule, metric)[rows], len(weeks)) for metric in METRICS)
+    return [estimate_weekly(column.astype(np.float64), jobs, block) for column in sums]
+
+
+def _names(accounting: Accounting, kind: str) -> NDArray[np.str_]:
+    """Return the group of each job of the workload, by name."""
+    jobs, rows = accounting.workload, accounting.rows
+    if kind == "processors":
+        return np.array([*_SIZES.values(), "more than 512"])[np.searchsorted([*_SIZES], jobs.processors)]
+    texts, column = (
+        (accounting.user, accounting.log.user) if kind == "user" else (accounting.partition, accounting.log.queue)
+    )
+    return np.array(texts)[rows] if texts else column[rows].astype(np.int64).astype(str)
 
 
 # Verdict --------------------------------------------------------------------------------------------------------------
@@ -152,76 +317,85 @@ def _beside_simulation(before: Period, after: Period, base: list[Schedule], metr
 # Did a change of the queue's order help? Only where the ways to take the load into account agree.
 
 
+_SIDES = {"better": "lower", "worse": "higher"}  # nothing is called good or bad before the verdict
+_CONTRARY = {"better": "worse", "worse": "better"}
+_HELPED: dict[Light, str] = {
+    "better": "It helped",
+    "worse": "It did not help",
+    "cannot tell": "Cannot tell whether it helped",
+}
 _SAME_MACHINE = 0.02  # of its processors
 _MOST_LOSERS = 5
 _STILL_WAITING = 0.01  # of the jobs: those that wait longest would be missing from the means
 
 
-def judge(review: Review) -> Verdict:
+def verdict_of(review: Review) -> Verdict:
     """Return the verdict on two times."""
     caveats = (*_caveats(review), *_simulated(review))
     if why := [*_not_comparable(review)]:
         return Verdict("cannot tell", ("Cannot tell whether it helped: " + "; ".join(why) + ".",), caveats)
-    sentences = tuple(
+    light, reason = _judged(review.ways)
+    sentences = (
         f"By {way.name}, the mean bounded slowdown changed by {in_words(way.bsld)}, the mean wait by "
         f"{in_words(way.wait, 's')}."
         for way in review.ways
     )
-    told = [sign(way.bsld) for way in review.ways if way.bsld.interval is not None]
-    who = _who(review)
-    simulated = {sign(way.bsld) for way in review.ways if way.simulated}
-    agreed = next((way for way in (-1, 1) if told.count(way) >= 2 and -way not in told), 0)
-    if agreed and agreed in simulated:
-        lower, higher = ("lower", "higher") if agreed < 0 else ("higher", "lower")
-        against = [way for way in review.ways if sign(way.wait) == -agreed]
-        first = (
-            f"at equal load the mean bounded slowdown is {lower} by {told.count(agreed)} of {len(told)} ways, {higher} "
-            "by none"
+    return Verdict(light, (f"{_HELPED[light]}: {reason}.", *sentences, *_who(review)), caveats)
+
+
+def _judged(ways: Sequence[Way]) -> tuple[Light, str]:
+    """Return whether it helped, and why: the simulation and one more way have to agree."""
+    words = [word_of(way.bsld.interval) for way in ways if way.bsld.interval is not None]
+    called = [word for word in words if word in _SIDES]
+    if len({*called}) > 1:
+        return "cannot tell", "the ways to take the load into account contradict each other"
+    if len(words) < 2:
+        return "cannot tell", (
+            "fewer than two ways to take the load into account give an interval; wait for more weeks"
         )
-        if against:
-            first += f"; but the mean wait is {higher} by {' and '.join(way.name for way in against)}"
-        if not any(way.simulated for way in against):
-            light: Light = "better" if agreed < 0 else "worse"
-            helped = "It helped" if agreed < 0 else "It did not help"
-            return Verdict(light, (f"{helped}: {first}.", *sentences, *who), caveats)
-        reason = first
-    elif agreed:
-        reason = (
+    if len(called) < 2:
+        return "cannot tell", "no difference is shown that two ways agree on"
+    simulated = [way for way in ways if way.simulated]
+    findings = [Finding(word_of(way.bsld.interval)) for way in simulated]
+    if judge(findings) == "cannot tell":
+        return "cannot tell", (
             "weeks of like load differ, and no simulation shows it; in a busier time such weeks find more jobs waiting "
             "from the weeks before"
         )
-    elif 1 in told and -1 in told:
-        reason = "the ways to take the load into account contradict each other"
-    elif len(told) < 2:
-        reason = "fewer than two ways to take the load into account give an interval; wait for more weeks"
-    else:
-        reason = "no difference is shown that two ways agree on"
-    return Verdict("cannot tell", (f"Cannot tell whether it helped: {reason}.", *sentences, *who), caveats)
+    lower, higher = _SIDES[called[0]], _SIDES[_CONTRARY[called[0]]]
+    reason = (
+        f"at equal load the mean bounded slowdown is {lower} by {len(called)} of {len(words)} ways, {higher} by none"
+    )
+    against = [way.name for way in ways if word_of(way.wait.interval) == _CONTRARY[called[0]]]
+    if against:
+        reason += f"; but the mean wait is {higher} by {' and '.join(against)}"
+    # What each week finds waiting from the weeks before, only the simulation knows: its mean wait has a vote.
+    waits = [Finding(word_of(way.wait.interval), needed=False) for way in simulated]
+    return judge([*findings, *waits]), reason
 
 
 def _not_comparable(review: Review) -> Iterator[str]:
     """Give why the two times cannot be compared."""
-    machines = [period.schedule.workload.machine for period in (review.before, review.after)]
+    machines = [period.schedule.workload.machine for _, period in review.times]
     if abs(machines[1] - machines[0]) > _SAME_MACHINE * max(machines):
         guessed = not (review.before.accounting.machine_given and review.after.accounting.machine_given)
         cure = " (the most in use at once: give the true size, --processors)" if guessed else ""
         yield f"the machine had {machines[0]:,} processors before and {machines[1]:,} after{cure}"
-    weeks = [len(period.weeks.jobs) for period in (review.before, review.after)]
+    weeks = [len(period.weeks.jobs) for _, period in review.times]
     if min(weeks) < MIN_CASES:
         yield f"{counted(weeks[0], 'week')} before and {weeks[1]} after are too few, {MIN_CASES} each are needed"
         return
-    for word, period in (("before", review.before), ("after", review.after)):
+    for word, period in review.times:
         if period.accounting.waiting > _STILL_WAITING * len(period.schedule):
             yield (
                 f"{counted(period.accounting.waiting, 'job')} of the time {word} still waited when its accounting was "
                 "taken, and those that wait longest are missing from its means; take it again when they have started"
             )
-    means = [means_of(period.schedule) for period in (review.before, review.after)]
-    if nobody_waits(*means):
+    if nobody_waits(*(period.schedule for _, period in review.times)):
         yield "nobody waits in either time, so that the order of the queue changes nothing"
         return
     if len(review.pairs) < MIN_CASES:
-        loads = [period.weeks.load for period in (review.before, review.after)]
+        loads = [period.weeks.load for _, period in review.times]
         spans = [f"{load.min():.2f} to {load.max():.2f}" for load in loads]
         yield (
             f"the loads are not comparable: weeks have an offered load of {spans[0]} before and {spans[1]} after, and "
@@ -235,8 +409,8 @@ def _who(review: Review) -> Iterator[str]:
     if not told:
         yield "Who lost cannot be told: no user, size or partition has enough jobs in enough weeks of like load."
         return
-    for word, way in (("lost", 1), ("gained", -1)):
-        who = [group for group in told if sign(group.of_wait) == way]
+    for word, called in (("lost", "worse"), ("gained", "better")):
+        who = [group for group in told if word_of(group.of_wait.interval) == called]
         who.sort(key=lambda group: -abs(group.of_wait.value) * min(group.jobs))
         names = "; ".join(_in_words(group) for group in who[:_MOST_LOSERS])
         more = f"; and {len(who) - _MOST_LOSERS} more" if len(who) > _MOST_LOSERS else ""
@@ -252,11 +426,12 @@ def _in_words(group: Changed) -> str:
     name = f"{group.kind} {group.name}"
     if group.kind == "processors":
         name = f"jobs of {group.name} processor{'' if group.name == '1' else 's'}"
-    return f"{name} ({format_duration(group.wait[0])} to {format_duration(group.wait[1])} on average)"
+    before, after = (format_duration(mean.value) for mean in group.wait)
+    return f"{name} ({before} to {after} on average)"
 
 
 def _caveats(review: Review) -> Iterator[str]:
-    for word, period in (("before", review.before), ("after", review.after)):
+    for word, period in review.times:
         yield from (f"{word}: {sentence}" for sentence in requests_invented(period.schedule.workload))
         jobs, weeks = period.schedule.workload, period.weeks
         left = len(period.accounting.log.job_id) - len(jobs)
@@ -277,7 +452,8 @@ def _simulated(review: Review) -> Iterator[str]:
     """Give what the policy gains in a simulation, and whether that is near enough to the record."""
     for name, gain in review.gains.items():
         yield (f"simulated {name}: the policy changes the mean bounded slowdown of {BASELINE} by {in_words(gain)}")
-    for name, period, ratio in zip(("before", "after"), (review.before, review.after), review.distances, strict=True):
+    for name, period in review.times:
+        ratio = period.distance
         if max(ratio, 1 / ratio) > TOO_FAR:
             # A record that is much better may simply have the better order.
             why = "the scheduler does what a simulation leaves out"
@@ -294,104 +470,81 @@ def _simulated(review: Review) -> Iterator[str]:
 # Tables of the ways, the weeks and the groups, and a picture of the weeks.
 
 
-_MARKS = {-1: "lower", 0: "no difference", 1: "higher"}  # better or worse is for the verdict
-
-
 def sections_of(review: Review) -> tuple[Section, ...]:
     """Return what a review found."""
     return (_times(review), _ways(review), _groups(review), _weeks(review))
 
 
 def _cell(estimate: Estimate) -> Cell:
-    mark = "" if estimate.interval is None else _MARKS[sign(estimate)]
+    word = word_of(estimate.interval)
+    mark = "" if estimate.interval is None else _SIDES.get(word, word)
     return Cell(estimate.value if np.isfinite(estimate.value) else None, estimate.interval, mark)
 
 
 def _times(review: Review) -> Section:
-    columns = (
-        Column("time"),
-        Column("jobs", ""),
-        Column("weeks", ""),
-        Column("mean wait", "s"),
-        Column("mean bounded slowdown", "1"),
-        Column("longest wait", "s"),
-        Column("jobs that wait longer than 10 s", "%"),
-    )
-    rows = []
-    for name, period in (("before", review.before), ("after", review.after)):
-        of, weeks = means_of(period.schedule), period.weeks
-        jobs = float(len(period.schedule))
-        rows.append((name, jobs, float(len(weeks.jobs)), of.wait_s, of.bsld, of.longest_s, 100 * of.waiting))
-    return Section("times", "The two times as recorded", (), (plain_table("times", "As recorded", columns, rows),))
+    columns: Columns = {
+        Column("time"): lambda name, *_: name,
+        Column("jobs", ""): lambda _, period, *__: float(len(period.schedule)),
+        Column("weeks", ""): lambda _, period, *__: float(len(period.weeks.jobs)),
+        **MEANS,
+    }
+    rows = [(name, period, means_of(period.schedule)) for name, period in review.times]
+    return Section("times", "The two times as recorded", (), (Table.of("times", "As recorded", columns, rows),))
 
 
 def _ways(review: Review) -> Section:
-    columns = (Column("load taken into account by"), Column("mean wait", "s"), Column("mean bounded slowdown", "1"))
-    rows = [(way.name, _cell(way.wait), _cell(way.bsld)) for way in review.ways]
-    tables = [plain_table("ways", "What changed, after minus before, at like load", columns, rows)]
+    columns: Columns = {
+        Column("load taken into account by"): lambda way: way.name,
+        Column("mean wait", "s"): lambda way: _cell(way.wait),
+        Column("mean bounded slowdown", "1"): lambda way: _cell(way.bsld),
+    }
+    title = "What changed, after minus before, at like load"
+    tables = [Table.of("ways", title, columns, [(way,) for way in review.ways])]
     if review.gains:
-        of_policy = (Column("time"), Column("mean bounded slowdown", "1"))
-        gains = [(name, _cell(gain)) for name, gain in review.gains.items()]
+        of_policy: Columns = {
+            Column("time"): lambda name, _: name,
+            Column("mean bounded slowdown", "1"): lambda _, gain: _cell(gain),
+        }
         title = "The policy less first come, first served, both simulated"
-        tables.append(plain_table("simulated", title, of_policy, gains))
+        tables.append(Table.of("simulated", title, of_policy, review.gains.items()))
     return Section("ways", "Did it help?", (), tuple(tables))
 
 
 def _groups(review: Review) -> Section:
-    columns = (
-        Column("kind"),
-        Column("group"),
-        Column("jobs before", ""),
-        Column("jobs after", ""),
-        Column("mean wait before", "s"),
-        Column("mean wait after", "s"),
-        Column("change of the mean wait", "s"),
-        Column("change of the mean bounded slowdown", "1"),
-    )
-    rows = [
-        (
-            group.kind,
-            group.name,
-            *(float(count) for count in group.jobs),
-            *group.wait,
-            _cell(group.of_wait),
-            _cell(group.of_bsld),
-        )
-        for group in review.groups
-    ]
-    tables = (plain_table("groups", "Groups in the weeks of like load", columns, rows),) if rows else ()
+    columns: Columns = {
+        Column("kind"): lambda group: group.kind,
+        Column("group"): lambda group: group.name,
+        Column("jobs before", ""): lambda group: float(group.jobs[0]),
+        Column("jobs after", ""): lambda group: float(group.jobs[1]),
+        Column("mean wait before", "s"): lambda group: group.wait[0].value,
+        Column("mean wait after", "s"): lambda group: group.wait[1].value,
+        Column("change of the mean wait", "s"): lambda group: _cell(group.of_wait),
+        Column("change of the mean bounded slowdown", "1"): lambda group: _cell(group.of_bsld),
+    }
+    title = "Groups in the weeks of like load"
+    tables = (Table.of("groups", title, columns, [(group,) for group in review.groups]),) if review.groups else ()
     return Section("groups", "Who gained, who lost", (), tables)
 
 
 def _weeks(review: Review) -> Section:
-    columns = (
-        Column("time"),
-        Column("week"),
-        Column("offered load", "1"),
-        Column("jobs", ""),
-        Column("mean wait", "s"),
-        Column("mean bounded slowdown", "1"),
-        Column("compared with week before"),
-    )
-    rows = []
-    like = {after: before for before, after in review.pairs}
-    for name, period in (("before", review.before), ("after", review.after)):
-        weeks, jobs = period.weeks, period.schedule.workload
-        begins = (jobs.unix_start or 0) + int(jobs.submit[0]) // jobs.ticks
-        for at, (load, count, wait, bsld) in enumerate(
-            zip(weeks.load, weeks.jobs, weeks.mean("wait"), weeks.mean("bsld"), strict=True)
-        ):
-            date = dt.datetime.fromtimestamp(begins + 7 * 86_400 * at, dt.UTC).strftime("%Y-%m-%d")
-            other = str(like[at] + 1) if name == "after" and at in like else ""
-            values = (float(value) if np.isfinite(value) else None for value in (wait, bsld))
-            rows.append((name, f"{at + 1} (from {date})", float(load), float(count), *values, other))
-    table = plain_table("weeks", "The weeks of both times", columns, rows)
+    like = {("after", after): str(before + 1) for before, after in review.pairs}
+    columns: Columns = {
+        Column("time"): lambda name, *_: name,
+        Column("week"): lambda _, period, week: f"{week + 1} (from {_begin(period, week)})",
+        Column("offered load", "1"): lambda _, period, week: float(period.weeks.load[week]),
+        Column("jobs", ""): lambda _, period, week: float(period.weeks.jobs[week]),
+        Column("mean wait", "s"): lambda _, period, week: _mean(period, "wait", week),
+        Column("mean bounded slowdown", "1"): lambda _, period, week: _mean(period, "bsld", week),
+        Column("compared with week before"): lambda name, _, week: like.get((name, week), ""),
+    }
+    rows = [(name, period, week) for name, period in review.times for week in range(len(period.weeks.jobs))]
+    table = Table.of("weeks", "The weeks of both times", columns, rows)
 
     @keeps_settings
     def draw() -> Figure:
         figure = new_figure()
         axes = figure.subplots()
-        for name, period, marker in (("before", review.before, "o"), ("after", review.after, "^")):
+        for (name, period), marker in zip(review.times, "o^", strict=True):
             axes.scatter(period.weeks.load, period.weeks.mean("bsld"), marker=marker, label=name, alpha=0.7)
         axes.set_xlabel("offered load of the week")
         axes.set_ylabel("mean bounded slowdown")
@@ -400,3 +553,14 @@ def _weeks(review: Review) -> Section:
 
     picture = Picture("load", "Mean bounded slowdown of each week against its offered load", draw)
     return Section("weeks", "Week by week", (), (table,), (picture,))
+
+
+def _begin(period: Period, week: int) -> str:
+    jobs = period.schedule.workload
+    seconds = (jobs.unix_start or 0) + int(jobs.submit[0]) // jobs.ticks + WEEK * week
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d")
+
+
+def _mean(period: Period, metric: str, week: int) -> float | None:
+    value = float(period.weeks.mean(metric)[week])
+    return value if np.isfinite(value) else None

@@ -4,27 +4,124 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.core.text import counted
+from policyfactory.core.text import counted, format_duration
+from policyfactory.evaluation.verdict import requests_invented
+from policyfactory.evaluation.words import basis_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
-from policyfactory.report.sections import Column, Section, Table
-from policyfactory.report.verdict import Verdict
-from policyfactory.review.compare import JudgedTime, Matched, judge_simulated, match
+from policyfactory.report.sections import Column, Columns, Section, Table
+from policyfactory.report.verdict import CONTRADICTED, TOO_FAR, Finding, Verdict, judge
 from policyfactory.review.shadow_log import Logged, ShadowLog, read_shadow
-from policyfactory.review.times import Accounting, Reading, plain_table, read_accounting
+from policyfactory.review.times import (
+    BASELINE,
+    MEANS,
+    Accounting,
+    Reading,
+    WeekMeans,
+    difference,
+    in_words,
+    means_of,
+    nobody_waits,
+    read_accounting,
+)
+from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
+from policyfactory.simulation.simulate import simulate
+from policyfactory.statistics.compare import verdict_of as word_of
+from policyfactory.workload.jobs import Workload, load_in_words
 
+_MOST_PAIRS = 20_000_000
 _MOST_STARTS = 20_000
 _MOST_LOOKS = 1_000_000_000
+# Rows of the accounting by user, submit time, limit and processors.
+_Alike = dict[tuple[str, int, int, int], list[int]]
 _CLOCK = 1  # s: a script may look at its clock just before or after Slurm does
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Lines with their jobs.
+
+    Parameters
+    ----------
+    lines : list of Logged
+        Those of which the job is known; one for each job where a line is about several that are alike.
+    rows : int64 array (lines,)
+        The row of the accounting of each.
+    without : int
+        Lines of no job in the accounting.
+    larger : int
+        Jobs that were given more processors than a line of theirs counts.
+    """
+
+    lines: list[Logged]
+    rows: Int64Array
+    without: int
+    larger: int = 0
+
+
+def match(log: ShadowLog, accounting: Accounting) -> Matched:
+    """Return the lines with the jobs that they are about.
+
+    By the job's number, of an array by that of the array for tasks that have no line of their own. A line without a
+    number is about all jobs of its user that were submitted at its time (give or take 1 s) with its limit and size:
+    they have one score. The size is what was requested; where no such job is, what was allocated, as Slurm before 24.05
+    records what is asked for by GPU.
+
+    Raises
+    ------
+    WorkloadError
+        If there are more than 20 million pairs of a line and a job, as of large arrays that are logged again and again.
+    """
+    swf = accounting.log
+    begins = swf.header.unix_start or 0
+    submit = (swf.submit + begins).astype(np.int64).tolist()
+    allocated = swf.allocated.astype(np.int64)
+    sizes = np.where(swf.requested > 0, swf.requested, allocated).astype(np.int64).tolist(), allocated.tolist()
+    limit = swf.requested_time.astype(np.int64).tolist()
+    by_id: dict[str, list[int]] = defaultdict(list)
+    for row, job in enumerate(accounting.job):
+        by_id[job].append(row)
+        if "_" in job:
+            by_id[job.partition("_")[0]].append(row)
+    users = accounting.user if all(user.isdigit() for user in accounting.user) else ()
+    alike: tuple[_Alike, _Alike] = defaultdict(list), defaultdict(list)
+    for known, size in zip(alike, sizes, strict=True):
+        for row, (second, seconds, processors) in enumerate(zip(submit, limit, size, strict=True)):
+            known[users[row] if users else "", second, seconds, processors].append(row)
+    lines: list[Logged] = []
+    rows: list[int] = []
+    without = 0
+    for line in log.lines:
+        found = by_id.get(line.job, []) if line.job else _alike(alike, line, line.user if users else "")
+        without += not found
+        rows += found
+        lines += [line] * len(found)
+        if len(rows) > _MOST_PAIRS:
+            raise WorkloadError(
+                f"{log.path}: its lines are about more than {_MOST_PAIRS:,} jobs, the tasks of an array counted "
+                "each time; give a shorter time of the log"
+            )
+    found_rows = np.array(rows, dtype=np.int64)
+    counted = np.array([line.processors for line in lines], dtype=np.int64)
+    larger = np.unique(found_rows[allocated[found_rows] > counted]).size
+    return Matched(lines, found_rows, without, larger)
+
+
+def _alike(alike: tuple[_Alike, _Alike], line: Logged, user: str) -> list[int]:
+    keys = [(user, line.submit + off, line.time, line.processors) for off in (0, _CLOCK, -_CLOCK)]
+    return next((found for known in alike for key in keys if (found := known.get(key))), [])
+
+
+# How two orders differ, start by start --------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +243,87 @@ def _before(jobs: Int64Array, job: int, value: FloatArray) -> NDArray[np.bool_]:
     return np.asarray((value[jobs] > value[job]) | ((value[jobs] == value[job]) & (jobs < job)))
 
 
+# What a policy would be worth on the jobs of a time: against first come, first served, and against the record ---------
+
+
+_FEW_JOBS = 100
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class JudgedTime:
+    """Schedules of one time and what separates them.
+
+    Parameters
+    ----------
+    means : dict of str to WeekMeans
+        Of the policy, of the baseline and, where the starts are known, of the record.
+    verdict : Verdict
+        Whether the policy is better than both.
+    """
+
+    means: dict[str, WeekMeans]
+    verdict: Verdict
+
+
+def judge_simulated(workload: Workload, policy: Policy) -> JudgedTime:
+    """Simulate the jobs of a time by a policy and first come, first served, and compare both with the record.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its jobs.
+    policy : Policy
+        The order that is judged.
+    """
+    schedules = {
+        f"{policy.name}, simulated": simulate(workload, policy),
+        f"{BASELINE}, simulated": simulate(workload, BASELINE),
+    }
+    if not lacking_starts(workload):
+        schedules["recorded"] = recorded_schedule(workload)
+    verdict = _judged(policy.name, *schedules.values())
+    means = {who: means_of(schedule) for who, schedule in schedules.items()}
+    return JudgedTime(means, dataclasses.replace(verdict, caveats=basis_in_words(workload)))
+
+
+def _judged(name: str, new: Schedule, base: Schedule, record: Schedule | None = None) -> Verdict:
+    workload, own, first = new.workload, means_of(new), means_of(base)
+    if len(new) < _FEW_JOBS:
+        return Verdict("cannot tell", (f"What it would be worth cannot be told from {counted(len(new), 'job')}.",))
+    if nobody_waits(new, base):
+        load = load_in_words(workload.offered_load)
+        why = f"Nobody waits in a simulation under either order ({load}): it cannot tell them apart."
+        return Verdict("cannot tell", (why,))
+    gain = difference(new, base, "bsld")
+    words: list[str] = [word_of(gain.interval)]
+    unsound = requests_invented(workload)
+    sentences = [
+        (
+            f"Simulated with EASY, the mean bounded slowdown is {own.bsld:.3g} against {first.bsld:.3g} of {BASELINE}: "
+            f"{in_words(gain)}; the mean wait {format_duration(own.wait_s)} against {format_duration(first.wait_s)}, "
+            f"the longest {format_duration(own.longest_s)} against {format_duration(first.longest_s)}."
+        )
+    ]
+    if record is None:
+        words.append("")
+        sentences.append(f"It cannot be compared with the record: {lacking_starts(workload)}.")
+    else:
+        was, by_record = means_of(record), difference(new, record, "bsld")
+        recorded = (
+            f"In the record the mean bounded slowdown is {was.bsld:.3g}, the mean wait {format_duration(was.wait_s)}"
+        )
+        if was.bsld > TOO_FAR * first.bsld:
+            far = f"the simulation of {BASELINE} is too far from that to judge by it (limits, partitions, ...)."
+            unsound = (*unsound, f"{recorded}: {far}")
+        else:
+            words.append(word_of(by_record.interval))
+            sentences.append(f"{recorded}; against that {name} is {in_words(by_record)}.")
+    light = judge(Finding(word) for word in (*words, *(["unsound"] if unsound else [])))
+    if light == "cannot tell" and record is not None:
+        sentences.append(CONTRADICTED if "worse" in words else "It is not shown to be better than both.")
+    return Verdict(light, (*unsound, *sentences))
+
+
 # What a log-only export would have done -------------------------------------------------------------------------------
 
 
@@ -187,51 +365,47 @@ class Shadow:
 
     def sections(self) -> tuple[Section, ...]:
         """Return what was found, for page, files and terminal."""
-        costs = _costs(self.log)
-        tables = [_orders_table(self.pairs), *([costs] if costs else [])]
-        orders = Section("orders", "The two orders", (), tuple(tables))
-        simulated = () if self.judged is None else (self.judged.section(),)
-        return (orders, Section("jobs", "Who would go earlier, who later", (), self._moves()), *simulated)
+        orders = Section("orders", "The two orders", (), (_orders_table(self.pairs), *_costs(self.log)))
+        jobs = Section("jobs", "Who would go earlier, who later", (), (self._jobs(), self._users()))
+        if self.judged is None:
+            return orders, jobs
+        columns: Columns = {Column("order"): lambda who, _: who, **MEANS}
+        table = Table.of("values", "One continuous simulation of the jobs", columns, self.judged.means.items())
+        return orders, jobs, Section("simulated", "Simulated with EASY backfilling", (), (table,))
 
-    def _moves(self) -> tuple[Table, ...]:
-        pairs, accounting = self.pairs, self.accounting
+    def _jobs(self) -> Table:
+        pairs, log = self.pairs, self.accounting.log
         net = pairs.up - pairs.down
         order = np.argsort(-np.abs(net), kind="stable")
-        moved = order[net[order] != 0][:_MOST_ROWS].tolist()
-        swf = accounting.log
-        columns = (
-            Column("job"),
-            Column("user"),
-            Column("requested time", "s"),
-            Column("processors", ""),
-            Column("waited", "s"),
-            Column("jobs it would pass", ""),
-            Column("jobs that would pass it", ""),
-        )
-        rows: list[tuple[str | float, ...]] = [
-            (
-                _id(accounting, row),
-                _user(accounting, row),
-                *(float(column[row]) for column in (swf.requested_time, swf.requested, swf.wait, pairs.up, pairs.down)),
-            )
-            for row in moved
-        ]
-        jobs = plain_table("jobs", "The jobs that would move most", columns, rows)
-        users, code = np.unique([_user(accounting, row) for row in range(len(net))], return_inverse=True)
-        up, down, beside = (np.bincount(code, column) for column in (pairs.up, pairs.down, pairs.beside))
-        place = np.argsort(-np.abs(up - down), kind="stable")[: 2 * _MOST_ROWS].tolist()
-        of_users = (
-            Column("user"),
-            Column("would go earlier", "%", "Pairs in which its job would pass the other"),
-            Column("would go later", "%", "Pairs in which the other would pass its job"),
-            Column("pairs", ""),
-        )
-        shares = [
-            (str(users[at]), _share(up[at], beside[at]), _share(down[at], beside[at]), float(beside[at]))
-            for at in place
-            if beside[at]
-        ]
-        return jobs, plain_table("users", "The users whose jobs would move most", of_users, shares)
+        columns: Columns = {
+            Column("job"): lambda row: self.accounting.job[row] if self.accounting.job else str(int(log.job_id[row])),
+            Column("user"): lambda row: _user(self.accounting, row),
+            Column("requested time", "s"): lambda row: float(log.requested_time[row]),
+            Column("processors", ""): lambda row: float(log.requested[row]),
+            Column("waited", "s"): lambda row: float(log.wait[row]),
+            Column("jobs it would pass", ""): lambda row: float(pairs.up[row]),
+            Column("jobs that would pass it", ""): lambda row: float(pairs.down[row]),
+        }
+        rows = [(row,) for row in order[net[order] != 0][:_MOST_ROWS].tolist()]
+        return Table.of("jobs", "The jobs that would move most", columns, rows)
+
+    def _users(self) -> Table:
+        pairs = self.pairs
+        users, code = np.unique([_user(self.accounting, row) for row in range(len(pairs.beside))], return_inverse=True)
+        up, down, beside = (np.bincount(code, column).tolist() for column in (pairs.up, pairs.down, pairs.beside))
+        columns: Columns = {
+            Column("user"): lambda user: str(users[user]),
+            Column("would go earlier", "%", "Pairs in which its job would pass the other"): (
+                lambda user: 100 * up[user] / beside[user]
+            ),
+            Column("would go later", "%", "Pairs in which the other would pass its job"): (
+                lambda user: 100 * down[user] / beside[user]
+            ),
+            Column("pairs", ""): lambda user: beside[user],
+        }
+        order = np.argsort(-np.abs(np.subtract(up, down)), kind="stable")[: 2 * _MOST_ROWS].tolist()
+        rows = [(user,) for user in order if beside[user]]
+        return Table.of("users", "The users whose jobs would move most", columns, rows)
 
 
 def shadow(
@@ -366,36 +540,25 @@ def _orders_table(pairs: OrderedPairs) -> Table:
         ("by submit time (first come, first served)", pairs.by_submit, pairs.pairs),
         *([("by the logged priorities of today", pairs.other_prior, pairs.prior)] if pairs.prior else []),
     ]
-    columns = (
-        Column("order"),
-        Column("pairs the other way round than the starts", "%"),
-        Column("Kendall's tau", "1"),
-        Column("pairs", ""),
-    )
-    lines = [
-        (name, _share(other, total), 1 - 2 * other / total if total else None, float(total))
-        for name, other, total in rows
-    ]
-    return plain_table("orders", "Orders of the waiting jobs against that of the starts", columns, lines)
+    columns: Columns = {
+        Column("order"): lambda name, *_: name,
+        Column("pairs the other way round than the starts", "%"): lambda _, other, total: (
+            100 * other / total if total else None
+        ),
+        Column("Kendall's tau", "1"): lambda _, other, total: 1 - 2 * other / total if total else None,
+        Column("pairs", ""): lambda _, __, total: float(total),
+    }
+    return Table.of("orders", "Orders of the waiting jobs against that of the starts", columns, rows)
 
 
-def _costs(log: ShadowLog) -> Table | None:
+def _costs(log: ShadowLog) -> tuple[Table, ...]:
     cost = np.array([line.cost_us for line in log.lines])
     cost = cost[~np.isnan(cost)]
     if not len(cost):
-        return None
-    values = [("mean", float(cost.mean())), ("99 % take at most", float(np.quantile(cost, 0.99)))]
-    values.append(("longest", float(cost.max())))
-    columns = (Column("cost"), Column("microseconds"))
-    return plain_table("cost", f"What a score took, of {len(cost):,} that were timed", columns, values)
-
-
-def _share(part: Any, whole: Any) -> float | None:
-    return 100 * float(part) / float(whole) if whole else None
-
-
-def _id(accounting: Accounting, row: int) -> str:
-    return accounting.job[row] if accounting.job else str(int(accounting.log.job_id[row]))
+        return ()
+    values = {"mean": cost.mean(), "99 % take at most": np.quantile(cost, 0.99), "longest": cost.max()}
+    columns: Columns = {Column("cost"): lambda name, _: name, Column("microseconds"): lambda _, value: float(value)}
+    return (Table.of("cost", f"What a score took, of {len(cost):,} that were timed", columns, values.items()),)
 
 
 def _user(accounting: Accounting, row: int) -> str:

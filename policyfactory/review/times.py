@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.core.text import WEEK, counted, format_duration
-from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.sections import Column, Columns
 from policyfactory.report.verdict import NOBODY
 from policyfactory.simulation.metrics import TAU, job_values, memory_of, weeks_of
 from policyfactory.simulation.schedule import Schedule
@@ -38,6 +37,8 @@ from policyfactory.workload.swf.log import SwfLog
 _NEAR = 0.05  # offered load: weeks that are further apart are not alike
 _RESAMPLES = 1999
 _PURPOSE = 43  # of the random stream; see core.random
+METRICS = ("wait", "bsld")
+BASELINE = "FCFS"  # against what is simulated
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +79,7 @@ def weeks_of_schedule(schedule: Schedule) -> Weeks:
     length = np.full(count, float(WEEK * jobs.ticks))
     length[-1] = max(float(jobs.submit[-1] - jobs.submit[0]) - WEEK * jobs.ticks * (count - 1), length[-1] / 2)
     work = np.bincount(week, jobs.run_time.astype(np.float64) * jobs.processors, count)
-    sums = {
-        metric: np.bincount(week, job_values(schedule, metric), count).astype(np.float64) for metric in ("wait", "bsld")
-    }
+    sums = {metric: np.bincount(week, job_values(schedule, metric), count).astype(np.float64) for metric in METRICS}
     number = np.bincount(week, minlength=count).astype(np.float64)
     return Weeks(week, work / (jobs.machine * length), number, sums, block_weeks(memory_of(schedule)))
 
@@ -108,7 +107,7 @@ def of_matched(before: Weeks, after: Weeks, pairs: list[tuple[int, int]], metric
         return Estimate(math.nan, None, None, 0)
     first, second = np.array(pairs).T
     apart = after.mean(metric)[second] - before.mean(metric)[first]
-    return estimate_weekly(apart, np.ones(len(apart)), _block(before, after))
+    return estimate_weekly(apart, np.ones(len(apart)), shared_block(before, after))
 
 
 def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
@@ -128,7 +127,7 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
         inside = (weeks.load >= low) & (weeks.load <= high) & (weeks.jobs > 0)
         loads.append(weeks.load[inside])
         means.append(weeks.mean(metric)[inside])
-    block = _block(before, after)
+    block = shared_block(before, after)
     counts = [len(load) for load in loads]
     if min(counts) < 2:
         return Estimate(math.nan, None, None, sum(counts))
@@ -177,7 +176,8 @@ def _added(loads: list[FloatArray], means: list[FloatArray]) -> float:
     return float(found[2]) if rank == 3 else math.nan
 
 
-def _block(before: Weeks, after: Weeks) -> int | None:
+def shared_block(before: Weeks, after: Weeks) -> int | None:
+    """Return how many weeks are drawn together in both times; None if that cannot be told of one of them."""
     return None if before.block is None or after.block is None else max(before.block, after.block)
 
 
@@ -210,15 +210,17 @@ def means_of(schedule: Schedule) -> WeekMeans:
     )
 
 
-def nobody_waits(*schedules: WeekMeans) -> bool:
-    """Tell whether so few jobs wait under all orders that none can be told from another."""
-    return all(means.waiting < NOBODY for means in schedules)
+MEANS: Columns = {
+    Column("mean wait", "s"): lambda *row: row[-1].wait_s,
+    Column("mean bounded slowdown", "1"): lambda *row: row[-1].bsld,
+    Column("longest wait", "s"): lambda *row: row[-1].longest_s,
+    Column("jobs that wait longer than 10 s", "%"): lambda *row: 100 * row[-1].waiting,
+}
 
 
-def weekly(workload: Workload, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return sums of the jobs' values, and the jobs, of each week of submission: float64 arrays (weeks,)."""
-    week = weeks_of(workload.submit, workload.ticks)
-    return np.bincount(week, values).astype(np.float64), np.bincount(week).astype(np.float64)
+def nobody_waits(*schedules: Schedule) -> bool:
+    """Return whether so few jobs wait under all orders that none can be told from another."""
+    return all(means_of(schedule).waiting < NOBODY for schedule in schedules)
 
 
 def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> Estimate:
@@ -233,17 +235,10 @@ def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> 
     seed : int
         Of the resampling.
     """
-    values = job_values(new, metric) - job_values(base, metric)
-    sums, jobs = weekly(new.workload, values)
+    values, week = job_values(new, metric) - job_values(base, metric), weeks_of(new.workload.submit, new.workload.ticks)
+    sums, jobs = (np.bincount(week, weights).astype(np.float64) for weights in (values, None))
     memory = max(memory_of(new), memory_of(base))
     return estimate_weekly(sums, jobs, block_weeks(memory), seed=seed)
-
-
-def sign(estimate: Estimate) -> int:
-    """Return -1 if the interval is below 0, 1 if above, else 0."""
-    if estimate.interval is None:
-        return 0
-    return int(estimate.interval.low > 0) - int(estimate.interval.high < 0)
 
 
 def in_words(estimate: Estimate, unit: str = "") -> str:
@@ -262,17 +257,6 @@ def in_words(estimate: Estimate, unit: str = "") -> str:
             return f"{text(estimate.value)} (no interval: its queue remembers longer than {weeks} can tell)"
         return f"{text(estimate.value)} (no interval: {weeks}, {estimate.needed} are needed)"
     return f"{text(estimate.value)} (95 % interval {text(estimate.interval.low)} to {text(estimate.interval.high)})"
-
-
-def plain_table(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Any]],
-) -> Table:
-    """Return a table of values, given by rows."""
-    cells = tuple(tuple(value if isinstance(value, Cell) else Cell(value) for value in row) for row in rows)
-    return Table(name, title, tuple(columns), cells)
 
 
 # The accounting of a time ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import policyfactory as pf
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.review.compare import judge_simulated
+from policyfactory.review.shadow import judge_simulated
 from policyfactory.workload.jobs import Attributes, Workload
 
 INDEX = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")

@@ -15,8 +15,7 @@ from daily_log import daily, recorded
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
 from policyfactory.policy.store import resolve
-from policyfactory.review.compare import judge_simulated
-from policyfactory.review.shadow import compare_orders, shadow
+from policyfactory.review.shadow import compare_orders, judge_simulated, shadow
 from policyfactory.review.shadow_log import Logged, read_shadow
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import CleaningStep, Workload
@@ -235,7 +234,7 @@ def test_arrays_that_are_logged_again_and_again_are_bounded(tmp_path: Path, monk
     accounting.write_text("\n".join([head, *tasks]) + "\n")
     log.write_text(line_of(job="9", at=BEGIN) * 5)
     assert len(shadow(log, [accounting]).matched.lines) == 250
-    monkeypatch.setattr("policyfactory.review.compare._MOST_PAIRS", 249)
+    monkeypatch.setattr("policyfactory.review.shadow._MOST_PAIRS", 249)
     with pytest.raises(WorkloadError, match="more than 249 jobs, the tasks of an array counted each time"):
         shadow(log, [accounting])
 
