@@ -33,8 +33,8 @@ from .prediction.options import PredictorOptions as PredictorOptions
 from .prediction.store import load_forests as load_forests
 from .prediction.store import save_forests as save_forests
 from .prediction.training import Predictor as Predictor
-from .review.predictions.run import Predicted as Predicted
-from .review.predictions.run import predict as predict
+from .review.predictions import Predicted as Predicted
+from .review.predictions import predict as predict
 from .search.arena import Arena as Arena
 from .search.arena import judge as judge
 from .search.distill import Distilled as Distilled

@@ -58,9 +58,8 @@ def predict(
     """
     from policyfactory.cli.screen import percent_bar
     from policyfactory.core.files import dump_json
-    from policyfactory.review.predictions.run import as_dict
-    from policyfactory.review.predictions.run import predict as predict_jobs
-    from policyfactory.review.predictions.words import IN_FULL, SEEN, sections_of
+    from policyfactory.review.predictions import IN_FULL, SEEN, as_dict, sections_of
+    from policyfactory.review.predictions import predict as predict_jobs
 
     how = options_of(PredictorOptions, options)
     with percent_bar(f"{log.name}: % of the jobs") as progress:

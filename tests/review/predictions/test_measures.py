@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from policyfactory.review.predictions.compare import area_under_curve, measures_of
+from policyfactory.review.predictions import area_under_curve, measures_of
 
 
 def test_known_answers() -> None:

@@ -14,8 +14,7 @@ from habits import users_with_habits, write_log
 from policyfactory.core.errors import UsageError
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor
-from policyfactory.review.predictions.compare import MODEL, RULES
-from policyfactory.review.predictions.run import Predicted
+from policyfactory.review.predictions import MODEL, RULES, Predicted
 from policyfactory.simulation.predicted import run_predicted
 from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules

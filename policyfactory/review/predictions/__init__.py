@@ -1,1 +1,0 @@
-"""How good predictions of run times are."""
