@@ -215,6 +215,24 @@ def test_invented_requests_are_no_basis_of_a_verdict(invented: float, light: str
     assert f"{100 * invented:.3g} % of the jobs changed (no requested time" in verdict.caveats[1]
 
 
+@pytest.mark.parametrize(
+    ("record", "policy", "light", "last"),
+    [
+        ("FCFS", "SPF", "better", "In the record"),
+        ("FCFS", "LPF", "worse", "In the record"),
+        # WFP3 is better than first come, first served, and worse than SPF.
+        ("SPF", "WFP3", "cannot tell", "The record contradicts the simulation"),
+        ("", "LPF", "worse", "It cannot be compared with the record"),
+        ("", "SPF", "cannot tell", "It cannot be compared with the record"),
+    ],
+)
+def test_the_simulation_and_the_record_are_judged_by_the_common_rule(
+    record: str, policy: str, light: str, last: str
+) -> None:
+    verdict = judge_simulated(recorded(daily(), record) if record else daily(), resolve(policy)).verdict
+    assert (verdict.light, verdict.sentences[-1][: len(last)]) == (light, last)
+
+
 def test_nobody_waits_few_jobs_and_another_cluster_cannot_be_told(tmp_path: Path) -> None:
     jobs = default_workload().select(np.arange(300))
     log, accounting = made(tmp_path, jobs.submit.astype(float), jobs, jobs.submit)
