@@ -348,7 +348,7 @@ def _judged(ways: Sequence[Way]) -> tuple[Light, str]:
     words = [word_of(way.bsld.interval) for way in ways if way.bsld.interval is not None]
     called = [word for word in words if word in _SIDES]
     if len({*called}) > 1:
-        return "cannot tell", "the ways to take the load into account contradict each other"
+        return "cannot tell", "the ways to take the load into account contradict each other; wait for more weeks"
     if len(words) < 2:
         return "cannot tell", (
             "fewer than two ways to take the load into account give an interval; wait for more weeks"
