@@ -28,7 +28,6 @@ from policyfactory.policy.policy import Policy
 from policyfactory.report.caveats import noun
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import (
-    CONTRADICTED,
     LIGHTS,
     NOBODY,
     TOO_FAR,
@@ -158,12 +157,10 @@ def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
         return (light, (*words, *by_record)), None
     if record == "better" and light != "better":
         by_record = (*by_record, _NOTHING)
-    elif record == "worse" and light == "better":
-        by_record = (*by_record, CONTRADICTED)
     elif record == "cannot tell" and light == "better":
         step = _next_step(outcome.evaluation, row_of(outcome.recorded_comparisons, log, name, metric))
         by_record = (*by_record, f"Next step: {step}.")
-    return (light, words), (judge([shown, Finding(record)]), by_record)
+    return (light, words), (judge([shown], [Finding(record)]), by_record)
 
 
 def _next_step(evaluation: Evaluation, row: Comparison) -> str:
@@ -489,7 +486,7 @@ def gated(light: Light, sentences: tuple[str, ...], found: Fidelity | None) -> t
     if found is None or found.trusted:
         return light, sentences
     verdict = fidelity_verdict(found)
-    trusted = judge([Finding(light), Finding(verdict.light)])
+    trusted = judge([Finding(light)], [Finding(verdict.light)])
     if found.light == "far":
         return trusted, (*verdict.sentences, "No policy is recommended.")
     if trusted == light:

@@ -20,7 +20,7 @@ from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, 
 from policyfactory.learning.choice import Tested
 from policyfactory.learning.comparing import CLASSICAL
 from policyfactory.learning.ranking import Ranked
-from policyfactory.report.verdict import CONTRADICTED, Finding, Verdict, difference_in_words, judge, value_in_words
+from policyfactory.report.verdict import Finding, Verdict, difference_in_words, judge, value_in_words
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.intervals import Interval
 
@@ -94,13 +94,11 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if record is None and not evidence.outcome.experiment.unrecorded:
         first = (_NO_RECORD,)
     by_peer, beside = _against_peer(evidence)
-    light, in_simulation = judge((*simulated, Finding(record or ""), *by_peer)), judge(simulated)
+    light, in_simulation = judge(simulated, [Finding(record or "")], by_peer), judge(simulated)
     # What a site has now comes first; but what is worse than no order at all is refused for that.
     words = (*sentences, *first) if in_simulation == "worse" else (*first, *sentences)
     step: tuple[str, ...] = ()
-    if {in_simulation, record} == {"better", "worse"}:
-        step = (CONTRADICTED,)
-    elif in_simulation == "better" and record == "cannot tell":
+    if in_simulation == "better" and record == "cannot tell":
         step = _to_record(evidence)
     elif in_simulation == record == "better" and light != "better":
         step = _to_peer(evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from policyfactory.report.sections import scale_for
@@ -27,15 +27,10 @@ LIGHTS: dict[Light, str] = {
     "unsound": "Unsound: no conclusion",
 }
 
-CONTRADICTED = (
-    "The record contradicts the simulation: leave the queue as it is. Next step: see how much of the record is the "
-    "order of the queue, on a site that describes your scheduler (docs/site.md)."
-)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """What one source of evidence says about a policy: the record, replicas, weeks, the replay on a site.
+    """What one source of a comparison says about a policy: weeks, replicas, the replay on a site.
 
     Parameters
     ----------
@@ -51,20 +46,35 @@ class Finding:
     needed: bool = True
 
 
-def judge(evidence: Iterable[Finding]) -> Light:
-    """Return the light of all sources together; every command goes by this rule.
+def judge(*comparisons: Sequence[Finding]) -> Light:
+    """Return the light of all comparisons of a policy together; every command goes by this rule.
 
-    Unsound if one source is. Worse if one shows it and none shows the policy to be better. Better if all sources that
-    are needed show it, and there is one, and none shows it to be worse. All else, contradictions too, cannot be told.
+    A comparison (with the simulated baseline, with the record) is worse if one of its sources shows it and none shows
+    the policy to be better; better if all of its sources that are needed show it, and there is one, and none shows it
+    to be worse. Contradictions and all else cannot be told. Together they are unsound if one source is; worse if one
+    comparison is: what is worse than what a site has is not made up for by being better than another order; better if
+    all are.
+
+    Parameters
+    ----------
+    *comparisons : sequence of Finding
+        One without a source does not count.
 
     Examples
     --------
-    >>> judge([Finding("better"), Finding("better")]), judge([Finding("better"), Finding("no difference")])
-    ('better', 'cannot tell')
-    >>> judge([Finding("no difference"), Finding("worse")]), judge([Finding("better"), Finding("worse")])
-    ('worse', 'cannot tell')
+    >>> judge([Finding("better"), Finding("worse")]), judge([Finding("better")], [Finding("worse")])
+    ('cannot tell', 'worse')
     """
-    sources = list(evidence)
+    lights = [_light(sources) for sources in comparisons if sources]
+    if "unsound" in lights:
+        return "unsound"
+    if "worse" in lights:
+        return "worse"
+    return "better" if {*lights} == {"better"} else "cannot tell"
+
+
+def _light(sources: Sequence[Finding]) -> Light:
+    """Return the light of one comparison."""
     words = {source.word for source in sources}
     if "unsound" in words:
         return "unsound"

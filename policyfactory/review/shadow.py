@@ -19,7 +19,7 @@ from policyfactory.evaluation.words import basis_in_words
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.report.sections import Column, Columns, Section, Table
-from policyfactory.report.verdict import CONTRADICTED, TOO_FAR, Finding, Verdict, judge
+from policyfactory.report.verdict import TOO_FAR, Finding, Verdict, judge
 from policyfactory.review.shadow_log import Logged, ShadowLog, read_shadow
 from policyfactory.review.times import (
     BASELINE,
@@ -318,9 +318,9 @@ def _judged(name: str, new: Schedule, base: Schedule, record: Schedule | None = 
         else:
             words.append(word_of(by_record.interval))
             sentences.append(f"{recorded}; against that {name} is {in_words(by_record)}.")
-    light = judge(Finding(word) for word in (*words, *(["unsound"] if unsound else [])))
+    light = judge(*([Finding(word)] for word in (*words, *(["unsound"] if unsound else []))))
     if light == "cannot tell" and record is not None:
-        sentences.append(CONTRADICTED if "worse" in words else "It is not shown to be better than both.")
+        sentences.append("It is not shown to be better than both.")
     return Verdict(light, (*unsound, *sentences))
 
 

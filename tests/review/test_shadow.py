@@ -221,7 +221,7 @@ def test_invented_requests_are_no_basis_of_a_verdict(invented: float, light: str
         ("FCFS", "SPF", "better", "In the record"),
         ("FCFS", "LPF", "worse", "In the record"),
         # WFP3 is better than first come, first served, and worse than SPF.
-        ("SPF", "WFP3", "cannot tell", "The record contradicts the simulation"),
+        ("SPF", "WFP3", "worse", "In the record"),
         ("", "LPF", "worse", "It cannot be compared with the record"),
         ("", "SPF", "cannot tell", "It cannot be compared with the record"),
     ],
