@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands import runner
+from page_inputs import INPUTS
 from support import ROOT, extra_module, shared_path
 
 DOCS = ROOT / "docs"
@@ -21,6 +22,8 @@ LONG = {"evaluate", "how-certain", "predictions", "scores", "train", "tutorial",
 OF_EXTRAS = {"environment": "gymnasium"}
 # What trains a network needs torch, and is run apart from the rest of its page.
 NETWORKS = re.compile(r"--learner ppo|pf\.Reinforcement")
+# A block with a title is a file that the reader writes.
+FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -51,6 +54,9 @@ def test_code_and_commands_of_a_page_run(
 ) -> None:
     if page.stem in OF_EXTRAS:
         extra_module(OF_EXTRAS[page.stem], "rl")
+    INPUTS.get(page.stem, lambda: None)()
+    for name, text in FILE.findall(page.read_text(encoding="utf-8")):
+        Path(name).write_text(text, encoding="utf-8")
     run_blocks([block for block in blocks(page) if not NETWORKS.search(block[1])], page, reader, monkeypatch, capfd)
 
 
