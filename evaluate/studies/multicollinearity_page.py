@@ -158,83 +158,81 @@ def tables(data: Path) -> dict[str, str]:
     )
     claims, values = _read(data / "polynomials-claims.csv"), _read(data / "polynomials-values.csv")
     return {
-        "claims": _markdown(list(claims[0]), [list(row.values()) for row in claims]),
+        "claims": _claim_table(claims),
         "values": _value_table([row for row in values if row["experiment"] == "runtime"]),
         "terms": _markdown(
-            ["family", "terms", "VIF, largest", "above 10", "sign uncertain"],
-            [_term_row(terms, name) for name in FAMILIES],
-        ),
-        "bases": _markdown(
-            ["family", "VIF", "centred", "orthogonal", "centred, apart", "orthogonal, apart", "same schedules"],
-            [_basis_row(row) for row in bases],
+            ["family", "terms", "VIF, largest", "centred", "orthogonal", "above 10", "sign uncertain"],
+            [_term_row(terms, bases, name) for name in FAMILIES],
         ),
         "orders": _order_table(orders),
-        "schedules": _schedule_table([row for row in schedules if row["rules"] == "runtime"]),
+        "schedules": _schedule_table([row for row in schedules if row["rules"] == "runtime" and row["table"]]),
     }
+
+
+def _claim_table(rows: list[dict[str, str]]) -> str:
+    """Return the logs on which a claim holds, is not shown and does not hold, by experiment."""
+    answers = ("holds", "not shown", "does not hold")
+    lines = []
+    for claim in list(rows[0])[2:]:
+        for experiment in dict.fromkeys(row["experiment"] for row in rows if row[claim]):
+            own = {row["log"]: row[claim] for row in rows if row["experiment"] == experiment}
+            logs = [", ".join(log for log, text in own.items() if text.startswith(answer)) for answer in answers]
+            lines.append([claim.removeprefix("claim "), experiment, *logs])
+    return _markdown(["claim", "experiment", *answers], lines)
 
 
 def _value_table(rows: list[dict[str, str]]) -> str:
     logs, policies = (list(dict.fromkeys(row[key] for row in rows)) for key in ("log", "policy"))
-    cells = {
-        (row["policy"], row["log"]): f"{_short(row['mean_bsld'])} [{_short(row['low'])}, {_short(row['high'])}]"
-        for row in rows
-    }
+    cells = {(row["policy"], row["log"]): _short(row["mean_bsld"]) for row in rows}
     return _markdown(["policy", *logs], [[policy, *(cells[policy, log] for log in logs)] for policy in policies])
 
 
-def _term_row(rows: list[dict[str, str]], name: str) -> list[str]:
+def _term_row(rows: list[dict[str, str]], bases: list[dict[str, str]], name: str) -> list[str]:
     own = [row for row in rows if row["family"] == name]
     factors, flips = [float(row["vif"]) for row in own], [float(row["other_sign"]) for row in own]
+    (basis,) = (row for row in bases if row["family"] == name)
     return [
         name,
         str(len(own)),
         _short(max(factors)),
+        *(_short(basis[f"largest_vif_{of}"]) for of in ("centred", "orthogonal")),
         str(sum(value > 10 for value in factors)),
         str(sum(value > 0.025 for value in flips)),
     ]
 
 
-def _basis_row(row: dict[str, str]) -> list[str]:
-    factors = [_short(row[f"largest_vif{of}"]) for of in ("", "_centred", "_orthogonal")]
-    apart = [f"{float(row[f'{of}_apart']):.0e}" for of in ("centred", "orthogonal")]
-    return [row["family"], *factors, *apart, f"{row['same_schedules']} of {row['windows']}"]
-
-
 def _order_table(rows: list[dict[str, str]]) -> str:
-    where = list(dict.fromkeys(row["jobs"] for row in rows))
-    lines = []
-    sizes = dict.fromkeys(row["table"] for row in rows)
-    for number, table in enumerate(sizes):
-        for variant in VARIANTS[: 1 if number else 2]:
-            for name in FAMILIES:
-                own = {
-                    row["jobs"]: row
-                    for row in rows
-                    if (row["table"], row["family"], row["variant"]) == (table, name, variant)
-                }
-                late = [f"{float(own[jobs]['tau_submission']):+.2f}" for jobs in (where[0], where[1])]
-                lines.append([table, variant, name, *(f"{float(own[jobs]['tau']):.2f}" for jobs in where), *late])
-    submission = [f"{jobs}, with submission" for jobs in where[:2]]
-    return _markdown(["tuples", "variant", "family", *where, *submission], lines)
+    shown = {
+        (row["table"], row["family"], row["jobs"]): row
+        for row in rows
+        if row["variant"] == "as fitted" and row["jobs"] in {"training", "lublin"}
+    }
+    sizes = list(dict.fromkeys(row["table"] for row in rows))
+    lines = [
+        [
+            name,
+            *(f"{float(shown[size, name, 'training']['tau']):.2f}" for size in sizes),
+            f"{float(shown[sizes[0], name, 'lublin']['tau']):.2f}",
+            f"{float(shown[sizes[0], name, 'lublin']['tau_submission']):+.2f}",
+        ]
+        for name in FAMILIES
+    ]
+    heading = [*(f"{int(size):,} tuples" for size in sizes), "in windows", "in windows, with submission"]
+    return _markdown(["family", *heading], lines)
 
 
 def _schedule_table(rows: list[dict[str, str]]) -> str:
-    logs = list(dict.fromkeys(row["log"] for row in rows))
-    keys = list(dict.fromkeys((row["table"], row["variant"], row["family"]) for row in rows))
-    lines = []
-    for key in keys:
-        own = {row["log"]: row for row in rows if (row["table"], row["variant"], row["family"]) == key}
-        lines.append([key[2], key[0], key[1], *(_spread_text(own[log]) for log in logs)])
-    return _markdown(["policy", "tuples", "variant", *logs], lines)
+    own = {
+        (row["variant"], row["family"]): row
+        for row in rows
+        if (row["log"], row["table"]) == ("lublin", rows[0]["table"])
+    }
+    lines = [[variant, *(_spread_text(own[variant, name]) for name in FAMILIES)] for variant in VARIANTS]
+    return _markdown(["variant", *FAMILIES], lines)
 
 
 def _spread_text(row: dict[str, str]) -> str:
-    middle = _short(row["mean_bsld"])
-    return (
-        middle
-        if row["replicates"] == "1"
-        else f"{middle} ({_short(row['mean_bsld_10'])} to {_short(row['mean_bsld_90'])})"
-    )
+    return f"{_short(row['mean_bsld'])} ({_short(row['mean_bsld_10'])} to {_short(row['mean_bsld_90'])})"
 
 
 def _short(value: str | float) -> str:

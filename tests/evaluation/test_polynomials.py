@@ -78,7 +78,7 @@ def test_the_scripts_write_numbers_pictures_and_tables(
     assert sorted(path.name for path in (tmp_path / "img").iterdir()) == [f"collinearity-{name}.png" for name in drawn]
     shown = capsys.readouterr().out
     assert "| QUA | 18 |" in shown
-    assert "| easy | kth | holds (3 of 3) |" in shown
+    assert "| 1 | easy | kth |" in shown
     assert "| FCFS |" in shown
     rows = list(csv.DictReader((tmp_path / "data" / "collinearity-bases.csv").read_text(encoding="utf-8").splitlines()))
     # Collinearity is a matter of the basis: centred terms have other factors and make the same schedules.
