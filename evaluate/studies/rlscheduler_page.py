@@ -2,8 +2,7 @@
 
     python evaluate/studies/rlscheduler_page.py docs/data/rlscheduler-networks.csv
 
-A cell is the mean over the seeds with its 95 % interval (Student's t, so wide with three), by the most probable job
-and, without interval, by drawn ones.
+A cell is the mean over the seeds with its 95 % interval (Student's t, so wide with three), by the most probable job.
 """  # noqa: INP001 (a script beside the package, not a part of it)
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ WORDS = {
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the tables as Markdown, by name: ``cells``, ``transfer`` and ``shapes``.
+    """Return the tables as Markdown, by name: ``cells`` and ``transfer``.
 
     Parameters
     ----------
@@ -50,26 +49,23 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         Of the file.
     """
     usual = [row for row in rows if (row["network"], row["filtering"]) == ("kernel", "none")]
-    return {"cells": _cells(usual), "transfer": _transfer(usual), "shapes": _shapes(rows)}
+    return {"cells": _cells(usual), "transfer": _transfer(usual)}
 
 
 def _cells(rows: Sequence[Row]) -> str:
-    lines = [
-        "| table | log | no backfilling: printed | most probable | drawn | with it: printed | most probable | drawn |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = ["| table | log | no backfilling: printed | ours | with it: printed | ours |", "|---|---|---|---|---|---|"]
     for goal, words in WORDS.items():
-        for log, name in LOGS.items():
+        title = words
+        for log, printed in PRINTED[goal].items():
             own = [row for row in rows if (row["goal"], row["log"], row["tested"]) == (goal, log, log)]
             if not own:
                 continue
-            printed = PRINTED[goal].get(log, ("-", "-"))
-            cells = [words, name]
+            cells = [title, LOGS[log]]
             for place, backfill in enumerate(("False", "True")):
-                of_mode = [row for row in own if row["backfilling"] == backfill]
-                probable = _interval([float(row["most probable"]) for row in of_mode])
-                cells += [printed[place], probable, _number(np.mean([float(row["drawn, mean"]) for row in of_mode]))]
+                values = [float(row["most probable"]) for row in own if row["backfilling"] == backfill]
+                cells += [printed[place], _interval(values)]
             lines.append(f"| {' | '.join(cells)} |")
+            title = ""
     return "\n".join(lines)
 
 
@@ -89,23 +85,6 @@ def _transfer(rows: Sequence[Row]) -> str:
             ]
             cells.append(" / ".join(modes))
         lines.append(f"| {LOGS[tested]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _shapes(rows: Sequence[Row]) -> str:
-    lines = ["| log | network | filter | no backfilling | with it | training, CPU s |", "|---|---|---|---|---|---|"]
-    for log, network, filtering in dict.fromkeys((row["log"], row["network"], row["filtering"]) for row in rows):
-        first = [
-            row
-            for row in rows
-            if (row["log"], row["network"], row["filtering"]) == (log, network, filtering)
-            and (row["goal"], row["seed"], row["tested"]) == ("mean_bsld", "0", log)
-        ]
-        compared = {"lublin-1": filtering == "none", "kth": network == "kernel"}
-        if first and compared.get(log, False):
-            values = [_number(float(row["most probable"])) for row in first]
-            seconds = _number(float(first[0]["training (CPU s)"]))
-            lines.append(f"| {LOGS[log]} | {network} | {filtering} | {' | '.join(values)} | {seconds} |")
     return "\n".join(lines)
 
 

@@ -79,7 +79,7 @@ def test_the_scripts_write_numbers_pictures_and_tables(
     shown = capsys.readouterr().out
     assert "| QUA | 18 |" in shown
     assert "| 1 | easy | kth |" in shown
-    assert "| FCFS |" in shown
+    assert "| rising and inside |" in shown
     rows = list(csv.DictReader((tmp_path / "data" / "collinearity-bases.csv").read_text(encoding="utf-8").splitlines()))
     # Collinearity is a matter of the basis: centred terms have other factors and make the same schedules.
     for row in rows:
