@@ -211,7 +211,7 @@ def test_files_of_results_are_joined_and_counted(tmp_path: Path, capsys: pytest.
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "| `fitting/sums` | 4 | 3 | 2 | 1 | 1 | 0 | 66.6 | 100.0 |" in text
+    assert "| fits | 4 | 3 | 2 | 1 | 1 | 0 | 66.6 | 100.0 |" in text
     assert "old" not in text
     # In the other order the first file counts: a survivor without a reason.
     assert main([*options, "--join", *files[::-1]]) == 1

@@ -3,7 +3,7 @@
 In the folder tests, with PYTHONPATH=. :
 
     python -m schedulers.replays record FOLDER [CASE ...]     a minute or three of a real slurmctld each
-    python -m schedulers.replays table                         the table of docs/trust.md
+    python -m schedulers.replays table                         a row of numbers for each case
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def compare(records: Sequence[Record], site: Site) -> Schedules:
 
 
 def table() -> Iterator[str]:
-    """Give the lines of the table of docs/trust.md."""
+    """Give the lines of a table of all cases, whose sums docs/trust.md has."""
     yield "| case | replays | starts | wanted | lag: mean | longest | mean waits differ | away | Slurm from itself |"
     yield "|---|" + "---:|" * 8
     for name in names():
