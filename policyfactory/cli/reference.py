@@ -10,12 +10,14 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 _MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
 
+_TITLE = ("| argument or option | meaning | default |", "|---|---|---|")
 _HEAD = """# Commands
 
 Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if
@@ -25,31 +27,47 @@ the commands (`make docs/commands.md`), and a test fails when it is out of date.
 """
 
 
+# An option that this many commands have in the same words stands once, before all of them.
+_MANY = 4
+
+
 def render() -> str:
     """Return the page as Markdown."""
     from policyfactory.cli.main import build_command
 
-    lines = [_HEAD]
-    _describe(build_command(), "policyfactory", lines)
+    command = build_command()
+    counted = Counter(row for row in _all_rows(command) if row.startswith("| `-"))
+    common = [row for row, commands in counted.most_common() if commands >= _MANY]
+    lines = [_HEAD, "## Options of many commands\n", *_TITLE, *common, ""]
+    _describe(command, "policyfactory", {*common}, lines)
     return "\n".join(lines)
 
 
-def _describe(command: Any, path: str, lines: list[str]) -> None:
+def _all_rows(command: Any) -> Iterator[str]:
+    for sub in getattr(command, "commands", {}).values():
+        yield from _all_rows(sub)
+    yield from _rows(command)
+
+
+def _rows(command: Any) -> list[str]:
+    return [_row(one) for one in command.params if not getattr(one, "hidden", False) and one.name != "help_all"]
+
+
+def _describe(command: Any, path: str, common: Collection[str], lines: list[str]) -> None:
     subcommands = getattr(command, "commands", None)
     if subcommands is not None:
         if path != "policyfactory":
             lines += [f"## {path}", "", inspect.cleandoc(command.help or ""), ""]
         for name in subcommands:
-            _describe(subcommands[name], f"{path} {name}", lines)
+            _describe(subcommands[name], f"{path} {name}", common, lines)
         return
     level = "##" if path.count(" ") == 1 else "###"
     lines += [f"{level} {path}", "", inspect.cleandoc(command.help or ""), ""]
     lines += [f"Example: `{command.epilog.removeprefix('Example: ')}`", ""]
-    lines += ["| argument or option | meaning | default |", "|---|---|---|"]
-    for parameter in command.params:
-        if not getattr(parameter, "hidden", False) and parameter.name != "help_all":
-            lines.append(_row(parameter))
-    lines.append("")
+    rows = _rows(command)
+    lines += [*_TITLE, *(row for row in rows if row not in common), ""]
+    if also := [row.split(" | ", 1)[0].removeprefix("| ") for row in rows if row in common]:
+        lines += [f"Also, [as in many commands](#options-of-many-commands): {'; '.join(also)}.", ""]
 
 
 def _row(parameter: Any) -> str:
