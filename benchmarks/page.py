@@ -113,7 +113,8 @@ def span(values: list[float]) -> str:
 
 
 def slopes(curves: Iterable[Curve]) -> Iterable[str]:
-    """Give a table of slopes beside theory."""
+    """Give a table of slopes beside theory; a reason stands at the first of the curves that share it."""
+    told: set[str] = set()
     yield "| what | by | sizes | slope | theory | why |"
     yield "|---|---|---|---:|---:|---|"
     for curve in curves:
@@ -121,7 +122,9 @@ def slopes(curves: Iterable[Curve]) -> Iterable[str]:
         sizes = [x for x, _ in curve.points if x >= curve.begin]
         theory = "" if curve.theory is None else f"{curve.theory:g}"
         span = f"{number(sizes[0])} to {number(sizes[-1])}"
-        yield f"| {curve.name} | {curve.by} | {span} | {slope:.2f} ± {error:.2f} | {theory} | {curve.reason} |"
+        why = "" if curve.reason in told else curve.reason
+        yield f"| {curve.name} | {curve.by} | {span} | {slope:.2f} ± {error:.2f} | {theory} | {why} |"
+        told.add(curve.reason)
 
 
 def worst(result: Results) -> Iterable[str]:
