@@ -217,7 +217,7 @@ def test_what_ocst_does_not_have_is_refused() -> None:
         Rules(compatibility="easy")  # type: ignore[arg-type]
 
 
-# docs/simulator.md has their shares on KTH-SP2: jobs (of 28,467) that start at another time when one rule of ocst is taken
+# docs/simulator.md has their shares: jobs of KTH-SP2 (28,467) that start at another time when one rule of ocst is taken
 # over alone, or all but the threshold. The threshold of 0 alone is first come, first served.
 HOURS_40 = 144000.0
 ALONE = {
