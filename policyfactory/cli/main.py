@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import io
 import os
 import sys
@@ -101,6 +102,8 @@ def run() -> None:
         print(f"policyfactory {__version__}")  # noqa: T201 (no console yet: start-up counts)
         return
     ignore_folder()
+    # What a command makes mostly lives to its end: looking for garbage after every 700 objects takes a tenth of a run.
+    gc.set_threshold(20_000)
     for stream in (sys.stdout, sys.stderr):
         # Names of files may be no UTF-8, and a terminal may not have all characters: neither ends a run.
         if isinstance(stream, io.TextIOWrapper):

@@ -12,6 +12,7 @@ import contextvars
 import dataclasses
 import errno
 import fcntl
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -666,6 +667,12 @@ def command_line() -> str:
 def package_versions() -> dict[str, str]:
     """Return the versions of policyfactory, Python and the libraries that can change a number."""
     versions = {"policyfactory": __version__, "python": platform.python_version()}
+    return versions | _installed()
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
+    versions = {}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)

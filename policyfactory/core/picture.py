@@ -129,5 +129,12 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
     with warnings.catch_warnings(), rc_context(_settings()):
         # A name from a log may have letters that the font has not: a box is drawn, and there is no cure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+        # With a layout of its own, matplotlib would draw the whole figure once for the layout and once for the file.
+        if layout := figure.get_layout_engine():
+            layout.execute(figure)
+        try:
+            figure.set_layout_engine(None)
+            figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+        finally:
+            figure.set_layout_engine(layout)
     return buffer.getvalue()

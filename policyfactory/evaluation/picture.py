@@ -204,7 +204,8 @@ def box_rows(axes: Any, columns: Sequence[FloatArray], colours: Sequence[str]) -
                 drawn = column[(column < ends.min()) | (column > ends.max())]
         # Spread by a fixed pattern, so that equal data give equal pictures.
         spread = np.zeros(len(drawn)) if few else 0.2 * np.sin(2.4 * np.arange(len(drawn)))
-        axes.scatter(drawn, row + spread, s=36 if few else 9, color=colour, alpha=0.75, linewidths=0, zorder=3)
+        size = 6 if few else 3
+        axes.plot(drawn, row + spread, "o", color=colour, markersize=size, markeredgewidth=0, alpha=0.75, zorder=3)
 
 
 def draw_box(axes: Any, row: int, ends: Sequence[float], colour: str) -> None:

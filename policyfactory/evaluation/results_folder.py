@@ -7,9 +7,11 @@ is evaluated, for any number of workers; what differs from run to run (command l
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import datetime as dt
 import html
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -226,8 +228,6 @@ def write_report(
     manifest: Manifest,
     protocol_text: str,
     others: Iterable[Path] = (),
-    *,
-    drawings: Drawings | None = None,
 ) -> list[str]:
     """Write all files of a study; they replace those of an earlier one.
 
@@ -243,8 +243,6 @@ def write_report(
         The protocol as it was run, TOML.
     others : iterable of Path
         Files below the folder that are written already and belong to the report.
-    drawings : Drawings, optional
-        Keeps the pictures, if the same report is written again.
 
     Returns
     -------
@@ -256,7 +254,7 @@ def write_report(
     OutputError
         If a file cannot be written.
     """
-    drawings = drawings or Drawings()
+    drawings = Drawings()
     page = render(page_of(study, manifest, protocol_text), drawings)
     evaluations = {outcome.experiment.name: outcome.evaluation for outcome in study.outcomes}
     weeks = weeks_csv(evaluations)
@@ -291,7 +289,14 @@ def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    return _long_csv({name: evaluation.frame() for name, evaluation in evaluations.items()})
+    rows = (
+        (name, case.log, case.number, policy, metric, value)
+        for name, evaluation in evaluations.items()
+        for case, by_policy in zip(evaluation.cases, evaluation.values.tolist(), strict=True)
+        for policy, by_metric in zip(evaluation.policies, by_policy, strict=True)
+        for metric, value in zip(evaluation.metrics, by_metric, strict=True)
+    )
+    return _long_csv(("experiment", "log", "case", "policy", "metric", "value"), rows)
 
 
 def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
@@ -302,17 +307,20 @@ def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    return _long_csv({name: one.weekly_frame() for name, one in evaluations.items() if one.weekly})
+    if not any(evaluation.weekly for evaluation in evaluations.values()):
+        return ""
+    rows = ((name, *row) for name, evaluation in evaluations.items() for row in evaluation.weekly_rows())
+    return _long_csv(("experiment", "log", "week", "jobs", "policy", "metric", "value"), rows)
 
 
-def _long_csv(frames: Mapping[str, pd.DataFrame]) -> str:
-    texts: list[str] = []
-    for name, frame in frames.items():
-        frame.insert(0, "experiment", name)
-        for column in ("experiment", "log", "policy"):
-            frame[column] = frame[column].map(csv_text)
-        texts.append(frame.to_csv(index=False, header=not texts, lineterminator="\n"))
-    return "".join(texts)
+def _long_csv(headings: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(headings)
+    for *about, value in rows:
+        texts = [csv_text(entry) if isinstance(entry, str) else entry for entry in about]
+        writer.writerow([*texts, "" if math.isnan(float(value)) else value])
+    return file.getvalue()
 
 
 def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:

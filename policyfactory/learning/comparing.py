@@ -23,7 +23,6 @@ from policyfactory.evaluation.standings import restated
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json, save_model
-from policyfactory.report.files import Drawings
 from policyfactory.report.verdict import Verdict
 from policyfactory.search.families import NAMES
 from policyfactory.workload.swf.log import SwfLog
@@ -81,8 +80,6 @@ class Compared:
         Options of the evaluation.
     measured : dict
         Seconds and the like, for the manifest.
-    drawings : Drawings
-        Pictures that were drawn already.
     """
 
     study: Result
@@ -90,7 +87,6 @@ class Compared:
     rivals: tuple[Rival, ...]
     options: Mapping[str, Any]
     measured: Mapping[str, Any]
-    drawings: Drawings = dataclasses.field(default_factory=Drawings)
 
     @property
     def outcome(self) -> Outcome:
@@ -123,7 +119,7 @@ class Compared:
                 hashes[rival.source] = sha256_bytes(dump_json(model_to_json(rival.model)).encode())
         parameters = protocol_dict(self.study)
         manifest = Manifest("evaluation", command_line(), protocol.seed, hashes, parameters, self.measured)
-        written = write_report(self.study, folder, manifest, text, drawings=self.drawings)
+        written = write_report(self.study, folder, manifest, text)
         return [folder / name for name in written]
 
 

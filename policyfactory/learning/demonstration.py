@@ -93,6 +93,7 @@ def _run(steps: Steps, tuples: int, trials: int) -> Compared:
         *("--metric", ",".join(_EVALUATED["metrics"]), "--output", steps.place(_EVALUATION), "--overwrite"),
     )
     compared = steps.compare(test, rivals, _EVALUATED, _EVALUATION)
+    steps.write(compared, _EVALUATION)
     for target, name in _WINNERS.items():
         _export(steps, compared.winner, target, name)
     return compared

@@ -195,7 +195,10 @@ class LogParts:
         policies, output = ",".join(rival.source for rival in rivals), self.steps.place(part)
         words = ("--policies", policies, *as_typed(evaluated), "--output", output, "--overwrite")
         self.steps.begin(title, "evaluate", log.path, *words)
-        return self.steps.compare(log, rivals, evaluated, part)
+        compared = self.steps.compare(log, rivals, evaluated, part)
+        if part != "test":  # which is written with the verdict
+            self.steps.write(compared, part)
+        return compared
 
     def windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
         """Return why windows say nothing; nothing if they do, or there are none."""

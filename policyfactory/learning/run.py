@@ -248,10 +248,8 @@ def _test(run: Run) -> None:
 def _judge(run: Run) -> None:
     """Say what the choice is worth."""
     run.verdict = _verdict(run)
-    # Written before, so that a run that is stopped leaves it; now with what follows from it.
     run.test = run.test.judged(run.verdict, run.winner.name)
-    if run.steps.folder is not None:
-        run.test.write(run.steps.folder / "test")
+    run.steps.write(run.test, "test")
 
 
 def _write(run: Run) -> None:

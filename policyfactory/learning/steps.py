@@ -196,7 +196,7 @@ class Steps:
         return [*(Rival(resolve_model(name), name) for name in CLASSICAL), *learned]
 
     def compare(self, log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any], name: str) -> Compared:
-        """Return how policies do on a log; the report goes to a folder and replaces that of an earlier comparison.
+        """Return how policies do on a log.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Steps:
         options : mapping
             Options of the evaluation.
         name : str
-            Of the folder.
+            Of the folder to which `write` will write it.
         """
         progress = self.progress
         protocol, _ = comparison_protocol(log, rivals, options)
@@ -229,16 +229,19 @@ class Steps:
             anyway=True,  # of the whole log it has been asked
         )
         tally = RunTally(self.workers)
-        files: list[Path] = []
         with exclusive(None if output is None else output / "results.csv"):
             study = tally.run(protocol, {log.name: read}, settings, progress.kept)
-            compared = Compared(study, log, tuple(rivals), options, tally.measured())
-            if output is not None and partial is not None:
-                files = compared.write(output)
-                partial.unlink(missing_ok=True)
         progress.compared(study)
-        if output is not None:
-            self.wrote(files)
-            if caution := caution_of(output / "report.html"):
-                progress.warning(caution)
-        return compared
+        return Compared(study, log, tuple(rivals), options, tally.measured())
+
+    def write(self, compared: Compared, name: str) -> None:
+        """Write the report of a comparison to its folder, in place of that of an earlier one; none is in memory."""
+        if self.folder is None:
+            return
+        output = self.folder / name
+        with exclusive(output / "results.csv"):
+            files = compared.write(output)
+            partial_path(output / PLAIN_NAME).unlink(missing_ok=True)
+        self.wrote(files)
+        if caution := caution_of(output / "report.html"):
+            self.progress.warning(caution)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,26 +206,18 @@ class Evaluation:
             }
         )
 
-    def weekly_frame(self) -> pd.DataFrame:
-        """Return the weeks of the whole logs: log, week (from 1), jobs, policy, metric, value (one row each).
+    def weekly_rows(self) -> Iterator[tuple[str, int, int, str, str, float]]:
+        """Yield the weeks of the whole logs: log, week (from 1), jobs, policy, metric, value.
 
-        The metrics are those that are means over the jobs; a week without a job has no value.
+        The metrics are those that are means over the jobs; the value of a week without a job is NaN.
         """
-        import pandas as pd
-
-        parts = []
         for log, weeks in self.weekly.items():
             kept = [at for at in range(len(self.metrics)) if not np.isnan(weeks.values[:, :, at]).any()]
             with np.errstate(invalid="ignore"):
                 values = weeks.values[:, :, kept] / weeks.weights[:, :, kept]
-            index = pd.MultiIndex.from_product(
-                [self.policies, range(1, len(weeks.jobs) + 1), [self.metrics[at] for at in kept]],
-                names=["policy", "week", "metric"],
-            )
-            frame = pd.DataFrame({"value": values.reshape(-1)}, index=index).reset_index()
-            parts.append(frame.assign(log=log, jobs=weeks.jobs[frame["week"] - 1]))
-        columns = ["log", "week", "jobs", "policy", "metric", "value"]
-        return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+            for (policy, week, metric), value in np.ndenumerate(values):
+                name = self.metrics[kept[metric]]
+                yield log, week + 1, int(weeks.jobs[week]), self.policies[policy], name, float(value)
 
 
 # A mean over the jobs of one continuous schedule ----------------------------------------------------------------------

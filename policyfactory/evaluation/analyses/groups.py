@@ -127,12 +127,18 @@ class Grouping:
 
 def together(parts: Sequence[GroupSums]) -> GroupSums:
     """Return the sums over several schedules."""
-    import pandas as pd
-
-    names = [field.name for field in dataclasses.fields(GroupSums)]
-    frames = [pd.DataFrame({name: getattr(sums, name) for name in names}) for sums in parts]
-    added = pd.concat(frames).groupby("key").sum()
-    return GroupSums(added.index.to_numpy(), *(column.to_numpy() for _, column in added.items()))
+    key = np.unique(np.concatenate([sums.key for sums in parts]))
+    _, *names = (field.name for field in dataclasses.fields(GroupSums))
+    totals = [np.zeros(len(key), dtype=getattr(parts[0], name).dtype) for name in names]
+    for name, total in zip(names, totals, strict=True):
+        lost = np.zeros_like(total)  # by rounding, which is made good (Kahan's summation)
+        for sums in parts:
+            rows = np.searchsorted(key, sums.key)
+            value = getattr(sums, name) - lost[rows]
+            added = total[rows] + value
+            lost[rows] = (added - total[rows]) - value
+            total[rows] = added
+    return GroupSums(key, *totals)
 
 
 def _sums(schedule: Schedule, code: Int64Array, key: Int64Array) -> GroupSums:
