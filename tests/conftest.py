@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import secrets
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -79,6 +81,29 @@ def pytest_collection_finish() -> None:
 def shared() -> Callable[[str], Path]:
     """Give the path of shared material, for example ``shared("traces/lublin_256.swf")``."""
     return shared_path
+
+
+@pytest.fixture
+def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the pictures of reports and fits empty, in tests of what stands beside them: most of a report's time."""
+    monkeypatch.setattr("policyfactory.report.files.Drawings._parts", lambda *_: ('viewBox="0 0 1 1"', "<g/>"))
+    monkeypatch.setattr("policyfactory.fitting.fits.keeps_settings", lambda draw: lambda: None)
+    monkeypatch.setattr("policyfactory.fitting.fits.save_picture", lambda figure, path, **_: path.write_bytes(b""))
+
+
+@pytest.fixture(scope="module")
+def few_trees() -> Iterator[None]:
+    """Train predictors with an eighth of their trees, in tests of what is done with whatever is predicted."""
+    from policyfactory.prediction import training
+
+    fitted = training._fitted
+
+    def smaller(features: Any, outcome: Any, options: Any, *, quantile: bool) -> Any:
+        return fitted(features, outcome, dataclasses.replace(options, trees=10), quantile=quantile)
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(training, "_fitted", smaller)
+        yield
 
 
 @pytest.fixture(scope="session")

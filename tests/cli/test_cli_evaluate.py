@@ -51,6 +51,7 @@ def findings(content: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_formula_that_reads_predictions(run: Run, log: Path, tmp_path: Path) -> None:
     formula = ("--formula", "INDEX=-ln(s) + ln(e) + 0.4*ln(q)", "--windows", "7x3d", "--metric", "mean_bsld")
     for workers in ("1", "2"):
@@ -96,6 +97,7 @@ def test_tables_words_and_files(run: Run, log: Path, tmp_path: Path) -> None:
         assert list((out / "evaluation" / name).iterdir()), name
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tmp_path: Path) -> None:
     words = ("--windows", "6x3d", "--formula", "MINE=p*q + 1", "--threshold", "2x longest request", "--load", "1.2")
     words = (*words, "--metric", "max_wait")
@@ -143,6 +145,7 @@ def test_json_is_all_that_is_on_stdout(run: Run, log: Path) -> None:
     assert {row["verdict"] for row in findings(content)["differences"]} == {"too few cases"}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_formulas_models_rules_and_predictions(run: Run, log: Path, tmp_path: Path) -> None:
     model = {"kind": "policyfactory-model", "schema_version": 1, "name": "mine", "formula": "p*q + 870*log10(r + 1)"}
     (tmp_path / "mine.json").write_text(json.dumps(model))
@@ -184,6 +187,7 @@ def test_without_a_log_the_embedded_workload_is_used(run: Run) -> None:
     assert "over 6 windows" in done.stdout
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.swf"
     other.write_text(log.read_text())
@@ -193,6 +197,7 @@ def test_two_logs_side_by_side(run: Run, log: Path, tmp_path: Path) -> None:
     assert winners["kth2k"] == winners["other"] == findings(content)["winner"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_second_evaluation_replaces_the_first_only_if_asked_to(run: Run, log: Path, tmp_path: Path) -> None:
     first = ("--windows", "6x3d", "--metric", "mean_wait", "--analyses", "none", "--starts", "csv")
     run("evaluate", log, *FIRST, *first, "--output", "out")
@@ -418,6 +423,7 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
     run: Run, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -446,6 +452,7 @@ def test_the_backend_changes_nothing_and_a_wrong_one_is_refused(
     assert "--scheduler" in run(*words, "--backend", "loky", "--scheduler", "tcp://here:1", code=2).stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_policies_run_under_slurms_own_rules(run: Run, tmp_path: Path) -> None:
     rows = [job(n, 40 * n, 30 + 17 * (n % 9), 1 + n % 4, 300) for n in range(1, 60)]
     log = swf(tmp_path, rows)

@@ -21,6 +21,7 @@ from policyfactory.workload.swf.files import read_swf, write_swf
 from policyfactory.workload.swf.log import log_of_workload
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, tmp_path: Path) -> None:
     run("workload", "lublin", "--processors", 64, "--jobs", 1300, "--estimates", "tsafrir", "--output", "log.swf")
     few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")

@@ -70,6 +70,7 @@ def protocol(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_path: Path) -> None:
     done = run("evaluate", "tiny.toml", "--traces", "logs", "--verbose")
     assert "written: results/tiny/report.html" in done.stderr
@@ -97,6 +98,7 @@ def test_a_protocol_is_run_and_written_to_results(run: Run, protocol: Path, tmp_
     assert "--overwrite" in run("evaluate", "tiny.toml", "--traces", "logs", code=1).stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_protocol_is_one_screen(run: Run, protocol: Path, tmp_path: Path) -> None:
     more = [
         "[[claims]]", 'text = "Short jobs first is worse"', 'better = ["FCFS"]', 'than = ["SPF"]',
@@ -133,6 +135,7 @@ def test_parts_and_numbers_from_the_command_line_are_in_the_protocol_as_run(
     assert head == "# As run, with --only drawn --seed 4 --resamples 8"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_two_protocols_get_a_folder_each(run: Run, protocol: Path, tmp_path: Path) -> None:
     (tmp_path / "second.toml").write_text(PROTOCOL.replace('name = "tiny"', 'name = "second"'))
     words = ("--only", "windows", "--log", "small", "--output", "out")

@@ -82,6 +82,7 @@ def site_file(folder: Path, site: Site = SITE) -> str:
 OPTIONS: dict[str, Any] = {"metrics": ["mean_wait"], "analyses": []}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_what_is_evaluated_on_a_site_that_is_far_is_not_to_be_trusted(tmp_path: Path) -> None:
     path = site_file(tmp_path)
     found = evaluate(recorded_on("down"), "FCFS,SPF", site=path, **OPTIONS)
@@ -111,6 +112,7 @@ def test_on_a_site_that_is_near_the_policies_decide(tmp_path: Path) -> None:
     assert found.outcome.fidelity["log"].trusted
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_jobs_of_a_partition_that_the_site_lacks_are_left_out_and_named_wherever_one_looks(tmp_path: Path) -> None:
     said = "2 of 600 jobs of log are left out: site small does not have their partition 'old' (jobs 10, 20)."
     site = site_file(tmp_path)

@@ -114,6 +114,7 @@ def test_logs_are_read_once(pipe: Pipe, packed: bool) -> None:
     assert read_accounting([place := pipe(sacct)]).hashes == {place: sha256(sacct)}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_model_that_is_evaluated_from_python_is_named_with_its_digest(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_bytes(MODEL)
     (tmp_path / "own.swf").write_bytes(LOG)
@@ -123,6 +124,7 @@ def test_a_model_that_is_evaluated_from_python_is_named_with_its_digest(tmp_path
     assert inputs == {str(tmp_path / "own.swf"): sha256(LOG), str(tmp_path / "mine.json"): sha256(MODEL)}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_command_takes_protocol_log_and_models_from_pipes(
     pipe: Pipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_verdict_under_easy_on_the_jobs_of_a_cluster_says_that_slurm_plans_oth
     assert not said(imported, backfill="conservative")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_site_file_means_slurms_rules_whoever_works(site: Path, tmp_path: Path) -> None:
     log = daily(6)
     pages = []
@@ -196,6 +197,7 @@ class _Once(WorkCounter):
         raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(PROTOCOL)

@@ -73,6 +73,7 @@ def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> No
     assert learned.plot().axes
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_family_that_cannot_be_fitted_is_left_out_with_a_sentence(tmp_path: Path) -> None:
     # All jobs serial: p, 1 and q are no three terms.
     log = daily(4)
@@ -181,6 +182,7 @@ def test_a_threshold_may_be_seconds_and_numbers_those_of_numpy() -> None:
     assert (options, type(options.tuples)) == (LearnOptions(tuples=40, threshold=7200), int)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_evidence_opens_with_what_was_chosen_in_the_words_of_the_verdict(learned: Learned, tmp_path: Path) -> None:
     learned.test.write(tmp_path)
     page = html.unescape((tmp_path / "report.html").read_text())
@@ -215,6 +217,7 @@ def test_the_export_is_under_the_rules_that_the_policy_was_learned_under(
     assert command == [*before, *words, "--output", "job_submit.lua"]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_what_is_not_recommended_says_so_when_it_is_exported(learned: Learned, tmp_path: Path) -> None:
     assert learned.verdict.light != "better"
     learned.save(tmp_path)

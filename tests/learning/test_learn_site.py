@@ -82,6 +82,7 @@ def test_a_site_that_is_near_is_said_to_be(learned: Learned) -> None:
     assert "replayed on site small: near enough to the record" in learned.verdict.caveats[0]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_on_a_site_that_is_far_nothing_is_recommended(site: str, tmp_path: Path) -> None:
     delayed = dataclasses.replace(log(), start=log().start + 50_000)
     with pytest.raises(EvaluationError, match="go on all the same with --anyway"):

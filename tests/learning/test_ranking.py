@@ -101,6 +101,7 @@ def habits(weeks: int = 16) -> Workload:
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("blank_pictures", "few_trees")
 def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_to_be_better(tmp_path) -> None:
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", output=tmp_path)
     assert learned.replicas is not None

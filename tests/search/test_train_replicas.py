@@ -33,7 +33,7 @@ def workload() -> Workload:
 
 
 @pytest.fixture(scope="module")
-def found(workload: Workload):
+def found(workload: Workload, few_trees: None):
     return train(workload, FormulaSearch.of(FEW), SMALL)
 
 
@@ -123,8 +123,9 @@ def test_a_limit_is_times_the_baselines_or_a_time() -> None:
 
 
 def test_what_is_beyond_a_limit_is_out(workload: Workload) -> None:
+    search = SearchOptions(families=("power",), restarts=1, evaluations=10)
     with pytest.raises(EvaluationError, match=r"longest wait is .*, above the most allowed, 1s"):
-        train(workload, FormulaSearch.of(FEW), SMALL, max_longest="1s")
+        train(workload, FormulaSearch.of(search), TrainOptions(replicas=2, bands=()), max_longest="1s")
 
 
 @pytest.mark.parametrize("name", PREDICTED)
