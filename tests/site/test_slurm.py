@@ -403,15 +403,17 @@ def test_what_slurm_would_not_take_is_refused_with_its_line(tmp_path: Path, text
             "dump.txt:2: account a: its parent gone is not there; its line Account - '...' must be there: give all",
         ),
         ("dump", "Account - 'a':QOS='+x,y'\n", "expected names of QOS, or all of them with + or -"),
-        (
+        pytest.param(
             "dump",
             ("User - 'u':" + ":".join(f"{'x' * n}=1" for n in range(1, 300)) + "\n") * 700,
             "dump.txt:669: more than 200,000 keys that no Slurm has; is it what sacctmgr dump wrote?",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "dump",
             f"Account - 'a':QOS='{','.join(map(str, range(30_000)))}'\nParent - 'a'\n" + "User - 'u':QOS='+z'\n" * 700,
             "names of QOS from the accounts above them; shorten the lists of those",
+            marks=pytest.mark.slow,
         ),
         ("qos", f"Name{'|a' * 40}\n" + f"x{'|1' * 40}\n" * 80_000, "80,001 lines of 41 cells, and 3,000,000 cells are"),
         ("qos", "a|b\n", "qos.txt:1: has no column Name; print it with: sacctmgr -P show qos"),
@@ -537,11 +539,12 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
             "NodeName=n[1-150000] CPUs=1\nNodeName=m[1-150000] CPUs=1\n",
             "slurm.conf:2: more than 200,000 nodes; check the host lists",
         ),
-        (
+        pytest.param(
             "NodeName=n[1-200000] CPUs=1\n"
             + "".join(f"NodeSet=s{number} Nodes=n[1-200000]\n" for number in range(101))
             + "PartitionName=a Nodes=s1\n",
             "slurm.conf:12: all host lists up to here name more than 2,000,000 nodes together; leave some out",
+            marks=pytest.mark.slow,
         ),
         (SMALL + f"NodeName={'m' * 2000}[1-200000]\n", "has a name of 2,006 characters; a host's has at most 1,024"),
         (SMALL + f"NodeName={'m' * 900}[1-20000]\n", "its names have more than 16,000,000 characters together"),
@@ -549,7 +552,11 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
             SMALL + "".join(f"NodeName={letter * 900}[1-10000] CPUs=1\n" for letter in "mo"),
             "slurm.conf:5: more than 16,000,000 characters of names of nodes; shorten the names",
         ),
-        (SMALL + "".join(f"K{n}=1 " for n in range(500_001)), "more than 500,000 settings; is it a slurm.conf?"),
+        pytest.param(
+            SMALL + "".join(f"K{n}=1 " for n in range(500_001)),
+            "more than 500,000 settings; is it a slurm.conf?",
+            marks=pytest.mark.slow,
+        ),
         (
             SMALL + "".join(f"PartitionName=p{n} Nodes=n1\n" for n in range(10_000)),
             "slurm.conf:10003: more than 10,000 partitions; leave out those without jobs",
@@ -587,6 +594,7 @@ def test_an_include_of_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
             site_of(tmp_path, SMALL + f"Include {name}\n")
 
 
+@pytest.mark.slow
 def test_what_is_the_square_of_blanks_or_keys_is_read_in_time(tmp_path: Path) -> None:
     # The blanks took 90 s, the thousand partitions more than 100 s, the end of the dump's line a minute.
     blanks = " " * 200_000
@@ -619,6 +627,7 @@ def test_what_is_not_modelled_in_very_many_places_is_counted_from_the_hundredth_
     assert last.effect.startswith("unknown to policyfactory")
 
 
+@pytest.mark.slow
 def test_more_qos_than_any_cluster_has_are_refused(tmp_path: Path) -> None:
     (tmp_path / "q.txt").write_text("Name|Priority|\n" + "".join(f"q{n}|1|\n" for n in range(10_001)))
     with pytest.raises(SiteError, match=r"q\.txt:10002: more than 10,000 QOS"):

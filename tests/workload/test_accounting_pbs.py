@@ -610,6 +610,7 @@ def test_a_real_workload_comes_back(shared, tmp_path: Path) -> None:
     assert np.array_equal(result.allocated, log.requested[:n])
 
 
+@pytest.mark.slow
 def test_jobs_that_never_end_are_no_log() -> None:
     # Each takes a kilobyte: 32 MB of them took a gigabyte.
     lines = (f"01/01/2024 00:00:00;Q;{number}.s;queue=q" for number in range(300_001))

@@ -294,6 +294,7 @@ def test_a_header_of_many_columns_takes_no_longer_for_each_of_them() -> None:
     assert times[1] < 1000 * times[0] + 1
 
 
+@pytest.mark.slow
 def test_a_text_of_lines_that_are_no_jobs_ends_early() -> None:
     # Eight microseconds a line: 4 MB of them took 16 s.
     head = "JobID|Submit|Start|End|ReqCPUS|AllocCPUS|State|Timelimit"

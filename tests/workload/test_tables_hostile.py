@@ -124,6 +124,7 @@ def test_parquet_that_was_changed_here_and_there_has_an_answer(tmp_path: Path) -
     assert None not in answers
 
 
+@pytest.mark.slow
 def test_a_text_that_comes_a_million_times_is_not_unpacked_a_million_times(tmp_path: Path) -> None:
     pa = extra_module("pyarrow", "parquet")
     count = 200_000
