@@ -119,7 +119,8 @@ def _median_difference() -> float:
 
 def _mean_place() -> float:
     """Return the true mean place of the second of the four, by a sample of half a million."""
-    return float(ranks(_four(np.random.default_rng(0), 500_000))[:, 1].mean())
+    values = _four(np.random.default_rng(0), 500_000)
+    return 1 + float((values < values[:, [1]]).sum(axis=1).mean())
 
 
 def _settings() -> list[Setting]:

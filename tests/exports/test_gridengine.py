@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import subprocess
 import time
@@ -322,12 +323,19 @@ class Master:
         return done.stdout + done.stderr
 
 
-EXPORTS = {"verifier": make(F1, ExportSite.of(make_sample(200))), "urgencies": make(resolve_model("SAF"), ExportSite())}
+WAYS = ("verifier", "urgencies")
 
 
-@pytest.mark.parametrize("way", EXPORTS)
+@functools.cache
+def exported(way: str) -> Export:
+    if way == "verifier":
+        return make(F1, ExportSite.of(make_sample(200)))
+    return make(resolve_model("SAF"), ExportSite())
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_the_scripts_change_the_configuration_and_change_it_back(tmp_path: Path, way: str) -> None:
-    master = Master(tmp_path, EXPORTS[way])
+    master = Master(tmp_path, exported(way))
     assert "applied" in master.run("apply.sh")
     assert {"weight_urgency 1", "weight_ticket 0", "weight_priority 0"} <= master.state()["scheduler"]
     url = f"jsv_url script:{tmp_path}/here/policyfactory_jsv.pl"
@@ -339,7 +347,7 @@ def test_the_scripts_change_the_configuration_and_change_it_back(tmp_path: Path,
 
 
 def test_a_key_that_is_not_shown_is_set_all_the_same(tmp_path: Path) -> None:
-    master = Master(tmp_path, EXPORTS["verifier"])
+    master = Master(tmp_path, exported("verifier"))
     master.write("configuration", "execd_spool_dir /x\n")
     assert "applied" in master.run("apply.sh")
     assert f"jsv_url script:{tmp_path}/here/policyfactory_jsv.pl" in master.state()["configuration"]
@@ -349,7 +357,7 @@ def test_a_key_that_is_not_shown_is_set_all_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stuck", ["jsv_url", "weight_ticket", "slots", "-Msconf", "-Mc", "-Mconf"])
 def test_a_change_that_did_not_come_about_is_said_with_the_way_back(tmp_path: Path, stuck: str) -> None:
-    master = Master(tmp_path, EXPORTS["verifier"])
+    master = Master(tmp_path, exported("verifier"))
     master.write("stuck", stuck.removeprefix("-"))
     said = master.run("apply.sh", code=1)
     assert "applied" not in said
@@ -361,16 +369,16 @@ def test_a_change_that_did_not_come_about_is_said_with_the_way_back(tmp_path: Pa
 
 
 def test_nothing_of_a_way_back_is_said_before_anything_changed(tmp_path: Path) -> None:
-    master = Master(tmp_path, EXPORTS["verifier"])
+    master = Master(tmp_path, exported("verifier"))
     master.write("configuration", "jsv_url script:/site/own.pl\n")
     said = master.run("apply.sh", code=1)
     assert "jsv_url is script:/site/own.pl already" in said
     assert "./rollback.sh" not in said
 
 
-@pytest.mark.parametrize("way", EXPORTS)
+@pytest.mark.parametrize("way", WAYS)
 def test_a_rollback_leaves_a_verifier_of_the_site_in_place(tmp_path: Path, way: str) -> None:
-    master = Master(tmp_path, EXPORTS[way])
+    master = Master(tmp_path, exported(way))
     master.run("apply.sh")
     master.write("configuration", "execd_spool_dir /x\njsv_url script:/site/own.pl\nloglevel log_warning\n")
     said = master.run("rollback.sh")

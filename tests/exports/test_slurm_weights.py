@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 
 import numpy as np
@@ -265,17 +266,19 @@ def lines_of(policy: Policy, words: str) -> list[str]:
     return [line for line in text.split("\n") if line.partition("#")[0].strip()]
 
 
-BENIGN = {name: lines_of(CATALOGUE[name], "x") for name in ("SQF", "SAF")}
+@functools.cache
+def benign(name: str) -> list[str]:
+    return lines_of(CATALOGUE[name], "x")
 
 
 @settings(max_examples=60)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
-    assert lines_of(CATALOGUE["SQF"], words) == BENIGN["SQF"]
+    assert lines_of(CATALOGUE["SQF"], words) == benign("SQF")
 
 
 def test_the_worst_texts_stay_in_comments_beside_nearest_weights() -> None:
-    assert lines_of(CATALOGUE["SAF"], "".join(PIECES)) == BENIGN["SAF"]
-    assert all(line.startswith("Priority") for lines in BENIGN.values() for line in lines)
+    assert lines_of(CATALOGUE["SAF"], "".join(PIECES)) == benign("SAF")
+    assert all(line.startswith("Priority") for name in ("SQF", "SAF") for line in benign(name))
     # A comment of slurm.conf ends with its line, whatever stands before that: a backslash would join the next one.
     assert not any(line.endswith("\\") for line in make(hostile_model(CATALOGUE["SQF"], "\\"), site()).text.split("\n"))
