@@ -48,6 +48,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("page", pages_that_run())
 def test_code_and_commands_of_a_page_run(
     page: Path, reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ _STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.titley": 1.0,  # where it is anyway, as nothing stands above axes: it is not looked for in each drawing
     "axes.grid": True,
     "grid.alpha": 0.25,
     "legend.frameon": False,
