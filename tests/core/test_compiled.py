@@ -94,10 +94,17 @@ def test_three_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> Non
     assert sorted(map(tuple, result)) == [("0", "1", "0", "1"), ("1", "0", "0", "0"), ("1", "0", "0", "0")]
 
 
-def test_what_would_be_the_same_is_not_made_again(tmp_path: Path) -> None:
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Name the folder in which the kernels are kept, as a variable of the environment."""
+    folder = tmp_path_factory.mktemp("kept")
+    cache = {"NUMBA_CACHE_DIR": str(folder / "cache")}
+    assert compiled(folder, KERNELS, **cache) == [True, True]
+    return cache
+
+
+def test_what_would_be_the_same_is_not_made_again(tmp_path: Path, cache: dict[str, str]) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
-    assert compiled(one, KERNELS, **cache) == [True, True]
     assert compiled(one, KERNELS, **cache) == [False, False]
     assert compiled(other, KERNELS, **cache) == [False, False]
     comments = KERNELS.replace('"""Return a sum."""', '"""Add\n\n    roots."""\n    # From nothing.')
@@ -115,10 +122,11 @@ def test_what_would_be_the_same_is_not_made_again(tmp_path: Path) -> None:
         ("first: float\n    second", "second: float\n    first", [True, True]),
     ],
 )
-def test_what_would_be_another_is_made_anew(tmp_path: Path, old: str, new: str, made: list[bool]) -> None:
-    assert compiled(tmp_path, KERNELS) == [True, True]
+def test_what_would_be_another_is_made_anew(
+    tmp_path: Path, cache: dict[str, str], old: str, new: str, made: list[bool]
+) -> None:
     assert old in KERNELS
-    assert compiled(tmp_path, KERNELS.replace(old, new)) == made
+    assert compiled(tmp_path, KERNELS.replace(old, new), **cache) == made
 
 
 def test_a_class_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
+from pathlib import Path
 
-import pandas as pd
 import pytest
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from commands import runner
 from policyfactory.core.files import dump_json
 from policyfactory.core.text import csv_text, json_text, markdown_text
 from policyfactory.core.toml import dump_toml
@@ -80,18 +79,25 @@ def test_a_number_or_a_dash_stays_what_it_is(text):
 def test_names_in_the_long_tables_are_texts():
     from policyfactory.evaluation.results_folder import _long_csv
 
-    frame = pd.DataFrame({"log": ["=a"], "policy": ["@b"], "metric": ["mean_wait"], "value": [-1.5]})
-    assert _long_csv({"-c": frame}) == "experiment,log,policy,metric,value\n'-c,'=a,'@b,mean_wait,-1.5\n"
+    text = _long_csv(("experiment", "log", "case", "policy", "value"), [("-c", "=a", 1, "@b", -1.5)])
+    assert text == "experiment,log,case,policy,value\n'-c,'=a,1,'@b,-1.5\n"
 
 
 @pytest.mark.parametrize(
-    "words", [["evaluate", EVIL], ["fit", "--" + EVIL], ["policy", "show", EVIL], [EVIL], ["--" + EVIL]]
+    ("words", "code"),
+    [
+        (["evaluate", EVIL], 1),
+        (["fit", "--" + EVIL], 2),
+        (["policy", "show", EVIL], 2),
+        ([EVIL], 2),
+        (["--" + EVIL], 2),
+    ],
 )
-def test_an_error_shows_what_hides(words):
-    done = subprocess.run(
-        [sys.executable, "-m", "policyfactory", *words], capture_output=True, text=True, encoding="utf-8", check=False
-    )
-    assert done.returncode in {1, 2}
+def test_an_error_shows_what_hides(
+    words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = runner(tmp_path, monkeypatch, capfd)(*words, code=code)
+    assert done.stderr
     assert is_harmless(done.stdout + done.stderr), done.stderr
 
 
