@@ -26,7 +26,7 @@ from policyfactory.core.files import (
 )
 from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
-from policyfactory.workload.header import printable
+from policyfactory.workload.header import ARCHIVE_URL, printable
 
 if TYPE_CHECKING:
     from policyfactory.workload.accounting.importing import Imported
@@ -310,12 +310,12 @@ def download(
     listing: Annotated[bool, typer.Option("--list", help="Print the names that are known.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(),
     base_url: Annotated[
-        str | None,
+        str,
         typer.Option(
             help="Where the archive's folders are, or a mirror; a folder with the files of tables.",
             show_default="the archive's own",
         ),
-    ] = None,
+    ] = ARCHIVE_URL,
     sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
     tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.")] = 4,
     timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.")] = 30.0,
@@ -371,7 +371,7 @@ def _list() -> None:
 
 
 def _download_one(
-    log: KnownLog | PublishedTable, path: Path, base_url: str | None, sha256: str | None, patience: Patience
+    log: KnownLog | PublishedTable, path: Path, base_url: str, sha256: str | None, patience: Patience
 ) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -380,7 +380,7 @@ def _download_one(
     from policyfactory.workload.tables.mapping import PublishedTable
 
     table = log if isinstance(log, PublishedTable) else None
-    url = log.url() if base_url is None else log.url(base_url)
+    url = log.url(base_url) if table is None else table.url(None if base_url == ARCHIVE_URL else base_url)
     if table is not None:
         patience = dataclasses.replace(patience, largest=table.largest)
     columns = (

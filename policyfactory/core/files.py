@@ -664,15 +664,10 @@ def command_line() -> str:
     return shlex.join([program, *sys.argv[1:]])
 
 
+@functools.cache
 def package_versions() -> dict[str, str]:
     """Return the versions of policyfactory, Python and the libraries that can change a number."""
     versions = {"policyfactory": __version__, "python": platform.python_version()}
-    return versions | _installed()
-
-
-@functools.cache
-def _installed() -> dict[str, str]:
-    versions = {}
     for name in _PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)

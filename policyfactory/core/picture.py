@@ -133,9 +133,7 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
         # With a layout of its own, matplotlib would draw the whole figure once for the layout and once for the file.
         if layout := figure.get_layout_engine():
             layout.execute(figure)
-        try:
-            figure.set_layout_engine(None)
-            figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
-        finally:
-            figure.set_layout_engine(layout)
+        figure.set_layout_engine(None)
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+        figure.set_layout_engine(layout)
     return buffer.getvalue()

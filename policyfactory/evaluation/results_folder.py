@@ -223,11 +223,7 @@ def as_dict(study: Result) -> dict[str, Any]:
 
 
 def write_report(
-    study: Result,
-    directory: Path,
-    manifest: Manifest,
-    protocol_text: str,
-    others: Iterable[Path] = (),
+    study: Result, directory: Path, manifest: Manifest, protocol_text: str, others: Iterable[Path] = ()
 ) -> list[str]:
     """Write all files of a study; they replace those of an earlier one.
 
@@ -289,13 +285,7 @@ def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    rows = (
-        (name, case.log, case.number, policy, metric, value)
-        for name, evaluation in evaluations.items()
-        for case, by_policy in zip(evaluation.cases, evaluation.values.tolist(), strict=True)
-        for policy, by_metric in zip(evaluation.policies, by_policy, strict=True)
-        for metric, value in zip(evaluation.metrics, by_metric, strict=True)
-    )
+    rows = ((name, *row) for name, evaluation in evaluations.items() for row in evaluation.long_rows())
     return _long_csv(("experiment", "log", "case", "policy", "metric", "value"), rows)
 
 
@@ -307,20 +297,19 @@ def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    if not any(evaluation.weekly for evaluation in evaluations.values()):
-        return ""
     rows = ((name, *row) for name, evaluation in evaluations.items() for row in evaluation.weekly_rows())
     return _long_csv(("experiment", "log", "week", "jobs", "policy", "metric", "value"), rows)
 
 
 def _long_csv(headings: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
+    """Return rows as CSV (NaN is empty); nothing without rows."""
+    lines = [
+        [csv_text(entry) if isinstance(entry, str) else "" if math.isnan(entry) else entry for entry in row]
+        for row in rows
+    ]
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(headings)
-    for *about, value in rows:
-        texts = [csv_text(entry) if isinstance(entry, str) else entry for entry in about]
-        writer.writerow([*texts, "" if math.isnan(float(value)) else value])
-    return file.getvalue()
+    csv.writer(file, lineterminator="\n").writerows([headings, *lines])
+    return file.getvalue() if lines else ""
 
 
 def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:

@@ -194,30 +194,28 @@ class Evaluation:
         """Return the long table: log, case, policy, metric, value (one row each)."""
         import pandas as pd
 
-        shape = (len(self.policies), len(self.metrics))
-        each = shape[0] * shape[1]
-        return pd.DataFrame(
-            {
-                "log": np.repeat([case.log for case in self.cases], each),
-                "case": np.repeat([case.number for case in self.cases], each),
-                "policy": np.tile(np.repeat(self.policies, shape[1]), len(self.cases)),
-                "metric": np.tile(self.metrics, len(self.cases) * shape[0]),
-                "value": self.values.reshape(-1),
-            }
-        )
+        return pd.DataFrame(self.long_rows(), columns=["log", "case", "policy", "metric", "value"])
+
+    def long_rows(self) -> Iterator[tuple[str, int, str, str, float]]:
+        """Yield the rows of the long table."""
+        policies = self.policies
+        for (case, policy, metric), value in np.ndenumerate(self.values):
+            about = self.cases[case]
+            yield about.log, about.number, policies[policy], self.metrics[metric], float(value)
 
     def weekly_rows(self) -> Iterator[tuple[str, int, int, str, str, float]]:
         """Yield the weeks of the whole logs: log, week (from 1), jobs, policy, metric, value.
 
         The metrics are those that are means over the jobs; the value of a week without a job is NaN.
         """
+        policies = self.policies
         for log, weeks in self.weekly.items():
             kept = [at for at in range(len(self.metrics)) if not np.isnan(weeks.values[:, :, at]).any()]
             with np.errstate(invalid="ignore"):
                 values = weeks.values[:, :, kept] / weeks.weights[:, :, kept]
             for (policy, week, metric), value in np.ndenumerate(values):
                 name = self.metrics[kept[metric]]
-                yield log, week + 1, int(weeks.jobs[week]), self.policies[policy], name, float(value)
+                yield log, week + 1, int(weeks.jobs[week]), policies[policy], name, float(value)
 
 
 # A mean over the jobs of one continuous schedule ----------------------------------------------------------------------

@@ -12,6 +12,8 @@ import dataclasses
 import datetime as dt
 import re
 
+# Where the Parallel Workloads Archive has the logs of this format.
+ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 # How the Note of a log begins whose processors are whole nodes.
 NODES_NOTE = "unit: nodes"
 # And that of a log whose jobs asked for no time: {} is what an import assumed, in seconds.

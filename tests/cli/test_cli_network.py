@@ -84,6 +84,7 @@ def test_wrong_use(run, net: Path, arguments: tuple[str, ...], code: int, says: 
     assert says in " ".join(run(*arguments, code=code).stderr.split())
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_evaluated_like_a_formula(run, net: Path, small_log: Path, tmp_path: Path) -> None:
     run("evaluate", small_log, "--policies", "FCFS,SAF,net.json", "--output", "results", "--metric", "mean_bsld")
     value = json.loads((tmp_path / "results" / "manifest.json").read_text(encoding="utf-8"))
@@ -93,6 +94,7 @@ def test_evaluated_like_a_formula(run, net: Path, small_log: Path, tmp_path: Pat
     assert "NET" in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_workers_of_any_kind_give_the_same(run, net: Path, small_log: Path, tmp_path: Path) -> None:
     for backend in ("threading", "loky"):
         run(
@@ -103,6 +105,7 @@ def test_workers_of_any_kind_give_the_same(run, net: Path, small_log: Path, tmp_
     assert one == other
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_tuner_takes_it(run, net: Path, small_log: Path, tmp_path: Path) -> None:
     run("tune", small_log, "--policies", "FCFS,net.json", "--period", "1d", "--output", "tuned")
     assert "NET" in (tmp_path / "tuned" / "report.html").read_text(encoding="utf-8")

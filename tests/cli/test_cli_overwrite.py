@@ -98,6 +98,7 @@ def test_every_command_that_writes_is_tested_here_and_has_the_option() -> None:
 
 @pytest.mark.parametrize("words", WRITERS)
 @pytest.mark.usefixtures("inputs")
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_file_that_is_there_is_replaced_on_demand_only(run: Run, words: str, tmp_path: Path) -> None:
     arguments, name = WRITERS[words]
     command = words.split(" --", maxsplit=1)[0].split()

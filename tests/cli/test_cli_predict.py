@@ -69,6 +69,7 @@ def test_the_same_again_is_the_same_bytes(run: Run, log: Path, tmp_path: Path) -
     assert one == two
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_results_are_not_replaced_unasked(run: Run, log: Path, tmp_path: Path) -> None:
     run("predict", log, "--output", "predicted", *SMALL)
     refused = run("predict", log, "--output", "predicted", *SMALL, code=1)
@@ -80,6 +81,7 @@ def test_results_are_not_replaced_unasked(run: Run, log: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["model.json", "predictions.csv", "accuracy.json"])
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_file_of_another_command_is_not_replaced_unasked(run: Run, log: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / name).write_text("mine")
@@ -87,6 +89,7 @@ def test_a_file_of_another_command_is_not_replaced_unasked(run: Run, log: Path, 
     assert (tmp_path / "mine" / name).read_text() == "mine"
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) -> None:
     run("predict", log, "--output", "first", *SMALL)
     other = write_log(tmp_path / "other.swf", users_with_habits(2))
@@ -117,6 +120,7 @@ def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) 
         ({"forests": []}, "field forests: expected an object"),
     ],
 )
+@pytest.mark.usefixtures("blank_pictures")
 def test_another_model_is_refused(run: Run, log: Path, tmp_path: Path, change: dict[str, object], says: str) -> None:
     run("predict", log, "--output", "first", *SMALL)
     model = tmp_path / "first" / "model.json"
@@ -125,6 +129,7 @@ def test_another_model_is_refused(run: Run, log: Path, tmp_path: Path, change: d
     assert f"{model}: {says}" in refused.stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_log_without_users(run: Run, tmp_path: Path) -> None:
     jobs = users_with_habits(3)
     unknown = log_text(jobs).splitlines()
@@ -136,6 +141,7 @@ def test_a_log_without_users(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("least", "days"), [(500, 7), (600, 1)])
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_log_that_is_too_short(run: Run, tmp_path: Path, least: int, days: int) -> None:
     log = write_log(tmp_path / "habits.swf", users_with_habits(4, days=2))
     refused = run("predict", log, "--least", least, "--first-days", days, code=1).stderr
@@ -159,6 +165,7 @@ def test_options_out_of_range(run: Run, log: Path, option: str, value: object, s
     assert says in run("predict", log, option, value, code=2).stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_requests_that_are_missing(run: Run, tmp_path: Path) -> None:
     lines = log_text(users_with_habits(5)).splitlines()
     gone = [
@@ -176,6 +183,7 @@ def test_requests_that_are_missing(run: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_clock_that_goes_backwards(run: Run, tmp_path: Path) -> None:
     workload = users_with_habits(6)
     order = np.random.default_rng(1).permutation(len(workload))
@@ -188,6 +196,7 @@ def test_a_clock_that_goes_backwards(run: Run, tmp_path: Path) -> None:
     assert tables[0] == tables[1]
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_user_who_floods(run: Run, log: Path, tmp_path: Path) -> None:
     run("predict", log, "--output", "first", *SMALL)
     flood = [

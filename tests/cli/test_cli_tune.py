@@ -110,6 +110,7 @@ def test_resamples_json_and_a_learned_model(run: Run, log: Path, root: Path, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_log_is_tuned_on_a_site(run: Run, tmp_path: Path) -> None:
     jobs: list[dict[str, object]] = [
         {"submit": 3600 * n, "allocated": 10, "run_time": 900 * (1 + n % 9), "requested_time": 9000} for n in range(60)

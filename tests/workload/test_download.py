@@ -18,7 +18,8 @@ from naive.serving import Server, serving
 from policyfactory.core.errors import InputError, OutputError, UsageError
 from policyfactory.core.files import exclusive
 from policyfactory.core.journal import partial_path
-from policyfactory.workload.swf.download import ARCHIVE_URL, KNOWN_LOGS, Download, Patience, download, find_log
+from policyfactory.workload.header import ARCHIVE_URL
+from policyfactory.workload.swf.download import KNOWN_LOGS, Download, Patience, download, find_log
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

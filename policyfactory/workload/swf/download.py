@@ -35,7 +35,7 @@ from policyfactory.core.files import atomic_write, exclusive, sync_folder
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import partial_path
 from policyfactory.core.version import __version__
-from policyfactory.workload.header import printable
+from policyfactory.workload.header import ARCHIVE_URL, printable
 
 _BLOCK = 1 << 16
 _MOST = {True: 100, False: 1_000_000}  # tries; seconds, bytes a second
@@ -546,9 +546,6 @@ def _redirected(here: str, target: str) -> str:
 # that this project was tested with, as they were when it was tested; for the others the digest is printed and written
 # down when they are downloaded. Whoever uses a log cites the archive (Feitelson, Tsafrir and Krakov, Experience with
 # using the Parallel Workloads Archive, JPDC 74, 2014) and the site that gave it.
-
-
-ARCHIVE_URL = "https://www.cs.huji.ac.il/labs/parallel/workload/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
