@@ -146,7 +146,8 @@ def _heat_map(axis: Axes, fit: Fit, sample: Sample, names: tuple[str, str], midd
         getattr(axis, f"set_{which}label")(_UNITS[name])
         if name in "pq":
             getattr(axis, f"set_{which}scale")("log", base=10 if name == "p" else 2)
-            plain_numbers(getattr(axis, f"{which}axis"), minor=False)
+            plain_numbers(getattr(axis, f"{which}axis"))
+    axis.minorticks_off()  # dozens of each axis, which take as long as the map
     return mesh
 
 

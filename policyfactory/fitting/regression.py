@@ -417,7 +417,7 @@ def infer(fit: Fit, sample: Sample) -> Inference:
 
 def _errors(design: FloatArray, target: FloatArray, sample: Sample) -> tuple[FloatArray, FloatArray]:
     """Return the cluster-robust and the classical standard errors; infinite where the columns depend on each other."""
-    import statsmodels.api as sm
+    from statsmodels.regression.linear_model import WLS
 
     try:
         solution = solve(design, target, sample.weight)
@@ -428,7 +428,7 @@ def _errors(design: FloatArray, target: FloatArray, sample: Sample) -> tuple[Flo
     basis = solution.q / sample.weight[:, None]
     # Weights near 1: statsmodels works on what it is given.
     weights = (sample.weight / sample.weight.mean()) ** 2
-    fitted = sm.WLS(target, basis, weights=weights).fit(method="qr")
+    fitted = WLS(target, basis, weights=weights).fit(method="qr")
     robust = fitted.get_robustcov_results(cov_type="cluster", groups=sample.tuple_of)
     back = np.linalg.inv(solution.r) / solution.scale[:, None]
     stderr, classical = (
