@@ -285,8 +285,8 @@ def results_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    rows = ((name, *row) for name, evaluation in evaluations.items() for row in evaluation.long_rows())
-    return _long_csv(("experiment", "log", "case", "policy", "metric", "value"), rows)
+    tables = {name: evaluation.long_rows() for name, evaluation in evaluations.items()}
+    return _long_csv(("log", "case", "policy", "metric", "value"), tables)
 
 
 def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
@@ -297,19 +297,20 @@ def weeks_csv(evaluations: Mapping[str, Evaluation]) -> str:
     evaluations : mapping of str to Evaluation
         The values of each experiment.
     """
-    rows = ((name, *row) for name, evaluation in evaluations.items() for row in evaluation.weekly_rows())
-    return _long_csv(("experiment", "log", "week", "jobs", "policy", "metric", "value"), rows)
+    tables = {name: evaluation.weekly_rows() for name, evaluation in evaluations.items() if evaluation.weekly}
+    return _long_csv(("log", "week", "jobs", "policy", "metric", "value"), tables) if tables else ""
 
 
-def _long_csv(headings: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
-    """Return rows as CSV (NaN is empty); nothing without rows."""
+def _long_csv(headings: Sequence[str], tables: Mapping[str, Iterable[Sequence[str | float]]]) -> str:
+    """Return the tables of several experiments as one in CSV; NaN is empty."""
     lines = [
-        [csv_text(entry) if isinstance(entry, str) else "" if math.isnan(entry) else entry for entry in row]
+        [csv_text(entry) if isinstance(entry, str) else "" if math.isnan(entry) else entry for entry in (name, *row)]
+        for name, rows in tables.items()
         for row in rows
     ]
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([headings, *lines])
-    return file.getvalue() if lines else ""
+    csv.writer(file, lineterminator="\n").writerows([("experiment", *headings), *lines])
+    return file.getvalue()
 
 
 def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:

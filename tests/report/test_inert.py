@@ -79,7 +79,7 @@ def test_a_number_or_a_dash_stays_what_it_is(text):
 def test_names_in_the_long_tables_are_texts():
     from policyfactory.evaluation.results_folder import _long_csv
 
-    text = _long_csv(("experiment", "log", "case", "policy", "value"), [("-c", "=a", 1, "@b", -1.5)])
+    text = _long_csv(("log", "case", "policy", "value"), {"-c": [("=a", 1, "@b", -1.5)]})
     assert text == "experiment,log,case,policy,value\n'-c,'=a,1,'@b,-1.5\n"
 
 
