@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+import tomllib
+from importlib.resources import files
 from pathlib import Path
 
 from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
@@ -10,11 +13,13 @@ from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, 
 from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
+from policyfactory.workload.accounting.table import ImportStep
 from policyfactory.workload.accounting.times import Clock
 
 COLUMNS = RECOMMENDED.rpartition(" ")[2].split(",")
 UTC = Zone(dt.UTC, "UTC", "named by the test")
 T0 = 1_700_000_000
+REMARKS = tomllib.loads(files("policyfactory.workload.accounting").joinpath("remarks.toml").read_text("utf-8"))
 
 Cells = dict[str, object]
 
@@ -72,9 +77,18 @@ def imported(folder: Path, *jobs: Cells, labels: Labels | None = None, **rules: 
     return import_logs([path], rules=ImportRules(**rules), labels=labels, zone=UTC)
 
 
+def _name(step: ImportStep) -> str:
+    """Give the first name in remarks.toml of what is counted, or its text where a mapping made it up."""
+    for section, remarks in REMARKS.items():
+        for name, (action, what, *_) in remarks.items():
+            if action == step.action and re.fullmatch(".*".join(map(re.escape, what.split("{column}"))), step.what):
+                return f"{section}.{name}"
+    return step.what
+
+
 def counts(done: Imported) -> dict[str, int]:
-    """Give what the report counts, without the parts after a colon."""
-    return {step.what.partition(":")[0]: step.count for step in done.report.steps}
+    """Give what the report counts, by the names in remarks.toml."""
+    return {_name(step): step.count for step in done.report.steps}
 
 
 def column(done: Imported, *names: str) -> list[tuple[int, ...]]:

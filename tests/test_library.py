@@ -13,6 +13,7 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
+from refusals import refusal, refused
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +55,9 @@ def test_a_workload_is_cut_like_a_list_and_by_dates(log: pf.Workload) -> None:
     first = pd.to_datetime(844_000_000 + october.submit[0], unit="s", utc=True).tz_convert("Europe/Stockholm")
     assert (first.year, first.month) == (1996, 10)
     assert len(dated.between()) == len(dated)
-    with pytest.raises(UsageError, match="start '1996-13': no such date"):
-        dated.between("1996-13")
-    with pytest.raises(UsageError, match="has no UnixStartTime"):
-        log.between("1996-10")
-    with pytest.raises(WorkloadError, match="no job is left between 4000d and None"):
-        log.between("4000d")
+    refused(UsageError, "1996-13 start", dated.between, "1996-13")
+    refused(UsageError, "UnixStartTime 1996-10", log.between, "1996-10")
+    refused(WorkloadError, "4000d between lublin-256", log.between, "4000d")
 
 
 def test_a_table_of_pandas_goes_there_and_back(log: pf.Workload) -> None:
@@ -69,10 +67,8 @@ def test_a_table_of_pandas_goes_there_and_back(log: pf.Workload) -> None:
     small = pf.Workload.from_frame(frame[["submit", "run_time", "processors"]])
     assert small.machine == frame["processors"].max()
     assert (small.requested_time == np.maximum(log.run_time, 1)).all()
-    with pytest.raises(WorkloadError, match="the table has no column processors; it has submit, run_time"):
-        pf.Workload.from_frame(frame[["submit", "run_time"]])
-    with pytest.raises(WorkloadError, match="column user has float64 or gaps"):
-        pf.Workload.from_frame(frame.assign(user=np.nan))
+    refused(WorkloadError, "processors submit run_time table", pf.Workload.from_frame, frame[["submit", "run_time"]])
+    refused(WorkloadError, "user float64", pf.Workload.from_frame, frame.assign(user=np.nan))
 
 
 def test_columns_of_a_table_have_other_names_too_and_the_message_has_them_all(log: pf.Workload) -> None:
@@ -81,7 +77,7 @@ def test_columns_of_a_table_have_other_names_too_and_the_message_has_them_all(lo
     assert pf.Workload.from_frame(other, processors=256).sha256() == log.sha256()
     # One of its own name goes before any other.
     assert pf.Workload.from_frame(frame.assign(elapsed="1:00"), processors=256).sha256() == log.sha256()
-    with pytest.raises(WorkloadError, match="columns cores and cpus are both processors; drop one of them"):
+    with refusal(WorkloadError, "cores cpus table"):
         pf.Workload.from_frame(frame.rename(columns={"processors": "cores"}).assign(cpus=4))
     with pytest.raises(WorkloadError) as missing:
         pf.Workload.from_frame(frame[["user"]].rename(columns={"user": "wer"}))
@@ -106,10 +102,8 @@ def test_a_schedule_has_its_numbers(log: pf.Workload) -> None:
     assert (frame["end"] - frame["start"] == frame["run_time"]).all()
     assert "mean_wait" in schedule.summary()
     assert "utilisation" in schedule._repr_html_()
-    with pytest.raises(UsageError, match="there is no rule 'treshold'; the rules are backfill, decide_by, threshold"):
-        pf.simulate(log, "SAF", treshold="20h")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="unknown policy 'SAFF'; did you mean SAF"):
-        pf.simulate(log, "SAFF")
+    refused(UsageError, "treshold decide_by", pf.simulate, log, "SAF", treshold="20h")  # type: ignore[call-arg]
+    refused(UsageError, "SAFF SAF", pf.simulate, log, "SAFF")
 
 
 def test_results_show_themselves(log: pf.Workload, scores: pf.ScoreTable) -> None:
@@ -118,8 +112,7 @@ def test_results_show_themselves(log: pf.Workload, scores: pf.ScoreTable) -> Non
     for value in (log, schedule, scores, fits, fits[0]):
         shows(value)
         assert value.plot().axes  # type: ignore[attr-defined]
-    with pytest.raises(EvaluationError, match="nothing runs from 4000d on"):
-        schedule.plot("4000d")
+    refused(EvaluationError, "4000d nothing lublin-256", schedule.plot, "4000d")
 
 
 def test_scores_are_continued_from_their_file(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTable) -> None:
@@ -132,8 +125,7 @@ def test_scores_are_continued_from_their_file(tmp_path: Path, log: pf.Workload, 
     assert list(scores.frame()) == ["p", "q", "r", "score", "stderr", "tuple"]
     best = pf.fit(scores, "linear", bootstrap=0)[0].formula
     assert [pf.fit(path, "linear", bootstrap=0)[0].formula for path in (output, str(output))] == [best, best]
-    with pytest.raises(UsageError, match="no option 'triples'; did you mean tuples"):
-        pf.generate(log, triples=8)  # type: ignore[call-arg]
+    refused(UsageError, "triples option", pf.generate, log, triples=8)  # type: ignore[call-arg]
 
 
 def test_a_fit_is_a_policy(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTable) -> None:
@@ -143,8 +135,7 @@ def test_a_fit_is_a_policy(tmp_path: Path, log: pf.Workload, scores: pf.ScoreTab
     mine = next(fit for fit in fits if fit.name == "MINE")
     assert mine.priority(p=60, q=4, r=10) == mine.policy.scores(60, 4, 10)[0]
     assert mine.priority(p=np.array([60.0, 70.0]), q=4, r=10).shape == (2,)  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match=r"the sort key p\*q .* has r; give it as well: priority\(p, q, r=...\)"):
-        mine.priority(p=60, q=4)
+    refused(UsageError, "r= priority p", mine.priority, p=60, q=4)
     assert "standard error" in mine.summary()
     assert "Best by mean absolute error" in fits.summary()
     pf.save_model(mine.model("mine"), tmp_path / "mine.json")
@@ -194,16 +185,12 @@ def test_an_estimator_is_a_policy(log: pf.Workload, scores: pf.ScoreTable, named
 def test_a_function_says_what_it_cannot_do(tmp_path: Path, log: pf.Workload) -> None:
     mine = pf.Policy.from_function(lambda job: job.p, name="MINE")
     assert mine != pf.Policy.from_function(lambda job: job.q, name="MINE")
-    with pytest.raises(UsageError, match="policy MINE is a Python function without a formula: it can be simulated"):
-        pf.save_model(pf.Model(mine), tmp_path / "mine.json")
-    with pytest.raises(UsageError, match="policy MINE is a Python function without a formula"):
-        pf.export(mine, to="lua")
-    with pytest.raises(UsageError, match=r"policy MINE returned shape \(\) and type float64 for 2000 jobs"):
+    refused(UsageError, "MINE formula", pf.save_model, pf.Model(mine), tmp_path / "mine.json")
+    refused(UsageError, "MINE formula", pf.export, mine, to="lua")
+    with refusal(UsageError, "MINE float64 2000"):
         pf.simulate(log, pf.Policy.from_function(lambda job: job.p.sum(), name="MINE"))
-    with pytest.raises(UsageError, match="int is no function and has no method predict"):
-        pf.Policy.from_function(7)
-    with pytest.raises(UsageError, match="there is no feature 'z'; choose among p, q, r, m"):
-        pf.Policy.from_function(type("Model", (), {"predict": None})(), features=("z",))
+    refused(UsageError, "int predict", pf.Policy.from_function, 7)
+    refused(UsageError, "z p q r m", pf.Policy.from_function, type("Model", (), {"predict": None})(), features=("z",))
 
 
 def test_functions_and_fits_are_evaluated_like_policies(log: pf.Workload, scores: pf.ScoreTable) -> None:
@@ -226,48 +213,46 @@ def test_functions_go_to_other_processes(log: pf.Workload) -> None:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda log: pf.simulate(log, lambda job: job.p), r"make one of it: Policy\.from_function"),
-        (lambda log: pf.simulate(log, 3), "3 is no policy; give a name"),
-        (lambda _: pf.simulate(3, "FCFS"), "3 is no workload; a Workload or the path of a log is expected"),
-        (lambda _: pf.read(3), "3 is no workload; a Workload or the path of a log is expected"),
-        (lambda _: pf.generate(3), "3 is no workload; a Workload or the path of a log is expected"),
-        (lambda _: pf.learn(3), "3 is no workload; a Workload or the path of a log is expected"),
-        (lambda _: pf.evaluate(3, "FCFS"), "3 is no workload; a Workload or the path of a log is expected"),
-        (lambda _: pf.evaluate([None], "FCFS"), "None is no workload; a Workload or the path of a log is expected"),
-        (lambda log: pf.evaluate(log, 3), "3 is no list of policies; give names, files or policies in a list"),
+        (lambda log: pf.simulate(log, lambda job: job.p), "Policy.from_function make yet"),
+        (lambda log: pf.simulate(log, 3), "3 policy"),
+        (lambda _: pf.simulate(3, "FCFS"), "3 workload"),
+        (lambda _: pf.read(3), "3 workload"),
+        (lambda _: pf.generate(3), "3 workload"),
+        (lambda _: pf.learn(3), "3 workload"),
+        (lambda _: pf.evaluate(3, "FCFS"), "3 workload"),
+        (lambda _: pf.evaluate([None], "FCFS"), "None workload"),
+        (lambda log: pf.evaluate(log, 3), "3 policies"),
         (
             lambda log: pf.simulate(log, pf.Policy.from_function(lambda job: job.w, "W")),
-            "was asked for 'w' of the jobs",
+            "w jobs",
         ),
-        (lambda log: pf.measure(log, "mean_bsld"), "a Workload has no metrics; a schedule has"),
-        (lambda log: pf.measure(pf.simulate(log, "SAF"), "mean_bsl"), "did you mean mean_bsld"),
-        (pf.fit, "a Workload has no scores to fit to"),
-        (lambda log: pf.generate(log, trials="a"), "trials 'a': give a number"),
-        (lambda log: pf.learn(log, tuples="x"), "tuples 'x': give a number"),
-        (lambda log: pf.learn(log, windows=3), "windows 3: expected a text, for example"),
-        (lambda log: pf.learn(log, nope=1), "there is no option 'nope'"),
-        (lambda log: pf.export("SAF", "pbs", nope=1), "there is no option 'nope'"),
-        (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "did you mean precision"),
-        (lambda log: pf.evaluate(log, ["FCFS"], threshold=-5), "^threshold -5: expected whole seconds"),
+        (lambda log: pf.measure(log, "mean_bsld"), "Workload schedule"),
+        (lambda log: pf.measure(pf.simulate(log, "SAF"), "mean_bsl"), "mean_bsld mean mean_bsl"),
+        (pf.fit, "Workload scores"),
+        (lambda log: pf.generate(log, trials="a"), "trials a"),
+        (lambda log: pf.learn(log, tuples="x"), "tuples x"),
+        (lambda log: pf.learn(log, windows=3), "windows 3"),
+        (lambda log: pf.learn(log, nope=1), "nope option"),
+        (lambda log: pf.export("SAF", "pbs", nope=1), "nope option"),
+        (lambda log: pf.evaluate(log, ["FCFS"], precison="2%"), "mean precision precison"),
+        (lambda log: pf.evaluate(log, ["FCFS"], threshold=-5), "threshold -5"),
     ],
 )
 def test_wrong_use_is_a_message(log: pf.Workload, use: Callable[[pf.Workload], object], message: str) -> None:
-    with pytest.raises(pf.PolicyfactoryError, match=message):
-        use(log)
+    refused(pf.PolicyfactoryError, message, use, log)
 
 
 @pytest.mark.parametrize(
     ("family", "message"),
     [
-        ("poly", "there is no family 'poly'; did you mean polynomials"),
-        ("p", "p: has 0 coefficients, expected 1 to 40; write for example a"),
-        ("r", "r: has 0 coefficients, expected 1 to 40; write for example a"),
-        ("a", "a: is the same for all jobs and ranks none; use p, q or r in it"),
+        ("poly", "poly polynomials"),
+        ("p", "has 0 1 40 p"),
+        ("r", "has 0 1 40 p"),
+        ("a", "same ranks"),
     ],
 )
 def test_what_is_no_family_and_no_form_is_a_message(scores: pf.ScoreTable, family: str, message: str) -> None:
-    with pytest.raises(pf.PolicyfactoryError, match=f"^{message}"):
-        pf.fit(scores, family)
+    refused(pf.PolicyfactoryError, message, pf.fit, scores, family)
 
 
 def test_numbers_of_python_are_options(log: pf.Workload) -> None:
@@ -284,10 +269,8 @@ def test_numbers_of_numpy_are_options(log: pf.Workload) -> None:
     one, two = (pf.evaluate(log, ["FCFS", "SAF"], **options) for options in (plain, numpy))
     assert (one.text, one.frame().to_csv()) == (two.text, two.frame().to_csv())
     assert pf.generate(log, tuples=np.int64(2), trials=np.int16(512)).tuples == 2
-    with pytest.raises(UsageError, match=r"^seed -3: is out of range"):
-        pf.evaluate(log, ["FCFS"], seed=np.int64(-3))
-    with pytest.raises(UsageError, match=r"^seed 0\.5: is a longdouble; write a whole number"):
-        pf.evaluate(log, ["FCFS"], seed=np.longdouble(0.5))  # Python has no such number
+    refused(UsageError, "seed -3", pf.evaluate, log, ["FCFS"], seed=np.int64(-3))
+    refused(UsageError, "seed 0.5", pf.evaluate, log, ["FCFS"], seed=np.longdouble(0.5))  # Python has no such number
 
 
 def test_pictures_leave_the_settings_of_matplotlib_as_they_were(log: pf.Workload, scores: pf.ScoreTable) -> None:

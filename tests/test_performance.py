@@ -10,6 +10,9 @@ import results
 import floors
 from floors import Curve, Measure, slope_of
 
+# A test of the tools of benchmarks: for the night.
+pytestmark = pytest.mark.slow
+
 
 def speed(value: float, yardstick: float) -> Measure:
     return Measure("g", "speed", value, "M jobs/CPU s", yardstick=yardstick)

@@ -155,7 +155,7 @@ class Journal:
         body = b"%d %b" % (number, result)
         line = b"%b %b\n" % (_checksum(self._digest + body), body)
         if len(line) > _LONGEST or b"\n" in result:
-            raise OutputError(f"{self.path}: the result of work unit {number} cannot be kept ({len(line):,} bytes)")
+            raise OutputError(f"{self.path}: the result of work unit {number} is no line of at most {_LONGEST:,} bytes")
         try:
             self._file.seek(self._end)
             if self._file.write(line) != len(line):

@@ -272,7 +272,7 @@ def parse_duration(text: str, *, unit: bool = False) -> int | float:
         raise UsageError(f"{shown} is not a duration; write seconds or for example 15d, 20h, 2h30m, 1w, inf")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds != int(seconds):
-        raise UsageError(f"duration {shown} is {seconds} s, which is not a whole number of seconds")
+        raise UsageError(f"duration {shown} is {seconds} s; give a whole number of seconds")
     return int(seconds)
 
 

@@ -387,7 +387,7 @@ def protocol_of(
     written = ProtocolContent(ProtocolTable, content, "" if path is None else str(path), by if file is None else "file")
     table = written.checked()
     if table.schema_version != PROTOCOL_SCHEMA:
-        raise written.error(("schema_version",), f"this version of policyfactory reads {PROTOCOL_SCHEMA}")
+        raise written.error(("schema_version",), f"this version of policyfactory reads {PROTOCOL_SCHEMA}; use another")
     name = table.name or ("" if path is None else path.stem)
     if not _STEM.fullmatch(name):
         reason = "is no stem of files; use at most 60 lower-case letters, digits, - and _"
@@ -420,7 +420,7 @@ def _check_logs(written: ProtocolContent[ProtocolTable], table: ProtocolTable) -
         raise written.error(("logs",), f"names no log; write for example {example}")
     for name, log in table.logs.items():
         if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-            reason = f"a log's name has 1 to {_LONGEST_NAME} printable characters"
+            reason = f"a log's name must have 1 to {_LONGEST_NAME} printable characters"
             raise written.error(("logs", name, "name"), reason)
         if (log.file is not None) + (log.lublin is not None) + log.embedded != 1:
             reason = 'write one of file = "LOG.swf.gz", lublin = { ... } and embedded = true'

@@ -74,7 +74,7 @@ class Workers:
                 "it faster"
             )
         if self.scheduler is not None and self.backend != "dask":
-            raise UsageError(f"a scheduler ({self.scheduler}) is for backend dask, not {self.backend}")
+            raise UsageError(f"a scheduler ({self.scheduler}) is for backend dask, not {self.backend}; leave one out")
 
     @classmethod
     def of(cls, workers: Self | int) -> Self:

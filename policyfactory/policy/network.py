@@ -520,12 +520,12 @@ def network_from_json(value: Any, source: str) -> Network:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a network file is a JSON object, this one is a {kind_word(value)}")
+        raise ModelFileError(f"{source}: a network file is a JSON object, this one is a {kind_word(value)}; is it one?")
     _SCHEMA.check(value, source)
     layers = [_layer(item) for item in value["layers"]]
     if None in layers:
         raise ModelFileError(
-            f"{source}: field layers: the rows of weights of layer {layers.index(None) + 1} have different lengths"
+            f"{source}: field layers: the rows of weights of layer {layers.index(None) + 1} must have one length"
         )
     known = {key: value[key] for key in ("description", "source", "mode", "diagnostics", "provenance") if key in value}
     try:

@@ -103,7 +103,7 @@ class Epoch:
             raise UsageError(f"unknown epoch rule {self.rule!r}; choose one of {', '.join(EPOCH_RULES)}")
         if (self.rule == "fixed") != (self.unix_time is not None):
             raise UsageError(
-                f"epoch {self.rule!r} with unix_time {self.unix_time!r}: 'fixed' has a time, the others none"
+                f"epoch {self.rule!r} with unix_time {self.unix_time!r}: 'fixed' needs a time, the others have none"
             )
 
     def describe(self) -> str:
@@ -195,7 +195,7 @@ class Policy:
                 raise UsageError(f"policy {name}: there is no feature {min(unknown)!r}; choose among p, q, r, m")
             function = functools.partial(estimated, function, tuple(features))
         elif not callable(function):
-            raise UsageError(f"policy {name}: {type(function).__name__} is no function and has no method predict")
+            raise UsageError(f"policy {name}: {type(function).__name__} is no function; give one, or what has predict")
         return cls(name, f"Python function {kind}, digest {digest_of(compiled)}", description, function=function)
 
     @classmethod
@@ -222,7 +222,7 @@ class Policy:
         """Refuse a policy that could not be evaluated or printed."""
         check_texts(self.name, self.description, self.source)
         if not self.threshold >= 0:
-            raise UsageError(f"the threshold {self.threshold} of policy {self.name} is not a time >= 0 s (or inf)")
+            raise UsageError(f"the threshold {self.threshold} of policy {self.name} is no time; give >= 0 s, or inf")
         if self.has_formula and not self.expression.variables - {"m", "f"}:
             raise FormulaError(
                 f"{self.formula[:60]!r} is the same for all jobs and ranks none; use p, q, r or w in it",

@@ -167,7 +167,7 @@ def model_from_json(value: Any, source: str) -> Model:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a model file is a JSON object, this one is a {kind_word(value)}")
+        raise ModelFileError(f"{source}: a model file is a JSON object, this one is a {kind_word(value)}; is it one?")
     if value.get("kind") == NETWORK_KIND:
         network = network_from_json(value, source)
         return Model(Policy.from_network(network), (), network.diagnostics, network.provenance)

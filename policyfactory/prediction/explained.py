@@ -78,7 +78,7 @@ def explain_predicted(
         If the policy reads no predictions, or something that the job does not give.
     """
     if not policy.needs_predictions:
-        raise UsageError(f"policy {policy.name} reads no predictions, so that a user's past does not move a job")
+        raise UsageError(f"policy {policy.name} reads no predictions: no user's past moves a job; name another")
     words = list(sentences(seen, job.p, job.q))
     if {"user_waiting", "user_running"} <= policy.variables:
         words = words[:1]  # the rest is said of the predictions
@@ -134,7 +134,7 @@ def explain_submission(policy: Policy, job: Job, submitter: Submitter) -> Explan
 def _check(policy: Policy, job: Job, forests: Forests) -> None:
     missing = [name for name in ("p", "q") if name not in job.given]
     if missing:
-        raise UsageError(f"job '{job.describe()}': lacks {' and '.join(missing)}, from which it is predicted")
+        raise UsageError(f"job '{job.describe()}': give {' and '.join(missing)} as well, from which it is predicted")
     given = [name for name in PREDICTIONS if name in job.given]
     if given:
         raise UsageError(

@@ -124,7 +124,7 @@ def forests_from_json(value: Any, source: str) -> Forests:
         If a field is missing, unknown, or not what it should be.
     """
     if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a predictor's file is a JSON object, this one is a {kind_word(value)}")
+        raise ModelFileError(f"{source}: a predictor's file is a JSON object, this is a {kind_word(value)}; is it one?")
     version = value.get("schema_version")
     if isinstance(version, int) and version > PREDICTOR_SCHEMA:
         raise ModelFileError(

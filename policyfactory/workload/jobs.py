@@ -567,7 +567,7 @@ class Workload:
         for what, kind in (("attributes", Attributes), ("requests", Requests)):
             given = getattr(self, what)
             if not isinstance(given, kind | None):
-                raise WorkloadError(f"{self.name}: {what} are a {type(given).__name__}, not {kind.__name__}")
+                raise WorkloadError(f"{self.name}: {what} are a {type(given).__name__}; give {kind.__name__}")
             if given is not None and len(given) != n:
                 raise WorkloadError(f"{self.name}: {what} of {len(given):,} jobs, expected {n:,}")
         rules = (

@@ -13,6 +13,7 @@ import pytest
 from policyfactory.core.errors import InputError
 from policyfactory.core.inputs import who_else
 from policyfactory.parallel.dask import scheduler_address
+from refusals import refused
 from support import ROOT
 
 ROOT_USER = os.geteuid() == 0
@@ -117,5 +118,4 @@ def test_a_scheduler_file_that_others_can_write_is_refused(tmp_path):
     file.write_text('{"address": "tcp://10.0.0.1:8786"}')
     assert scheduler_address(str(file)) == "tcp://10.0.0.1:8786"
     file.chmod(0o666)
-    with pytest.raises(InputError, match=r"scheduler.json can be written by everybody \(mode 0666\); keep it in a"):
-        scheduler_address(str(file))
+    refused(InputError, "scheduler.json 0666 everybody", scheduler_address, str(file))

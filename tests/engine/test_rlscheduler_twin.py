@@ -16,6 +16,7 @@ from policyfactory.simulation.compat import CommittedLog, starts_by_formula
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
+from refusals import refusal, refused
 
 MACHINE = 16
 SEEDS = range(40)
@@ -151,21 +152,18 @@ def test_jobs_take_whole_nodes() -> None:
 def test_what_cannot_be_played_is_refused() -> None:
     workload = random_log(0)
     log = CommittedLog.of_workload(workload)
-    with pytest.raises(EvaluationError, match="windows of 61 jobs asked for, the log has 60"):
-        PaperEpisodes(log, EpisodeOptions(61))
+    refused(EvaluationError, "61 60", PaperEpisodes, log, EpisodeOptions(61))
     episodes = begun(log, 60, [0], backfill=False)
     episodes.step(np.array([1]))
     assert episodes.replaced[0]
     assert episodes.batch.start[0, 0] == log.jobs.submit[0]
-    with pytest.raises(EvaluationError, match="whole seconds"):
-        simulate(half_seconds(workload), "SPF", compatibility="rlscheduler")
-    with pytest.raises(UsageError, match="threshold of 60 s"):
+    refused(EvaluationError, "whole seconds 0", simulate, half_seconds(workload), "SPF", compatibility="rlscheduler")
+    with refusal(UsageError, "60 threshold"):
         simulate(workload, Policy("P", "p", threshold=60.0), compatibility="rlscheduler")
-    with pytest.raises(UsageError, match="counts r from the oldest waiting job"):
+    with refusal(UsageError, "r oldest waiting P"):
         simulate(workload, Policy("P", "q*r", epoch=Epoch("oldest-waiting")), compatibility="rlscheduler")
     for wrong in ({"threshold": 60.0}, {"backfill": "conservative"}, {"ties": "lifo"}, {"overrun": "kill"}):
-        with pytest.raises(UsageError, match="the programs of RLScheduler do not have"):
-            Rules(compatibility="rlscheduler", **wrong)
+        refused(UsageError, "programs RLScheduler", Rules, compatibility="rlscheduler", **wrong)
 
 
 def half_seconds(workload: Workload) -> Workload:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.paper import Claim, claim_sections, judge
 from policyfactory.statistics.evaluation import Evaluation
+from refusals import refused
 
 Make = Callable[..., Evaluation]
 
@@ -100,7 +100,5 @@ def test_the_sections_answer_which_conclusions_survive(by_hand: Make) -> None:
 
 
 def test_wrong_claims_are_refused() -> None:
-    with pytest.raises(UsageError, match="at least one policy"):
-        Claim("t", (), ("A",), "cost")
-    with pytest.raises(UsageError, match="A is in better and in than"):
-        Claim("t", ("A", "B"), ("C", "A"), "cost")
+    refused(UsageError, "least policy t", Claim, "t", (), ("A",), "cost")
+    refused(UsageError, "A better t", Claim, "t", ("A", "B"), ("C", "A"), "cost")

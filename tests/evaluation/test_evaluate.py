@@ -13,6 +13,7 @@ from policyfactory.core.errors import OutputError, PolicyfactoryError, UsageErro
 from policyfactory.evaluation.protocol import read_file
 from policyfactory.workload.models.lublin import generate_lublin
 from policyfactory.workload.sensitivity import scale_load
+from refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +38,7 @@ def test_names_and_objects_compete_in_the_given_order(jobs: pf.Workload, tmp_pat
     page = result.report(tmp_path / "report")
     assert page.stat().st_size > 10_000
     assert read_file(tmp_path / "report" / "protocol.toml").content["name"] == "evaluation"
-    with pytest.raises(
-        OutputError, match=r"results\.csv: exists; add --overwrite to replace it \(in Python overwrite=True\)"
-    ):
-        result.report(tmp_path / "report")
+    refused(OutputError, "results.csv --overwrite overwrite=True", result.report, tmp_path / "report")
 
 
 def test_a_call_gives_the_numbers_of_its_parts(jobs: pf.Workload) -> None:
@@ -55,24 +53,21 @@ def test_a_call_gives_the_numbers_of_its_parts(jobs: pf.Workload) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"window": "10x15d"}, "there is no option 'window'; did you mean windows?"),
-        ({"windows": "ten"}, "windows 'ten': "),
-        ({"windows": 5}, "windows 5: is a whole number; write a text in quotes"),
-        ({"load": 1000}, "load 1000: is out of range; write a number of 0.01 to 100"),
-        ({"ties": "last"}, "ties 'last': is none of fifo, lifo; write one of them"),
-        ({"precision": "much"}, "precision 'much': "),
-        ({"resamples": 2, "windows": "5d"}, "windows and resamples exclude each other; give one of them"),
-        ({"draw": "active"}, "length and draw belong to resampled logs; add resamples N"),
-        ({"metrics": "mean_wiat"}, "there is no metric 'mean_wiat'; did you mean mean_wait"),
-        ({"preset": "sc17"}, "preset: the jobs are read already; say it to policyfactory.read"),
+        ({"window": "10x15d"}, "window option did"),
+        ({"windows": "ten"}, "ten windows"),
+        ({"windows": 5}, "5 windows whole"),
+        ({"load": 1000}, "1000 0.01 100"),
+        ({"ties": "last"}, "last ties fifo"),
+        ({"precision": "much"}, "much precision"),
+        ({"resamples": 2, "windows": "5d"}, "windows resamples exclude"),
+        ({"draw": "active"}, "length draw belong"),
+        ({"metrics": "mean_wiat"}, "mean_wiat mean_wait metric"),
+        ({"preset": "sc17"}, "policyfactory.read preset jobs"),
     ],
 )
 def test_an_error_names_the_wrong_option(jobs: pf.Workload, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(PolicyfactoryError) as error:
-        pf.evaluate(jobs, ["FCFS", "SPF"], **options)
-    assert str(error.value).startswith(message)
+    refused(PolicyfactoryError, message, pf.evaluate, jobs, ["FCFS", "SPF"], **options)
 
 
 def test_two_logs_of_one_name_are_refused(jobs: pf.Workload) -> None:
-    with pytest.raises(UsageError, match="two logs are called"):
-        pf.evaluate([jobs, jobs], ["FCFS"])
+    refused(UsageError, "logs called lublin-32", pf.evaluate, [jobs, jobs], ["FCFS"])

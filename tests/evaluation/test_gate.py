@@ -20,6 +20,7 @@ from policyfactory.site.fits import site_of
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
 from recorded_sites import SITE, recorded, recorded_on, submitted, with_strangers
+from refusals import refused
 
 
 def replayed(site: Site | None = SITE, /, **logs: Workload) -> tuple[dict[str, Fidelity], list[str]]:
@@ -50,8 +51,7 @@ def test_a_site_that_is_assumed_and_a_log_without_starts_are_not_replayed() -> N
 
 def test_the_log_of_another_cluster_stops_it_all() -> None:
     tiny = Site("tiny", (NodeGroup("n1", cores=2),), (Partition("batch", default=True), Partition("short")))
-    with pytest.raises(EvaluationError, match="is this log of another cluster"):
-        replayed(tiny, log=recorded())
+    refused(EvaluationError, "log cluster", replayed, tiny, log=recorded())
 
 
 def test_far_is_unsound_and_cannot_tell_is_no_better() -> None:

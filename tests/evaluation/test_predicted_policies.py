@@ -14,6 +14,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.review.shadow import judge_simulated
 from policyfactory.workload.jobs import Attributes, Workload
+from refusals import refusal, refused
 
 INDEX = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")
 WEEK = 7 * 86_400
@@ -70,14 +71,11 @@ def test_a_review_simulates_with_predictions(log: Workload) -> None:
 
 @pytest.mark.parametrize("compatibility", ["ocst", "sc17", "rlscheduler"])
 def test_rules_of_other_programs_are_refused(log: Workload, compatibility: str) -> None:
-    with pytest.raises(
-        UsageError, match=f"INDEX reads e, s, which a simulation with compatibility {compatibility} does"
-    ):
+    with refusal(UsageError, f"INDEX e s {compatibility}"):
         evaluated(log[:200], compatibility=compatibility, backfill="none", workers=2)
 
 
 def test_requests_that_are_run_times_are_refused(log: Workload) -> None:
     step = dataclasses.make_dataclass("Step", ["what", "jobs"])("no requested time, the run time taken", 7)
     filled = dataclasses.replace(log[:200], cleaning=dataclasses.replace(log.cleaning, steps=(step,)))
-    with pytest.raises(EvaluationError, match="7 jobs have no requested time and were given their run time"):
-        pf.simulate(filled, INDEX)
+    refused(EvaluationError, "7 requested habits", pf.simulate, filled, INDEX)

@@ -21,6 +21,7 @@ from policyfactory.evaluation.study import RunSettings, RunTally, read_logs, run
 from policyfactory.evaluation.work import SimulationResult, decode, encode, work_units
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve
+from refusals import refused
 from small_protocol import SIMULATIONS, report_text, run, small_protocol
 from support import run_of
 
@@ -258,9 +259,9 @@ def test_a_record_of_another_case_is_done_again(
 
 
 OTHERS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"seed": 6}, {}, "other experiments (drawn, predicted, windows)"),
-    ({}, {"beside": {"starts": "csv"}}, "--starts none (now csv)"),
-    ({}, {"precision": Precision(1e-6, most=9)}, "--max-resamples 5 (now 9)"),
+    ({"seed": 6}, {}, "experiments drawn predicted windows evaluation.partial"),
+    ({}, {"beside": {"starts": "csv"}}, "--starts none csv"),
+    ({}, {"precision": Precision(1e-6, most=9)}, "--max-resamples 5 9"),
 ]
 
 
@@ -273,10 +274,7 @@ def test_the_records_of_another_run_are_left_alone_unless_they_are_dropped(
     before = partial.read_bytes()
     other = small_protocol(tmp_path, logs=_logs(protocol), **changes)
     how = {"precision": Precision(1e-6, most=5), "partial": partial, **settings}
-    with pytest.raises(OutputError) as error:
-        run_protocol(other, settings=RunSettings(**how))
-    assert "holds finished simulations of a run with " in str(error.value)
-    assert words in str(error.value)
+    refused(OutputError, words, run_protocol, other, settings=RunSettings(**how))
     assert partial.read_bytes() == before
     watch = Watch(2)
     with pytest.raises(StoppedError):
@@ -295,11 +293,7 @@ def test_a_run_under_other_versions_of_the_libraries_is_another(
     )
     interrupted(protocol, partial, 1)
     monkeypatch.undo()
-    with pytest.raises(
-        OutputError,
-        match=r"numba 0\.1 \(now .* and numpy 1\.0 \(now .* and scikit-learn 1\.2 \(now .* and scipy 1\.1 \(now ",
-    ):
-        run(protocol, partial=partial)
+    refused(OutputError, "evaluation.partial numba 0.1 1.0 1.2", run, protocol, partial=partial)
 
 
 def test_records_are_read_when_they_are_taken(protocol: Protocol, partial: Path, monkeypatch) -> None:
@@ -319,8 +313,7 @@ def test_another_log_is_another_run(protocol: Protocol, partial: Path, tmp_path:
     interrupted(protocol, partial, 3)
     logs = _logs(protocol)
     logs["model"]["lublin"]["seed"] = 2
-    with pytest.raises(OutputError, match=r"other logs \(model\)"):
-        run(small_protocol(tmp_path, logs=logs), partial=partial)
+    refused(OutputError, "evaluation.partial logs model", run, small_protocol(tmp_path, logs=logs), partial=partial)
 
 
 def test_a_run_that_finishes_nothing_leaves_no_file(protocol: Protocol, partial: Path, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import cut, parse_windows
+from refusals import refused
 
 
 def three_jobs(name: str = "three") -> Workload:
@@ -178,23 +179,22 @@ def nothing() -> Workload:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: run_cases([], [resolve("FCFS")]), EvaluationError, "no case"),
-        (lambda: run_cases([nothing()], [resolve("FCFS")]), EvaluationError, "has no job"),
-        (lambda: run_cases([three_jobs()], []), UsageError, "no policy was named"),
+        (lambda: run_cases([], [resolve("FCFS")]), EvaluationError, "case"),
+        (lambda: run_cases([nothing()], [resolve("FCFS")]), EvaluationError, "job"),
+        (lambda: run_cases([three_jobs()], []), UsageError, "policy named --policies"),
         (
             lambda: run_cases([three_jobs()], [resolve("SPF"), resolve("spt")]),
             UsageError,
-            "two policies are called SPF",
+            "SPF policies name",
         ),
-        (lambda: run_cases([three_jobs(), three_jobs()], [resolve("SPF")]), UsageError, "two logs are called three"),
+        (lambda: run_cases([three_jobs(), three_jobs()], [resolve("SPF")]), UsageError, "called three"),
         (lambda: run_cases([three_jobs()], [resolve("SPF")], workers=0), UsageError, "0 workers"),
-        (lambda: check_metrics(["mean_wiat"]), UsageError, "did you mean mean_wait"),
-        (lambda: check_metrics([" ", ""]), UsageError, "no metric was named"),
+        (lambda: check_metrics(["mean_wiat"]), UsageError, "mean_wait mean mean_wiat"),
+        (lambda: check_metrics([" ", ""]), UsageError, "metric named"),
     ],
 )
 def test_wrong_use_is_refused(call: Callable[[], object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        call()
+    refused(error, message, call)
 
 
 def test_metric_names_are_read_as_people_write_them() -> None:
@@ -209,7 +209,7 @@ def test_a_failure_in_a_worker_reaches_the_caller(step: str, monkeypatch: pytest
 
     keeper = Keeper()
     monkeypatch.setattr(keeper, step, fail)
-    with pytest.raises(EvaluationError, match="stop here"):
+    with pytest.raises(EvaluationError, match="stop"):
         run_cases([three_jobs()], [resolve("FCFS"), resolve("SPF")], sink=keeper, workers=2)
 
 

@@ -20,6 +20,7 @@ from policyfactory.statistics.compare import Rank, compare, mean_ranks, wins
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Interval, Statistic
 from policyfactory.statistics.summary import summarise
+from snapshots import snapshot
 
 Make = Callable[..., Evaluation]
 
@@ -59,7 +60,7 @@ def test_the_sections_of_a_usual_evaluation(by_hand: Make) -> None:
     result = sections(by_hand({"log": {"cost": CLEAR, "delay": delay, "yield": busy}}))
     assert list(result) == ["in-short", "values", "differences", "ranks", "wins"]
     (values,) = result["values"].tables
-    assert values.title == "log: median over 7 windows, with 95 % interval"
+    snapshot(values.title)
     assert cells(values, "policy") == ["A", "B"]
     assert cells(values, "cost") == [13.0, 5.0]
     assert marks(values, "cost") == ["", "best"]
@@ -130,7 +131,7 @@ def test_places_are_taken_once_a_log_and_metric(by_hand: Make, monkeypatch: pyte
 def test_missing_values_are_counted_and_said(by_hand: Make) -> None:
     broken = {**CLEAR, "C": [np.nan, np.nan, 1.0, 1.0, 1.0, 1.0, 1.0]}
     result = sections(by_hand({"log": {"cost": broken}}))
-    assert result["values"].tables[0].note == "Not all 7 cases have a value, and these have fewer: C, cost: 5."
+    snapshot(result["values"].tables[0].note)
     assert marks(result["differences"].tables[0], "difference") == ["better", ""]
 
 
@@ -196,32 +197,21 @@ def test_wins_mirror_each_other(by_hand: Make) -> None:
 def test_the_words_say_of_what_an_interval_is_one(by_hand: Make) -> None:
     evaluation = by_hand({"log": {"cost": CLEAR}})
     (windows,) = intervals_in_words(evaluation)
-    assert "over the windows of a log" in windows
-    assert "nothing about another machine or another year" in windows
+    snapshot(windows, part="1")
     (resamples,) = intervals_in_words(as_kind(evaluation, "resample"))
-    assert "however many resamples there are" in resamples
-    assert "nothing about other users" in resamples
+    snapshot(resamples, part="2")
     few = by_hand({"few": {"cost": {"A": [1.0, 2.0]}}, "one": {"cost": {"A": [1.0]}}})
-    assert intervals_in_words(few) == [
-        "few: fewer than 6 cases cannot give a 95 % interval, so none is given.",
-        "one: a single case has no spread and gives no interval.",
-    ]
+    snapshot(intervals_in_words(few), part="3")
 
 
 def test_the_words_count_what_stands_of_many(by_hand: Make) -> None:
     table = {"A": [float(n) for n in range(10, 20)]} | {f"B{k}": [float(n) for n in range(1, 11)] for k in range(6)}
     rows = compare(by_hand({"log": {"cost": table}}))
     text = chance_in_words(rows, "cost")
-    assert text == "cost: 6 of 6 comparisons with A differ, all 6 judged together (Holm)."
-    assert chances_in_words(rows) == "Shown to differ from A: cost 6 of 6."
-    assert chance_in_words(rows[:1], "cost") == "cost: 1 of 1 comparison with A differs."
+    snapshot(text, chances_in_words(rows), chance_in_words(rows[:1], "cost"), part="1")
     # Six windows and six comparisons: nothing can stand, and the words say so.
     few = compare(by_hand({"log": {"cost": {name: values[:6] for name, values in table.items()}}}))
-    assert chance_in_words(few, "cost") == (
-        "cost: 0 of 6 comparisons with A differ, all 6 judged together (Holm). 6 more leave out zero: among so many "
-        "that may be chance."
-    )
-    assert chances_in_words(few) == "Shown to differ from A: cost 0 of 6."
+    snapshot(chance_in_words(few, "cost"), chances_in_words(few), part="2")
     assert chance_in_words([], "cost") == chances_in_words([]) == ""
 
 

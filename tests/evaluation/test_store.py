@@ -26,6 +26,7 @@ from policyfactory.simulation.cases import case_of
 from policyfactory.simulation.simulate import Rules, Schedule
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.workload.jobs import Workload
+from refusals import refused
 
 Make = Callable[..., Evaluation]
 COST = {"A": [4.0, 8.0, 2.0, 6.0, 10.0, 7.0], "B": [0.1 + 0.2, 9.0, 2.0, 5.0, 1.0, 1.5]}
@@ -129,8 +130,7 @@ def test_what_is_no_schedule_gets_no_processors() -> None:
         start=np.array([1, 1, 1, 1]), end=np.array([5, 3, 1, 3]), backfilled=four.backfilled,
         workload=four.workload, policy_name="A", rules=Rules(),
     )  # fmt: skip
-    with pytest.raises(EvaluationError, match="job 9 starts when fewer than its 2 of 4 processors are free"):
-        allocated_resources(crowded)
+    refused(EvaluationError, "9 2 4", allocated_resources, crowded)
 
 
 def test_names_become_distinct_file_names_that_stay_in_the_folder() -> None:

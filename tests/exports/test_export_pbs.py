@@ -37,6 +37,7 @@ from policyfactory.exports.queue import Queue
 from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
+from refusals import refused
 
 EPOCH = Epoch("fixed", 1_767_225_600)
 NOW = 20_000_000  # seconds since the epoch at which the queue is sorted
@@ -295,8 +296,7 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
     try:
         text = formula(policy)
     except ExportError:
-        with pytest.raises(ExportError, match=r"exponent|overflows|character"):
-            formula(policy)
+        refused(ExportError, "any", formula, policy)
         return
     assert not set(text) & set("'\"\\\n;$`&|")
     server.validate(text)
@@ -309,19 +309,18 @@ def test_any_formula_is_safe_or_refused(tree) -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (CATALOGUE["F1"], "a scheduler in production does not have; give the date .*--epoch 2026-01-01"),
+        (CATALOGUE["F1"], "--epoch 2026-01-01"),
         (
             dataclasses.replace(CATALOGUE["F1"], epoch=Epoch("oldest-waiting")),
-            "oldest waiting job, which PBS cannot do",
+            "PBS waiting --epoch",
         ),
-        (Policy("share", "q/m + p"), "has m, which a PBS formula does not know; .*--processors N"),
-        (Policy("x", "p**q"), "variable exponent"),
-        (Policy("x", "(p**16)**16"), "overflows in PBS"),
+        (Policy("share", "q/m + p"), "PBS --processors"),
+        (Policy("x", "p**q"), "variable exponent x"),
+        (Policy("x", "(p**16)**16"), "PBS overflows 16"),
     ],
 )
 def test_what_pbs_cannot_say_is_refused_with_a_cure(policy: Policy, says: str) -> None:
-    with pytest.raises(ExportError, match=says):
-        made(policy)
+    refused(ExportError, says, made, policy)
 
 
 def test_r_alone_needs_neither_hook_nor_epoch() -> None:

@@ -21,6 +21,7 @@ from policyfactory.exports.oar import make
 from policyfactory.exports.queue import Queue, start_order
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
+from refusals import refused
 from schedulers.processes import require
 from sites import make_queue, make_site
 
@@ -197,10 +198,8 @@ def test_the_first_thousand_of_the_order_are_planned(stand_in: Path) -> None:
 
 
 def test_what_oar_cannot_do_is_refused_with_the_cure() -> None:
-    with pytest.raises(ExportError, match="--epoch"):
-        make(Model(CATALOGUE["F1"]), ExportSite())
-    with pytest.raises(ExportError, match="--processors"):
-        make(Model(Policy("m", "p*q/m")), ExportSite())
+    refused(ExportError, "--epoch", make, Model(CATALOGUE["F1"]), ExportSite())
+    refused(ExportError, "--processors", make, Model(Policy("m", "p*q/m")), ExportSite())
 
 
 def code_of(words: str) -> list[str]:

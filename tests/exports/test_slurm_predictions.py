@@ -28,6 +28,7 @@ from policyfactory.policy.store import Model
 from policyfactory.prediction.features import NAMES
 from policyfactory.prediction.history_file import HEADER, LINE, hash_with, key_of, key_path, read_history
 from policyfactory.prediction.training import Forests
+from refusals import refused
 from site_history import BEGIN, FIRST_GROUP, FIRST_USER, POLICY, QUEUES, make_site_past, name_of, small_forests
 from sites import make_site
 
@@ -294,29 +295,27 @@ def test_log_only_predicts_and_sets_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_needed_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"--predictor model\.json --state"):
-        TARGET.make(Model(POLICY), make_site())
-    with pytest.raises(ExportError, match="it has no trees"):
-        export_of(tmp_path, forests=Forests())
+    refused(ExportError, "--predictor model.json --state", TARGET.make, Model(POLICY), make_site())
+    refused(ExportError, "trees PREDICTED", export_of, tmp_path, forests=Forests())
     only = dataclasses.replace(small_forests(), tail=Forests().tail)
-    with pytest.raises(ExportError, match="reads e90, and the predictor has no trees for it"):
-        export_of(tmp_path, EVERY, only)
+    refused(ExportError, "e90 predictor EVERY", export_of, tmp_path, EVERY, only)
     one = small_forests()
     feature = one.share.feature.copy()
     feature[one.share.roots[0]] = NAMES.index("memory")
     remembers = dataclasses.replace(one, share=one.share._replace(feature=feature))
-    with pytest.raises(ExportError, match=r"looks at requested_memory, which .* --leave-out requested_memory"):
-        export_of(tmp_path, forests=remembers)
-    with pytest.raises(UsageError, match="give an absolute path"):
-        SitePredictions(small_forests(), "history")
-    with pytest.raises(UsageError, match="give a time above 0"):
-        SitePredictions(small_forests(), "/history", math.inf)
-    with pytest.raises(ExportError, match="a target that has them: slurm-site-factor-lua"):
-        TARGETS["slurm-priority-lua"].make(Model(POLICY), make_site())
+    refused(ExportError, "requested_memory --leave-out", export_of, tmp_path, forests=remembers)
+    refused(UsageError, "absolute path history --state", SitePredictions, small_forests(), "history")
+    refused(UsageError, "0 above --stale", SitePredictions, small_forests(), "/history", math.inf)
+    refused(
+        ExportError,
+        "target slurm-site-factor-lua PREDICTED",
+        TARGETS["slurm-priority-lua"].make,
+        Model(POLICY),
+        make_site(),
+    )
     good = small_forests()
     endless = good.share._replace(threshold=np.where(good.share.feature < 0, math.inf, good.share.threshold))
-    with pytest.raises(ExportError, match="no finite number"):
-        export_of(tmp_path, forests=dataclasses.replace(good, share=endless))
+    refused(ExportError, "finite number", export_of, tmp_path, forests=dataclasses.replace(good, share=endless))
 
 
 HOSTILE = "\"]] os.exit(1) --\n\\'\0é\udcff%s@STATE@"

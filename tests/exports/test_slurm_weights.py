@@ -32,6 +32,7 @@ from policyfactory.exports.slurm.weights import (
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model, resolve_model
+from refusals import refusal, refused
 from sites import make_queue, make_sample, make_site
 
 MACHINE = ExportMachine(64, 4)
@@ -195,8 +196,7 @@ def test_without_the_nodes_the_time_limit_has_no_factor() -> None:
     made = export_of(CATALOGUE["SAF"], nodes=None)
     assert "PriorityWeightJobSize=0" in made.settings
     assert any("--nodes" in line for line in made.limits)
-    with pytest.raises(ExportError, match="--nodes"):
-        export_of(CATALOGUE["SPF"], nodes=None)
+    refused(ExportError, "--nodes 0.05", export_of, CATALOGUE["SPF"], nodes=None)
 
 
 def test_waits_are_those_of_jobs_that_are_seen_waiting() -> None:
@@ -218,18 +218,19 @@ def test_waits_are_those_of_jobs_that_are_seen_waiting() -> None:
 
 def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
     for name in ("LCFS", "CUB-CTC-SP2"):
-        with pytest.raises(ExportError, match=r"tau .*slurm-site-factor-lua"):
-            export_of(dataclasses.replace(CATALOGUE[name], epoch=EPOCH))
-    with pytest.raises(ExportError, match="one score"):
+        refused(
+            ExportError,
+            "tau slurm-site-factor-lua -0.03 --to",
+            export_of,
+            dataclasses.replace(CATALOGUE[name], epoch=EPOCH),
+        )
+    with refusal(ExportError, "one score 9 --workload"):
         make(
             Model(Policy("x", "p*q")), ExportSite.of(dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4)
         )
-    with pytest.raises(ExportError, match="--processors"):
-        make(Model(Policy("x", "q/m + p/m")), make_site())
-    with pytest.raises(ExportError, match="--epoch"):
-        make(resolve_model("F1"), site())
-    with pytest.raises(UsageError, match="at least 1 node"):
-        make(resolve_model("SQF"), dataclasses.replace(site(), nodes=0))
+    refused(ExportError, "--processors", make, Model(Policy("x", "q/m + p/m")), make_site())
+    refused(ExportError, "--epoch", make, resolve_model("F1"), site())
+    refused(UsageError, "1 least --nodes", make, resolve_model("SQF"), dataclasses.replace(site(), nodes=0))
 
 
 def test_the_largest_numbers_fit_into_a_priority() -> None:

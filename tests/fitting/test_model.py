@@ -21,6 +21,7 @@ from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.policy.algebra import Shorter
 from policyfactory.policy.store import load_model, model_to_json, save_model
 from policyfactory.trials.table import ScoreTable
+from refusals import refused
 
 
 def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> None:
@@ -160,8 +161,7 @@ def test_what_a_table_does_not_determine_is_said_and_the_rest_is_fitted(sc17_tab
     assert set(run.failures) == {"QDR", "CUB", "QUA", "QUI", "SEX"}
     assert any(line.startswith("Not fitted: QDR: the 8 terms are linearly dependent") for line in sentences(run))
     one = ScoreTable(sc17_table.p, 0 * q + 1, sc17_table.r, sc17_table.score, sc17_table.stderr, sc17_table.tuple_id)
-    with pytest.raises(FitError, match="nothing could be fitted; MIX"):
-        fit(one, "linear", bootstrap=0)
+    refused(FitError, "MIX nothing scores", fit, one, "linear", bootstrap=0)
 
 
 def test_steps_are_reported(sc17_table: ScoreTable) -> None:
@@ -182,24 +182,20 @@ def test_steps_are_reported(sc17_table: ScoreTable) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"family": "polynomial"}, "there is no family 'polynomial'; did you mean polynomials?"),
-        ({"family": ()}, "nothing to fit"),
-        ({"top": 0}, "at least 1"),
-        ({"bootstrap": -1}, "at least 0"),
+        ({"family": "polynomial"}, "polynomial polynomials"),
+        ({"family": ()}, "nothing fit"),
+        ({"top": 0}, "1 least"),
+        ({"bootstrap": -1}, "0 least"),
     ],
 )
 def test_invalid_options(sc17_table: ScoreTable, options: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        fit(sc17_table, **options)  # type: ignore[arg-type]
+    refused(UsageError, message, fit, sc17_table, **options)  # type: ignore[arg-type]
 
 
 def test_two_forms_of_one_name_and_certainty_without_draws(sc17_table: ScoreTable) -> None:
-    with pytest.raises(UsageError, match="two forms have the name 'x'"):
-        fit(sc17_table, ["x=a*p", "X=a*q"])
-    with pytest.raises(UsageError, match="--bootstrap 1 or more"):
-        fit(sc17_table, "linear", bootstrap=0, certainty=True)
+    refused(UsageError, "x forms", fit, sc17_table, ["x=a*p", "X=a*q"])
+    refused(UsageError, "--bootstrap 1", fit, sc17_table, "linear", bootstrap=0, certainty=True)
 
 
 def test_one_tuple_is_not_enough(sc17_table: ScoreTable) -> None:
-    with pytest.raises(FitError, match="1 tuples with p and r above 0"):
-        prepare(sc17_table.select(slice(0, 32)))
+    refused(FitError, "1 0 sc17-score-distribution", prepare, sc17_table.select(slice(0, 32)))

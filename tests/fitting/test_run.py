@@ -14,6 +14,7 @@ from policyfactory.fitting.fits import fit
 from policyfactory.fitting.forms import FormsResult, fit_all_forms
 from policyfactory.fitting.sample import Sample
 from policyfactory.trials.table import ScoreTable
+from refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +111,7 @@ def test_what_fails_is_kept_beside_what_does_not(table: ScoreTable) -> None:
     assert [item.name for item in run] == ["form1"]
     assert list(run.failures) == ["LIN", "QDR", "CUB", "QUA", "QUI", "SEX", "MIX"]
     assert all("linearly dependent" in reason for reason in run.failures.values())
-    with pytest.raises(FitError, match="nothing could be fitted; LIN: the 4 terms are"):
-        fit(one, "polynomials", bootstrap=0)
+    refused(FitError, "LIN the 4 scores", fit, one, "polynomials", bootstrap=0)
 
 
 def test_a_form_that_cannot_be_refitted_leaves_the_others_their_intervals(
@@ -134,8 +134,7 @@ def test_a_form_that_cannot_be_refitted_leaves_the_others_their_intervals(
 def test_forms_without_a_name_are_numbered(table: ScoreTable) -> None:
     run = fit(table, ["a*p", "x=a*q", "a*r"], bootstrap=0)
     assert {item.name for item in run} == {"form1", "x", "form3"}
-    with pytest.raises(UsageError, match="two forms have the name 'form2'"):
-        fit(table, ["form2=a*p", "a*q"])
+    refused(UsageError, "form2 forms", fit, table, ["form2=a*p", "a*q"])
 
 
 def test_the_seed_is_passed_on(table: ScoreTable) -> None:
@@ -148,5 +147,4 @@ def test_the_seed_is_passed_on(table: ScoreTable) -> None:
 def test_what_is_fitted_without_options() -> None:
     parameters = inspect.signature(fit).parameters
     assert [parameters[name].default for name in ("family", "top", "bootstrap", "seed")] == ["forms", 1, 200, 1]
-    with pytest.raises(UsageError, match="a list has no scores to fit to"):
-        fit([])  # type: ignore[arg-type]
+    refused(UsageError, "list scores", fit, [])  # type: ignore[arg-type]

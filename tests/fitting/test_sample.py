@@ -10,6 +10,7 @@ import pytest
 from policyfactory.core.errors import FitError
 from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
+from refusals import refused
 
 
 def table(stderr: float = 0.02) -> ScoreTable:
@@ -71,8 +72,7 @@ def test_formulas_have_the_values_of_their_variables(sample: Sample) -> None:
     others = sample.with_jobs(np.array([4.0]), np.array([2.0]), np.array([8.0]))
     assert others.values("sqrt(p)*q/r").tolist() == [0.5]
     for formula, unknown in (("p*w", "w"), ("q/m", "m"), ("w*m", "m, w"), ("p + f", "f")):
-        with pytest.raises(FitError, match=f"has {unknown}, which no score table has"):
-            sample.values(formula)
+        refused(FitError, f"{unknown} table", sample.values, formula)
 
 
 def test_the_first_tuples_are_a_sample_of_their_own(sample: Sample) -> None:
@@ -87,5 +87,4 @@ def test_the_first_tuples_are_a_sample_of_their_own(sample: Sample) -> None:
 
 def test_two_tuples_are_enough_and_one_is_not() -> None:
     assert prepare(table().select([1, 4])).tuples == 2
-    with pytest.raises(FitError, match="1 tuples with p and r above 0 in 3 rows"):
-        prepare(table().select([1, 5, 6]))
+    refused(FitError, "1 0 3 t", prepare, table().select([1, 5, 6]))

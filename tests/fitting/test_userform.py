@@ -9,6 +9,7 @@ from policyfactory.core.errors import FitError, FormulaError, UsageError
 from policyfactory.fitting import forms as userform
 from policyfactory.fitting.forms import fit_all_forms, fit_user_form, split_name
 from policyfactory.fitting.sample import Sample, prepare
+from refusals import refusal, refused
 
 POWER = "a*p**b*q + c*log10(r)"
 
@@ -113,8 +114,7 @@ def test_the_names_of_predictions_are_coefficients_of_a_form_as_no_score_table_h
     assert values == pytest.approx({"s": 3e-8, "e": 0.8, "c": 0.005}, rel=1e-6)
     assert curved.design(sample).shape == (len(sample), 3)
     for text in ("a*p + e90*q", "a*p + user_waiting", "a*w + user_running"):
-        with pytest.raises(FitError, match="which no score table knows; use p, q and r"):
-            fit_user_form(sample, text)
+        refused(FitError, "score table", fit_user_form, sample, text)
 
 
 def test_names_are_split_off() -> None:
@@ -124,36 +124,33 @@ def test_names_are_split_off() -> None:
     assert split_name("n" * 40 + "=a*p", "form1") == ("n" * 40, "a*p")
     assert split_name("a*p = b", "form1") == ("a*p", "b"), "what stands before the first sign is the name"
     for name in ("a/b", "a|b", "a\\b", "a`b", "a<b", "", " ", "n" * 41, "a\nb", "a\x1bb"):
-        with pytest.raises(UsageError, match="name"):
-            split_name(f"{name}=p", "form1")
+        refused(UsageError, "name cannot", split_name, f"{name}=p", "form1")
 
 
 def test_up_to_forty_coefficients_are_fitted(sc17: Sample) -> None:
     products = [f"{a}*log10({b} + {c})" for b in "pqr" for c in range(1, 15) for a in [f"c{ord(b)}_{c}"]]
     # So many terms cannot be told apart: what is asked is only whether they are counted.
-    with pytest.raises(FitError, match="linearly dependent"):
+    with refusal(FitError, "linearly dependent 7e"):
         fit_user_form(sc17, " + ".join([f"a{k}*p" for k in range(40)]).replace("*p", "*p", 1) + " + q - q")
-    with pytest.raises(FitError, match="has 41 coefficients, expected 1 to 40"):
-        fit_user_form(sc17, " + ".join(products[:41]))
+    refused(FitError, "has 41 1 40", fit_user_form, sc17, " + ".join(products[:41]))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("p*q", "has 0 coefficients"),
-        ("a + b", "is the same for all jobs"),
-        ("a*w + b*p", "has w, which no score table knows"),
-        ("a*p + b*m", "has m, which no score table knows"),
-        ("a*p + b*f", "has f, which no score table knows"),
+        ("p*q", "0 coefficients p*q"),
+        ("a + b", "same jobs"),
+        ("a*w + b*p", "w table"),
+        ("a*p + b*m", "m table"),
+        ("a*p + b*f", "f table"),
         ("a*p + b*p", "linearly dependent"),
-        ("a/log10(q) + b*p", "not finite on 1740 of 6912 rows"),
-        ("a*p/(p - p)", "not finite"),
-        ("log10(a - a)*p", "none of 24 starts"),
+        ("a/log10(q) + b*p", "1740 6912 form"),
+        ("a*p/(p - p)", "finite"),
+        ("log10(a - a)*p", "24 starts"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(sc17: Sample, text: str, message: str) -> None:
-    with pytest.raises(FitError, match=message):
-        fit_user_form(sc17, text)
+    refused(FitError, message, fit_user_form, sc17, text)
 
 
 def test_a_text_outside_the_grammar_points_at_the_fault(sc17: Sample) -> None:

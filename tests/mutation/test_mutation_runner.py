@@ -41,10 +41,12 @@ def count(seconds: int) -> int:
 TESTS = """
 from planted import count, least
 
+@pytest.mark.slow
 def test_least():
     assert least([2, 1, 2]) == 1
     assert least([5]) == 3
 
+@pytest.mark.slow
 def test_count():
     assert count(2) == 2
 """
@@ -102,6 +104,7 @@ def test_the_fates_of_planted_mutants(tmp_path: Path) -> None:
     assert (tmp_path / "results.json").read_bytes().count(b"\n") == len(records) + 2
 
 
+@pytest.mark.slow
 def test_what_is_changed_and_what_is_not() -> None:
     source = '''"""Text 1 + 1."""
 from typing import TYPE_CHECKING
@@ -134,6 +137,7 @@ def a(b: "int + 1" = 2) -> 1 + 1:
     assert ast.dump(tree) == ast.dump(again), "a change was not taken back"
 
 
+@pytest.mark.slow
 def test_each_operator_on_its_sign() -> None:
     def after(expression: str) -> set[str]:
         return {mutant.after for mutant in mutants("m.py", expression)[1]}
@@ -169,12 +173,14 @@ def test_the_targets_and_the_explained_survivors_are_of_this_source() -> None:
     assert not stale, "survivors.toml explains mutants that are no more"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("killed", "all_", "low", "high"), [(90, 100, 0.826, 0.945), (0, 10, 0.0, 0.278)])
 def test_the_interval_is_wilsons(killed: int, all_: int, low: float, high: float) -> None:
     # From the formula in Wilson, JASA 22, 1927, worked once by hand.
     assert interval(killed, all_) == pytest.approx((low, high), abs=6e-4)
 
 
+@pytest.mark.slow
 def test_files_of_results_are_joined_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "some" / "fitting").mkdir(parents=True)
     (tmp_path / "some" / "fitting" / "sums.py").write_text("def total(a, b):\n    return a + b - 3\n", encoding="utf-8")

@@ -22,6 +22,7 @@ from policyfactory.core.errors import (
 )
 from policyfactory.parallel.pool import batches, results
 from policyfactory.parallel.workers import ThreadExecutor, Workers
+from refusals import refusal, refused
 from support import ROOT
 from worker_tasks import Shared, seen
 
@@ -99,7 +100,7 @@ def test_what_a_task_raises_is_raised_here_as_itself(workers, error):
 
 
 def test_an_error_that_cannot_be_sent_is_reported_in_words():
-    with pytest.raises(WorkersError, match="a worker stopped with _UnsendableError: 1 and 2"):
+    with refusal(WorkersError, "_UnsendableError 1 2", cure=False):
         list(results(worker_tasks.unsendable, None, [1], Workers(1, "loky")))
 
 
@@ -148,7 +149,7 @@ def test_a_killed_process_costs_its_work_unit_only(tmp_path):
 
 def test_a_work_unit_that_kills_its_workers_is_named():
     messages: list[str] = []
-    with pytest.raises(WorkersError, match=r"work unit 'the one' was lost 3 times .*killed by signal 9.*memory"):
+    with refusal(WorkersError, "3 9 --backend"):
         list(results(worker_tasks.fatal, None, ["the one"], Workers(1, "loky"), notify=messages.append))
     assert len(messages) == 2
 
@@ -203,20 +204,19 @@ def test_processes_end_with_the_run_and_say_nothing(tmp_path, kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "0 workers; give at least 1"),
-        ((1, "forks"), "there is no backend 'forks'; there are threading, loky, dask"),
-        ((1, "loky", "tcp://a:1"), r"a scheduler \(tcp://a:1\) is for backend dask, not loky"),
+        ((0,), "0 1"),
+        ((1, "forks"), "forks threading"),
+        ((1, "loky", "tcp://a:1"), "tcp://a:1 scheduler"),
     ],
 )
 def test_workers_that_are_refused(arguments, message):
-    with pytest.raises(UsageError, match=message):
-        Workers(*arguments)
+    refused(UsageError, message, Workers, *arguments)
 
 
 @pytest.mark.parametrize("count", [10**5, 10**12, 10**18, 10**30, 10**5000], ids=[5, 12, 18, 30, 5000])
 @pytest.mark.parametrize("backend", ["threading", "loky", "dask"])
 def test_absurdly_many_workers_are_refused_before_any_begins(count: int, backend: Any) -> None:
-    with pytest.raises(UsageError, match=r"workers; backend .* has at most") as caught:
+    with refusal(UsageError, "workers backend") as caught:
         Workers(count, backend)
     assert len(str(caught.value)) < 300
 
@@ -227,5 +227,4 @@ def test_a_thread_that_cannot_begin_is_an_error_with_a_cure(monkeypatch: pytest.
 
     monkeypatch.setattr(threading.Thread, "start", begin)
     executor = ThreadExecutor(lambda *_: None, None, 4)
-    with pytest.raises(WorkersError, match="give fewer --workers"):
-        executor.submit(1)
+    refused(WorkersError, "--workers fewer", executor.submit, 1)

@@ -13,6 +13,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.engine import waiting as machine
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.expression import MAX_REPEATED, OF_A_JOB, VARIABLES, Expression, number, parse, whole_exponent
+from refusals import refused
 
 JOBS = random_jobs(40, seed=1)
 
@@ -90,5 +91,4 @@ def test_whole_exponents_up_to_a_bound_are_multiplied() -> None:
 
 
 def test_a_coefficient_without_value_does_not_compile() -> None:
-    with pytest.raises(FormulaError, match="coefficient c has no value"):
-        compile_expression(parse("c*p", coefficients=True))
+    refused(FormulaError, "c fit --form", compile_expression, parse("c*p", coefficients=True))

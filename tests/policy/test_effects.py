@@ -25,6 +25,8 @@ from policyfactory.policy.explain import (
 )
 from policyfactory.policy.network import Network, paper_inputs
 from policyfactory.policy.policy import Policy
+from refusals import refused
+from snapshots import snapshot
 
 
 def linear(inputs: tuple[str, ...], weights: list[float]) -> Network:
@@ -37,7 +39,7 @@ def test_of_a_linear_network() -> None:
     size, wait, request = effects.inputs
     assert effects.live == (size, wait)
     assert effects.dead == (request,)
-    assert request.why_dead == "no effect on any score"
+    snapshot(request.why_dead)
     assert (size.label, size.variable, size.words) == ("processors", "q", "more: later")
     assert (wait.label, wait.variable, wait.words) == ("wait", "w", "more: sooner")
     # Every job has the same curve: 2 log10(q) less its mean.
@@ -71,7 +73,7 @@ def test_what_turns_is_said() -> None:
     (effect,) = network_effects(bent).inputs
     turn = effect.axis[np.argmin(effect.mean)]
     assert 700 < turn < 1400
-    assert effect.words.startswith("sooner up to 1")
+    snapshot(effect.words)
     assert effect.words.endswith(", then later")
 
 
@@ -92,13 +94,13 @@ def test_what_goes_either_way_is_said() -> None:
     )
     p = np.repeat([600.0, 3600.0], 50)
     jobs = JobSample(p, np.ones(100), np.zeros(100), np.tile([0.0, 8.0], 50), 8.0, "halves")
-    assert network_effects(mixed, jobs).inputs[1].words == "sooner or later, as the other inputs are"
+    snapshot(network_effects(mixed, jobs).inputs[1].words)
 
 
 def test_free_processors_are_the_same_for_the_whole_queue() -> None:
     (_, free) = network_effects(linear(("p", "f/m"), [1, 1])).inputs
     assert (free.label, free.variable) == ("free processors (share)", "f")
-    assert free.words == "more: sooner; the same for all jobs of a pass"
+    snapshot(free.words)
 
 
 def test_inputs_are_those_of_the_array_machine() -> None:
@@ -122,10 +124,8 @@ def test_jobs_without_a_value_are_left_out() -> None:
     jobs = JobSample(np.array([60.0, 90, 120]), np.ones(3), np.array([0.0, 10, 100]), np.ones(3), 8.0, "three jobs")
     assert len(network_effects(network, jobs).jobs) == 2
     nothing = JobSample(np.array([60.0]), np.ones(1), np.zeros(1), np.ones(1), 8.0, "a job")
-    with pytest.raises(UsageError, match="no job of a job has a value in all inputs"):
-        network_effects(network, nothing)
-    with pytest.raises(UsageError, match="nobody: there is no job"):
-        JobSample(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 8.0, "nobody")
+    refused(UsageError, "value inputs LINEAR", network_effects, network, nothing)
+    refused(UsageError, "nobody job", JobSample, np.empty(0), np.empty(0), np.empty(0), np.empty(0), 8.0, "nobody")
 
 
 @pytest.mark.parametrize("widths", [(8, 4, 1), (8, 1)])
@@ -151,13 +151,12 @@ def test_a_picture_of_nothing() -> None:
     assert isinstance(effects, NetworkEffects)
     figure = draw_effects(effects)
     assert not [axes for axes in figure.axes if axes.get_visible()]
-    assert "p (no effect on any score), q (no effect on any score)" in figure.get_supxlabel()
+    snapshot(figure.get_supxlabel())
 
 
 def test_a_job_under_a_network() -> None:
     policy = Policy.from_network(linear(("p", "q", "min(1, max(0, f - q + 1))", "0.5"), [-1, 0, 100, 3]))
-    with pytest.raises(UsageError, match=r"is network 4-1, digest .*; the job lacks q and f: add q=... f=..."):
-        explain(policy, parse_job("p=60"))
+    refused(UsageError, "4-1 q= f= LINEAR", explain, policy, parse_job("p=60"))
     result = explain(policy, parse_job("p=60 q=4 f=3"))
     assert result.score == 60 - 1.5 - 0.25
     assert [(term.value, term.words) for term in result.terms] == [
@@ -166,4 +165,4 @@ def test_a_job_under_a_network() -> None:
         (0, "more: sooner"),
         (0.5, "the same for all jobs"),
     ]
-    assert "Enough free processors (4) changes the score from 58.25 to -41.75: sooner." in result.changes
+    snapshot(result.changes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import random
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +28,7 @@ from policyfactory.policy.expression import (
     substitute,
 )
 from policyfactory.policy.store import CATALOGUE
+from refusals import refusal, refused
 
 P, Q, R = Variable("p"), Variable("q"), Variable("r")
 JOB = {"p": 3600.0, "q": 64.0, "r": 86400.0, "w": 120.0, "m": 256.0, "f": 96.0}
@@ -106,82 +106,77 @@ def test_numbers_print_short(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "says"),
     [
-        ("", 0, "ends where"),
-        ("p+", 2, "ends where"),
-        ("p*(q+r", 2, "not closed"),
+        ("", 0, "ends"),
+        ("p+", 2, "ends"),
+        ("p*(q+r", 2, "closed"),
         ("p)", 1, "closes nothing"),
-        ("p q", 2, "operator is missing"),
-        ("2p", 1, "operator is missing"),
-        ("p(q)", 0, "write p*(...)"),
-        ("(p)(q)", 3, "operator is missing"),
-        ("p^2", 1, "write **"),
-        ("p × q", 2, "write *"),
-        ("p − q", 2, "write -"),
-        ("p // q", 2, "no //"),
+        ("p q", 2, "operator missing q"),
+        ("2p", 1, "operator missing q"),
+        ("p(q)", 0, "p*(...)"),
+        ("(p)(q)", 3, "operator missing q"),
+        ("p^2", 1, "CIRCUMFLEX ** ^"),
+        ("p × q", 2, "MULTIPLICATION * ×"),
+        ("p − q", 2, "MINUS - −"),
+        ("p // q", 2, "//"),
         ("log(p)", 0, "ambiguous"),
         ("p + log", 4, "ambiguous"),
-        ("P*q", 0, "lower case: p"),
-        ("LOG10(p)", 0, "not in the grammar"),
-        ("x + p", 0, "is not a variable"),
-        ("foo(p)", 0, "not in the grammar"),
-        ("log10", 0, "write log10(...)"),
-        ("log10(p, q)", 0, "one argument"),
-        ("min(p)", 0, "2 to 8 arguments"),
-        ("max(p,q,p,q,p,q,p,q,p)", 0, "2 to 8 arguments"),
-        ("log10()", 6, "was expected"),
+        ("P*q", 0, "lower case 1"),
+        ("LOG10(p)", 0, "grammar"),
+        ("x + p", 0, "variable"),
+        ("foo(p)", 0, "grammar"),
+        ("log10", 0, "log10"),
+        ("log10(p, q)", 0, "one argument 2"),
+        ("min(p)", 0, "2 8"),
+        ("max(p,q,p,q,p,q,p,q,p)", 0, "2 8"),
+        ("log10()", 6, "expected"),
         ("p, q", 1, "comma"),
         ("3,5*p", 1, "comma"),
         ("p**101", 3, "beyond 100"),
         ("p**-1e9", 3, "beyond 100"),
-        ("1e301*p", 0, "outside 1e-300 to 1e300"),
-        ("p*1e-400", 2, "outside 1e-300 to 1e300"),
+        ("1e301*p", 0, "outside 1e-300 1e300"),
+        ("p*1e-400", 2, "outside 1e-300 1e300"),
         ("p*" + "9" * 41, 2, "41 characters"),
-        ("p*\u0663", 2, "ARABIC-INDIC DIGIT THREE"),
-        ("\uff50", 0, "FULLWIDTH LATIN SMALL LETTER P"),
-        ("p\u200b", 1, "ZERO WIDTH SPACE"),
-        ("p\n+q", 1, "in one line"),
+        ("p*\u0663", 2, "DIGIT THREE ٣"),
+        ("\uff50", 0, "FULLWIDTH LATIN SMALL LETTER ｐ"),
+        ("p\u200b", 1, "ZERO WIDTH SPACE 200B"),
+        ("p\n+q", 1, "one line 000A"),
         ("p\x00", 1, "U+0000"),
         ("__import__('os').system('true')", 11, "APOSTROPHE"),
-        ("__import__(p)", 0, "not in the grammar"),
-        ("p.__class__", 1, "not in the grammar"),
-        ("p if q else r", 2, "operator is missing"),
-        ("lambda: p", 6, "not in the grammar"),
-        ("[p for p in q]", 0, "write ("),
+        ("__import__(p)", 0, "grammar"),
+        ("p.__class__", 1, "grammar"),
+        ("p if q else r", 2, "operator missing q"),
+        ("lambda: p", 6, "grammar"),
+        ("[p for p in q]", 0, "SQUARE ("),
         ("'p'", 0, "APOSTROPHE"),
-        ("1_000*p", 1, "operator is missing"),
-        ("0x10*p", 1, "operator is missing"),
-        ("1j*p", 1, "operator is missing"),
-        ("p=q", 1, "EQUALS SIGN"),
-        ("nan*p", 0, "is not a variable"),
-        ("inf", 0, "is not a variable"),
+        ("1_000*p", 1, "operator missing q"),
+        ("0x10*p", 1, "operator missing q"),
+        ("1j*p", 1, "operator missing q"),
+        ("p=q", 1, "EQUALS SIGN ="),
+        ("nan*p", 0, "variable"),
+        ("inf", 0, "variable"),
     ],
 )
 def test_what_is_outside_the_grammar_is_refused_at_its_place(text: str, position: int, says: str) -> None:
-    with pytest.raises(FormulaError, match=re.escape(says)) as caught:
+    with refusal(FormulaError, says) as caught:
         parse(text)
     assert caught.value.position == position
     assert caught.value.text == text
 
 
 def test_not_a_text_is_refused() -> None:
-    with pytest.raises(FormulaError, match="got int"):
-        parse(3)  # type: ignore[arg-type]
+    refused(FormulaError, "got int p*q", parse, 3)  # type: ignore[arg-type]
 
 
 def test_bounds() -> None:
     parse("(" * (MAX_NESTING) + "p" + ")" * MAX_NESTING)
-    with pytest.raises(FormulaError, match="levels inside"):
-        parse("(" * (MAX_NESTING + 1) + "p" + ")" * (MAX_NESTING + 1))
-    with pytest.raises(FormulaError, match="levels inside"):
-        parse("-" * (MAX_NESTING + 1) + "p")
-    with pytest.raises(FormulaError, match="levels inside"):
-        parse("**".join(["p"] * (MAX_NESTING + 2)))
+    refused(FormulaError, "levels inside 40", parse, "(" * (MAX_NESTING + 1) + "p" + ")" * (MAX_NESTING + 1))
+    refused(FormulaError, "levels inside 40", parse, "-" * (MAX_NESTING + 1) + "p")
+    refused(FormulaError, "levels inside 40", parse, "**".join(["p"] * (MAX_NESTING + 2)))
     parse("+".join(["p"] * MAX_DEPTH))
-    with pytest.raises(FormulaError, match="too long or too deep") as caught:
+    with refusal(FormulaError, "long deep 150") as caught:
         parse("+".join(["p"] * (MAX_DEPTH + 1)))
     assert caught.value.position == 2 * MAX_DEPTH - 1
-    with pytest.raises(FormulaError, match="at most 4,000"):
-        parse("p" + " " * MAX_LENGTH)
+    refused(FormulaError, "4,000 most", parse, "p" + " " * MAX_LENGTH)
 
 
 def test_named_coefficients() -> None:
@@ -193,18 +188,15 @@ def test_named_coefficients() -> None:
     # Another part of the formula may have a coefficient that no constant can be.
     assert substitute(Coefficient("a"), {"a": 1, "b": math.inf}) == Number(1)
     assert parse("a_1", coefficients=True) == Coefficient("a_1")
-    with pytest.raises(FormulaError, match="is not a variable"):
-        parse("a*p")
+    refused(FormulaError, "variable", parse, "a*p")
     for text, says in [
-        ("A*p", "lower case"),
+        ("A*p", "lower case 1"),
         ("log*p", "ambiguous"),
-        ("c(p)", "not in the grammar"),
+        ("c(p)", "grammar"),
         ("_a*p", "variable"),
     ]:
-        with pytest.raises(FormulaError, match=says):
-            parse(text, coefficients=True)
-    with pytest.raises(FormulaError, match="at most 32"):
-        parse("c" * 33 + "*p", coefficients=True)
+        refused(FormulaError, says, parse, text, coefficients=True)
+    refused(FormulaError, "32 most", parse, "c" * 33 + "*p", coefficients=True)
 
 
 def test_predictions_are_variables_or_where_they_are_free_names_of_coefficients() -> None:
@@ -216,18 +208,16 @@ def test_predictions_are_variables_or_where_they_are_free_names_of_coefficients(
     assert free.coefficients == ("a", "e", "s")
     assert free.variables == {"p", "e90"}
     # Only as coefficients: a formula without any has no such names.
-    with pytest.raises(FormulaError, match="'e' is not a variable; a formula is written in p, q, r, w, m, f, e90"):
-        parse("p*e", free=("e", "s"))
+    refused(FormulaError, "e e90", parse, "p*e", free=("e", "s"))
     for formula, says in [
-        ("E*p", "lower case: e"),
-        ("2e*p", "operator is missing before 'e'"),
-        ("e(p)", "write e*(...)"),
-        ("s90*p", "not a variable"),
-        ("E90", "lower case: e90"),
-        ("user_waits", "user_waiting, user_running"),
+        ("E*p", "lower case 1"),
+        ("2e*p", "operator e"),
+        ("e(p)", "e*(...)"),
+        ("s90*p", "variable"),
+        ("E90", "e90 lower 1"),
+        ("user_waits", "user_waiting user_running user_waits"),
     ]:
-        with pytest.raises(FormulaError, match=re.escape(says)):
-            parse(formula)
+        refused(FormulaError, says, parse, formula)
 
 
 def test_a_number_is_finite_and_not_negative() -> None:

@@ -10,6 +10,7 @@ from policyfactory.policy.compile import compile_expression, compile_form
 from policyfactory.policy.expression import parse
 from policyfactory.policy.form import MOST_COEFFICIENTS, Form
 from policyfactory.policy.policy import Policy
+from refusals import refused
 
 TEXT = "log10(p) + a*log10(q) - b*(log10(w + 10) - 1) + a*b**2"
 
@@ -48,20 +49,18 @@ def test_a_negative_number_is_written_as_a_difference() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("p*q", "has 0 coefficients, expected 1 to 40"),
-        (" + ".join(f"a{n}*p" for n in range(MOST_COEFFICIENTS + 1)), "has 41 coefficients"),
-        ("a*m", "is the same for all jobs"),
-        ("a*(p", "is not closed"),
+        ("p*q", "has 0 1 40"),
+        (" + ".join(f"a{n}*p" for n in range(MOST_COEFFICIENTS + 1)), "41 coefficients"),
+        ("a*m", "same jobs bad"),
+        ("a*(p", "closed"),
     ],
 )
 def test_what_is_no_form_is_refused(text: str, said: str) -> None:
-    with pytest.raises((FormulaError, UsageError), match=said):
-        Form.of("bad", text)
+    refused((FormulaError, UsageError), said, Form.of, "bad", text)
 
 
 def test_a_formula_without_values_has_no_program_of_its_own() -> None:
-    with pytest.raises(FormulaError, match="the coefficient a has no value"):
-        compile_expression(parse("a*p", coefficients=True))
+    refused(FormulaError, "a fit --form", compile_expression, parse("a*p", coefficients=True))
     program, places = compile_form(parse("a*p + b*q + a", coefficients=True))
     assert {name: len(where) for name, where in places.items()} == {"a": 2, "b": 1}
     assert np.isnan(program.operands[[at for where in places.values() for at in where]]).all()

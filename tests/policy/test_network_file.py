@@ -26,6 +26,7 @@ from policyfactory.policy.network import (
     save_network,
 )
 from policyfactory.policy.store import Model, load_model, resolve, resolve_model, save_model
+from refusals import refused
 
 NETWORK = dataclasses.replace(
     random_network(4),
@@ -94,44 +95,44 @@ ROW = [0.5] * 5
 @pytest.mark.parametrize(
     ("place", "value", "says"),
     [
-        (("kind",), "policyfactory-model", "expected 'policyfactory-network'"),
-        (("schema_version",), 0, "field schema_version: expected a whole number from 1"),
-        (("schema_version",), True, "field schema_version: expected a whole number from 1"),
-        (("name",), "x" * 101, "field name: expected a text"),
-        (("name",), 3, "field name: expected a text"),
-        (("name",), "a\nb", "the policy name .* cannot be used; give 1 to 100 printable characters"),
-        (("description",), "a\nb", "the description of policy NET cannot be used; give at most 2000 printable"),
-        (("inputs",), "p", "field inputs: expected a list of 1 to 64 formulas"),
-        (("inputs",), [], "field inputs: expected a list of 1 to 64 formulas"),
-        (("inputs",), ["p"] * 65, "field inputs: expected a list of 1 to 64 formulas"),
-        (("inputs", 0), 3, "field inputs: expected a list of 1 to 64 formulas"),
-        (("inputs", 0), "p" * 1001, "field inputs: expected a list of 1 to 64 formulas"),
-        (("inputs", 0), "import os", "network NET: input 1: "),
-        (("inputs", 0), "r", "network NET: input 1, r, has r"),
-        (("inputs",), ["p"] * 5, "network NET: has 5 inputs, but its first layer takes 6; was it trained on another"),
-        (("layers",), {}, "field layers: expected a list of 1 to 16 objects"),
-        (("layers",), [], "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0), 3, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "more"), 3, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "biases"), None, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "biases", 0), "1", "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "biases", 0), True, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "biases", 0), 1e31, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "biases", 0), 10**400, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "weights"), [], "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "weights"), [ROW] * 1025, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "weights", 0), [], "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "weights", 0), [0] * 1025, "field layers: expected a list of 1 to 16 objects"),
-        (("layers", 0, "weights", 0), [0], "the rows of weights of layer 1 have different lengths"),
-        (("layers", 0, "biases"), [0], r"layer 1 has weights of shape \(6, 5\) and biases of shape \(1,\)"),
-        (("layers", 1, "weights"), [[1] * 7], "layer 1 gives 5 outputs, but layer 2 takes 1"),
-        (("mode",), "fast", "field mode: expected one of standard, paper"),
-        (("mode",), [], "field mode: expected one of standard, paper"),
-        (("description",), 3, "field description: expected a text"),
-        (("source",), "x" * 2001, "field source: expected a text"),
-        (("diagnostics",), [], "field diagnostics: expected an object"),
-        (("provenance",), None, "field provenance: expected an object"),
-        (("epoch",), {}, "unknown field 'epoch'"),
+        (("kind",), "policyfactory-model", "policyfactory-network"),
+        (("schema_version",), 0, "schema_version 1"),
+        (("schema_version",), True, "schema_version 1"),
+        (("name",), "x" * 101, "field text"),
+        (("name",), 3, "field text"),
+        (("name",), "a\nb", "1 100"),
+        (("description",), "a\nb", "NET 2000"),
+        (("inputs",), "p", "1 64"),
+        (("inputs",), [], "1 64"),
+        (("inputs",), ["p"] * 65, "1 64"),
+        (("inputs", 0), 3, "1 64"),
+        (("inputs", 0), "p" * 1001, "1 64"),
+        (("inputs", 0), "import os", "NET input 1"),
+        (("inputs", 0), "r", "NET input 1"),
+        (("inputs",), ["p"] * 5, "NET has 5 6"),
+        (("layers",), {}, "1 16"),
+        (("layers",), [], "1 16"),
+        (("layers", 0), 3, "1 16"),
+        (("layers", 0, "more"), 3, "1 16"),
+        (("layers", 0, "biases"), None, "1 16"),
+        (("layers", 0, "biases", 0), "1", "1 16"),
+        (("layers", 0, "biases", 0), True, "1 16"),
+        (("layers", 0, "biases", 0), 1e31, "1 16"),
+        (("layers", 0, "biases", 0), 10**400, "1 16"),
+        (("layers", 0, "weights"), [], "1 16"),
+        (("layers", 0, "weights"), [ROW] * 1025, "1 16"),
+        (("layers", 0, "weights", 0), [], "1 16"),
+        (("layers", 0, "weights", 0), [0] * 1025, "1 16"),
+        (("layers", 0, "weights", 0), [0], "1 length"),
+        (("layers", 0, "biases"), [0], "layer 1 6 5"),
+        (("layers", 1, "weights"), [[1] * 7], "layer 1 5 2"),
+        (("mode",), "fast", "field standard"),
+        (("mode",), [], "field standard"),
+        (("description",), 3, "field description"),
+        (("source",), "x" * 2001, "field source"),
+        (("diagnostics",), [], "diagnostics object"),
+        (("provenance",), None, "provenance object"),
+        (("epoch",), {}, "epoch unknown"),
     ],
 )
 def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> None:
@@ -140,22 +141,20 @@ def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> No
     for key in place[:-1]:
         part = part[key]
     part[place[-1]] = value
-    with pytest.raises(ModelFileError, match=f"net.json: .*{says}"):
-        network_from_json(whole, "net.json")
+    refused(ModelFileError, f"net.json {says}", network_from_json, whole, "net.json")
 
 
 @pytest.mark.parametrize("field", ["name", "inputs", "layers"])
 def test_missing_fields(field: str) -> None:
     value = network_to_json(NETWORK)
     del value[field]
-    with pytest.raises(ModelFileError, match=f"field {field} is missing; a network has kind, schema_version, name"):
-        network_from_json(value, "net.json")
+    message = refused(ModelFileError, "net.json kind schema_version name", network_from_json, value, "net.json")
+    assert f"field {field} " in message
 
 
 def test_a_newer_schema_is_refused() -> None:
     value = network_to_json(NETWORK) | {"schema_version": NETWORK_SCHEMA + 1, "written_by": "policyfactory 9.9"}
-    with pytest.raises(ModelFileError, match=r"has network schema 2, written by policyfactory 9.9, .* install a newer"):
-        network_from_json(value, "net.json")
+    refused(ModelFileError, "net.json 2 9.9", network_from_json, value, "net.json")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
@@ -165,36 +164,27 @@ def test_a_file_cut_in_half(tmp_path: Path, share: float) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
     for read in (load_network, load_model):
-        with pytest.raises(
-            ModelFileError, match=r"net.json:\d+: is not JSON: it ends in the middle .* copy the whole file"
-        ):
-            read(path)
+        refused(ModelFileError, "JSON middle", read, path)
 
 
 def test_no_network_at_all(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        load_network(tmp_path / "none.json")
+    refused(InputError, "none.json no such file", load_network, tmp_path / "none.json")
     path = tmp_path / "list.json"
     path.write_text("[1]")
-    with pytest.raises(ModelFileError, match="a network file is a JSON object, this one is a list"):
-        load_network(path)
+    refused(ModelFileError, "list.json JSON network", load_network, path)
     path.write_bytes(b"\x80\x04pickle")
-    with pytest.raises(ModelFileError, match="is not UTF-8 text"):
-        load_network(path)
+    refused(ModelFileError, "list.json UTF-8 text 1", load_network, path)
     path.write_text('{"kind": NaN}')
-    with pytest.raises(ModelFileError, match="NaN is not JSON"):
-        load_network(path)
+    refused(ModelFileError, "list.json NaN JSON", load_network, path)
 
 
 def test_files_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     path.write_bytes(b" " * (LARGEST_FILE + 1))
-    with pytest.raises(InputError, match="more than the 8,388,608 that are read"):
-        load_network(path)
+    refused(InputError, "large.json 8,388,608 read", load_network, path)
     wide = np.full((1024, 1024), 0.123)
     layers = [(np.ones((1, 1024)), np.ones(1024)), (wide, np.ones(1024)), (np.ones((1024, 1)), [0])]
-    with pytest.raises(UsageError, match=r"its file would have .* bytes, more than the 8,388,608 that are read"):
-        save_network(Network.of("wide", ("p",), layers), tmp_path / "wide.json")
+    refused(UsageError, "8,388,608 would", save_network, Network.of("wide", ("p",), layers), tmp_path / "wide.json")
     assert not (tmp_path / "wide.json").exists()
 
 

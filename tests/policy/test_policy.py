@@ -10,6 +10,7 @@ import pytest
 
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
+from refusals import refused
 
 
 def test_scores_of_three_jobs() -> None:
@@ -44,8 +45,7 @@ def test_arguments_are_left_alone_whatever_their_type() -> None:
 
 
 def test_lengths_must_agree() -> None:
-    with pytest.raises(UsageError, match="p 2, q 3, r 1, w 1"):
-        Policy("x", "p").scores([1, 2], [1, 2, 3], [0])
+    refused(UsageError, "p 2 3 1", Policy("x", "p").scores, [1, 2], [1, 2, 3], [0])
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,7 @@ def test_free_processors_are_the_same_for_all_jobs() -> None:
     assert policy.scores([7, 7, 7], [2, 3, 4], 0, m=8, f=3).tolist() == [7, 7, 0]
     # Unless they are given the whole machine is free.
     assert policy.scores([7, 7, 7], [7, 8, 9], 0, m=8).tolist() == [7, 7, 0]
-    with pytest.raises(FormulaError, match="is the same for all jobs and ranks none"):
-        Policy("x", "f/m")
+    refused(FormulaError, "same ranks f/m", Policy, "x", "f/m")
 
 
 def test_properties() -> None:
@@ -84,31 +83,23 @@ def test_properties() -> None:
 
 @pytest.mark.parametrize("name", ["", " F1", "F1\n", "a\u2028b", "x" * 101, "\x1b[31m"])
 def test_names_that_could_break_a_table_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="printable characters"):
-        Policy(name, "p")
+    refused(UsageError, "printable characters name", Policy, name, "p")
 
 
 def test_wrong_policies() -> None:
-    with pytest.raises(UsageError, match="the description of policy x"):
-        Policy("x", "p", description="two\nlines")
-    with pytest.raises(UsageError, match="the source of policy x"):
-        Policy("x", "p", source="s" * 2001)
+    refused(UsageError, "description x", Policy, "x", "p", description="two\nlines")
+    refused(UsageError, "source x", Policy, "x", "p", source="s" * 2001)
     for threshold in (-1, math.nan):
-        with pytest.raises(UsageError, match="threshold"):
-            Policy("x", "p", threshold=threshold)
+        refused(UsageError, "threshold x", Policy, "x", "p", threshold=threshold)
     for formula in ("3 + 4", "log2(m)"):
-        with pytest.raises(FormulaError, match="same for all jobs"):
-            Policy("x", formula)
-    with pytest.raises(FormulaError, match="not a variable"):
-        Policy("x", "p*z")
+        refused(FormulaError, "same jobs", Policy, "x", formula)
+    refused(FormulaError, "variable z", Policy, "x", "p*z")
 
 
 def test_epochs() -> None:
-    with pytest.raises(UsageError, match="unknown epoch rule 'noon'"):
-        Epoch("noon")  # type: ignore[arg-type]
+    refused(UsageError, "noon unknown", Epoch, "noon")  # type: ignore[arg-type]
     for rule, time in [("fixed", None), ("window-start", 5)]:
-        with pytest.raises(UsageError, match="'fixed' has a time"):
-            Epoch(rule, time)  # type: ignore[arg-type]
+        refused(UsageError, "fixed time", Epoch, rule, time)  # type: ignore[arg-type]
     described = {Epoch(rule, 7 if rule == "fixed" else None).describe() for rule in EPOCH_RULES}
     assert len(described) == 3
     assert "r counts from Unix time 7" in described

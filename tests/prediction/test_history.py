@@ -25,6 +25,7 @@ from policyfactory.prediction.history_file import (
     write_history,
 )
 from policyfactory.workload.accounting.record import State
+from refusals import refusal, refused
 
 HASHED = hash_with(bytes(32))
 LIMITS = HistoryLimits()
@@ -84,8 +85,7 @@ def test_what_happens_after_the_instant_is_left_to_the_next_update() -> None:
     assert update(history, rows, NOW + 15, HASHED, LIMITS)[:3] == (0, 1, 1)
     assert update(history, rows, NOW + 30, HASHED, LIMITS)[:3] == (1, 2, 0)
     assert (user.submitted, user.burst, user.ended) == (NOW + 30, 2, 1)
-    with pytest.raises(UsageError, match="was the clock put back"):
-        update(history, rows, NOW, HASHED, LIMITS)
+    refused(UsageError, "clock back 1800000030", update, history, rows, NOW, HASHED, LIMITS)
 
 
 def test_names_tell_groups_apart_if_the_accounting_has_them(tmp_path: Path) -> None:
@@ -175,8 +175,7 @@ def test_what_is_kept_is_bounded() -> None:
     before = {name: user.ended for name, user in history.users.items()}
     update(history, [job("5", NOW + 5, NOW + 6, NOW + 20, user="70400505")], NOW + 4000, HASHED, LIMITS)
     assert {name: user.ended for name, user in history.users.items() if name in before} == before
-    with pytest.raises(UsageError, match="users is 0"):
-        HistoryLimits(users=0)
+    refused(UsageError, "users 0 history", HistoryLimits, users=0)
 
 
 def test_users_asleep_go_and_come_like_others(tmp_path: Path) -> None:
@@ -201,26 +200,26 @@ def test_what_a_stranger_wrote_of_a_user_is_no_crash(tmp_path: Path) -> None:
         history = History(NOW)
         history.asleep[HASHED("u1000")] = Asleep(5, wrong, lambda _: UserPast())
         write_history(history, path, HASHED)
-        with pytest.raises(InputError, match="damaged"):
+        with refusal(InputError, "history damaged"):
             update(read_history(path, HASHED), [job("1", NOW + 5)], NOW + 9, HASHED, LIMITS)
 
 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda data: data[:-5], "bytes in place of"),
-        (lambda data: b"what is this\n" + data, "does not begin as"),
-        (lambda data: data.replace(b"-history 1 ", b"-history 9 "), "version 9 of the format"),
-        (lambda data: data.replace(b"features 1 ", b"features 7 "), "set 7 of the features"),
-        (lambda data: data[:-2] + b"X\n", "is damaged"),
-        (lambda data: data[: HEADER + 2] + b"-" + data[HEADER + 3 :], "entry 1 of"),
+        (lambda data: data[:-5], "history bytes place 81,003"),
+        (lambda data: b"what is this\n" + data, "history begin"),
+        (lambda data: data.replace(b"-history 1 ", b"-history 9 "), "history version 9"),
+        (lambda data: data.replace(b"features 1 ", b"features 7 "), "history set 7"),
+        (lambda data: data[:-2] + b"X\n", "history damaged"),
+        (lambda data: data[: HEADER + 2] + b"-" + data[HEADER + 3 :], "history entry 1"),
     ],
 )
 def test_a_damaged_file_is_named_with_the_cure(tmp_path: Path, damage: object, words: str) -> None:
     path = tmp_path / "history"
     write_history(long_history(), path, HASHED)
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
-    with pytest.raises(InputError, match=words) as error:
+    with refusal(InputError, words) as error:
         read_history(path, HASHED)
     assert "remove it" in str(error.value)
 
@@ -232,30 +231,25 @@ def test_the_key_is_made_once_and_its_owners(tmp_path: Path) -> None:
     assert stat.S_IMODE(key_path(path).stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["history.key"]
     write_history(long_history(), path, hash_with(key))
-    with pytest.raises(InputError, match="another key"):
-        read_history(path, HASHED)
+    refused(InputError, "history history.key", read_history, path, HASHED)
     key_path(path).write_text("no key")
-    with pytest.raises(InputError, match="64 hexadecimal digits"):
-        key_of(path)
-    with pytest.raises(OutputError, match="does not exist"):
-        key_of(tmp_path / "nowhere/history")
+    refused(InputError, "history.key 64 hexadecimal", key_of, path)
+    refused(OutputError, "history exist", key_of, tmp_path / "nowhere/history")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(OutputError, match="choose another folder"):
-        key_of(tmp_path / "history")
+    refused(OutputError, "history choose", key_of, tmp_path / "history")
 
 
 def test_wrong_accounting_is_refused_with_the_cure(tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     wrong = {
-        "": "did sacct fail",
-        "JobID|UID|State|Submit|Start|End|AllocCPUS\n": "no column TimelimitRaw",
-        sacct(["1", "ann", 100, "RUNNING", NOW, NOW, "Unknown", 0, 10, 4, 4, 1]): "ask for the column UID",
+        "": "sacct.txt sacct fail",
+        "JobID|UID|State|Submit|Start|End|AllocCPUS\n": "sacct.txt:1 TimelimitRaw column",
+        sacct(["1", "ann", 100, "RUNNING", NOW, NOW, "Unknown", 0, 10, 4, 4, 1]): "sacct.txt:2 UID column ann",
     }
     for text, words in wrong.items():
         path.write_text(text)
-        with pytest.raises(TraceFormatError, match=words):
-            read_jobs(path)
+        refused(TraceFormatError, words, read_jobs, path)

@@ -29,6 +29,7 @@ from policyfactory.prediction.store import (
     save_forests,
 )
 from policyfactory.prediction.training import Forests, train_forests
+from refusals import refusal, refused
 
 
 @kernel
@@ -96,48 +97,48 @@ def test_the_least_that_a_file_has() -> None:
 @pytest.mark.parametrize(
     ("place", "value", "says"),
     [
-        (("kind",), "policyfactory-model", "field kind: .*'policyfactory-predictor'.* got 'policyfactory-model'"),
-        (("schema_version",), 0, "field schema_version: .* got 0"),
-        (("schema_version",), True, "field schema_version: .* got True"),
-        (("schema_version",), 2, "predictor schema 2 .* reads schemas up to 1; install a newer policyfactory"),
-        (("feature_set",), FEATURE_SET + 1, r"feature set 2 of 57 features, .* has set 1 of 57; train it again"),
-        (("features",), [*NAMES[1:], NAMES[0]], "feature set 1 .* train it again with policyfactory predict"),
-        (("features",), list(NAMES[:5]), "feature set 1 of 5 features"),
-        (("features",), [3], r"field features\[0\]: .* got 3"),
-        (("jobs",), 0, "field jobs: .* got 0"),
-        (("jobs",), 1.5, "field jobs: .* got 1.5"),
-        (("forests",), [], "field forests: .* got "),
-        (("forests", "more"), {}, "field forests.more: "),
-        (("forests", "share"), None, "field forests.share: .* got None"),
-        (("forests", "share", "more"), 1, "field forests.share.more: .* got 1"),
-        (("forests", "share", "base"), "0", "field forests.share.base: .* number"),
-        (("forests", "share", "base"), 10**400, "field forests.share.base: .* number"),
-        (("forests", "share", "roots"), [], "trees follow one another from node 0"),
-        (("forests", "share"), NONE, "field forests: shortness and share have 1 to 2,000 trees"),
-        (("forests", "share", "roots"), list(range(2001)), "field forests.share.roots: .* at most 2000 items"),
-        (("forests", "share", "roots"), [1, 3], "trees follow one another from node 0"),
-        (("forests", "share", "roots"), [0, 0], "trees follow one another from node 0"),
-        (("forests", "share", "roots"), [0, 8], "trees follow one another from node 0 within 8 nodes"),
-        (("forests", "share", "roots"), [0, -3], r"field forests.share.roots\[1\]: .* got -3"),
-        (("forests", "tail", "feature"), [-1], "field forests.tail: .* need one number each for a node"),
-        (("forests", "share", "feature"), [], "field forests.share: .* need one number each for a node"),
-        (("forests", "share", "feature"), {}, "field forests.share.feature: .* list"),
-        (("forests", "share", "feature"), [0] * (MOST_NODES + 1), "share.feature: .* at most 262144 items"),
-        (("forests", "share", "feature", 0), -2, r"share.feature\[0\]: .* got -2"),
-        (("forests", "share", "feature", 4), FEATURES, r"share.feature\[4\]: .* got 57"),
-        (("forests", "share", "feature", 4), True, r"share.feature\[4\]: .* integer"),
-        (("forests", "share", "feature", 4), 1.0, r"share.feature\[4\]: .* integer"),
-        (("forests", "share", "left", 0), 0, r"forests.share: left\[0\] is 0; a later node of its tree, or 0"),
-        (("forests", "share", "left", 4), 3, r"left\[4\] is 3; a later node of its tree"),
-        (("forests", "share", "left", 4), -1, r"share.left\[4\]: .* got -1"),
-        (("forests", "share", "right", 0), 3, r"right\[0\] is 3; a later node of its tree"),
-        (("forests", "share", "right", 3), 8, r"right\[3\] is 8; a later node of its tree"),
-        (("forests", "share", "right", 1), 2, r"right\[1\] is 2; .* or 0 at a leaf"),
-        (("forests", "share", "right", 1), 10**30, r"share.right\[1\]: "),
-        (("forests", "share", "threshold", 1), None, r"share.threshold\[1\]: .* number, got None"),
-        (("forests", "share", "threshold", 1), 10**400, r"share.threshold\[1\]: .* number"),
-        (("provenance",), [], "field provenance: "),
-        (("surprise",), 1, "field surprise: .* got 1"),
+        (("kind",), "policyfactory-model", "policyfactory-predictor policyfactory-model"),
+        (("schema_version",), 0, "schema_version 0"),
+        (("schema_version",), True, "schema_version field"),
+        (("schema_version",), 2, "2 1"),
+        (("feature_set",), FEATURE_SET + 1, "2 57 1"),
+        (("features",), [*NAMES[1:], NAMES[0]], "1 policyfactory"),
+        (("features",), list(NAMES[:5]), "1 5"),
+        (("features",), [3], "0 3"),
+        (("jobs",), 0, "0 field"),
+        (("jobs",), 1.5, "1.5 field"),
+        (("forests",), [], "field forests"),
+        (("forests", "more"), {}, "forests.more field"),
+        (("forests", "share"), None, "forests.share field"),
+        (("forests", "share", "more"), 1, "forests.share.more 1"),
+        (("forests", "share", "base"), "0", "forests.share.base number"),
+        (("forests", "share", "base"), 10**400, "forests.share.base number"),
+        (("forests", "share", "roots"), [], "0 follow"),
+        (("forests", "share"), NONE, "1 2,000"),
+        (("forests", "share", "roots"), list(range(2001)), "forests.share.roots 2000"),
+        (("forests", "share", "roots"), [1, 3], "0 follow"),
+        (("forests", "share", "roots"), [0, 0], "0 follow"),
+        (("forests", "share", "roots"), [0, 8], "0 8"),
+        (("forests", "share", "roots"), [0, -3], "forests.share.roots 1 -3"),
+        (("forests", "tail", "feature"), [-1], "forests.tail number"),
+        (("forests", "share", "feature"), [], "forests.share number"),
+        (("forests", "share", "feature"), {}, "forests.share.feature field"),
+        (("forests", "share", "feature"), [0] * (MOST_NODES + 1), "share.feature 262144"),
+        (("forests", "share", "feature", 0), -2, "share.feature 0 -2"),
+        (("forests", "share", "feature", 4), FEATURES, "share.feature 4 57"),
+        (("forests", "share", "feature", 4), True, "share.feature 4"),
+        (("forests", "share", "feature", 4), 1.0, "share.feature 4"),
+        (("forests", "share", "left", 0), 0, "forests.share 0"),
+        (("forests", "share", "left", 4), 3, "4 3"),
+        (("forests", "share", "left", 4), -1, "share.left 4 -1"),
+        (("forests", "share", "right", 0), 3, "0 3"),
+        (("forests", "share", "right", 3), 8, "3 8"),
+        (("forests", "share", "right", 1), 2, "1 2 0"),
+        (("forests", "share", "right", 1), 10**30, "share.right 1"),
+        (("forests", "share", "threshold", 1), None, "share.threshold 1"),
+        (("forests", "share", "threshold", 1), 10**400, "share.threshold 1"),
+        (("provenance",), [], "field provenance"),
+        (("surprise",), 1, "1 surprise"),
     ],
 )
 def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> None:
@@ -146,16 +147,14 @@ def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> No
     for key in place[:-1]:
         part = part[key]
     part[place[-1]] = value
-    with pytest.raises(ModelFileError, match=f"mine.json: .*{says}"):
-        forests_from_json(whole, "mine.json")
+    refused(ModelFileError, f"mine.json {says}", forests_from_json, whole, "mine.json")
 
 
 @pytest.mark.parametrize("field", ["feature_set", "features", "jobs", "forests"])
 def test_missing_fields(field: str) -> None:
     whole = stump()
     del whole[field]
-    with pytest.raises(ModelFileError, match=f"field {field}: Field required"):
-        forests_from_json(whole, "mine.json")
+    refused(ModelFileError, f"mine.json {field} required", forests_from_json, whole, "mine.json")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
@@ -164,33 +163,27 @@ def test_a_file_cut_in_half(tmp_path: Path, share: float) -> None:
     save_forests(trained()[0], path, provenance={})
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(ModelFileError, match=r"is not JSON: it ends in the middle .* copy the whole file"):
-        load_forests(path)
+    refused(ModelFileError, "JSON middle", load_forests, path)
 
 
 def test_no_predictor_at_all(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file"):
-        load_forests(tmp_path / "none.json")
+    refused(InputError, "none.json no such file", load_forests, tmp_path / "none.json")
     path = tmp_path / "list.json"
-    for text, says in (("[1]", "a predictor's file is a JSON object, this one is a list"), ('{"jobs": NaN}', "NaN")):
+    for text, says in (("[1]", "list.json JSON object"), ('{"jobs": NaN}', "list.json NaN")):
         path.write_text(text)
-        with pytest.raises(ModelFileError, match=says):
-            load_forests(path)
+        refused(ModelFileError, says, load_forests, path)
     path.write_bytes(b"\x80\x04pickle")
-    with pytest.raises(ModelFileError, match="is not UTF-8 text"):
-        load_forests(path)
+    refused(ModelFileError, "list.json UTF-8 text 1", load_forests, path)
     path.write_bytes(b" " * (LARGEST_FILE + 1))
-    with pytest.raises(InputError, match="more than the 33,554,432 that are read"):
-        load_forests(path)
+    refused(InputError, "list.json 33,554,432 read", load_forests, path)
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
-    with pytest.raises(UsageError, match="was not trained"):
-        save_forests(Forests(), path, provenance={})
+    refused(UsageError, "model.json trained", save_forests, Forests(), path, provenance={})
     forest = trained()[0].share
     large = forest._replace(feature=np.zeros(MOST_NODES + 1, dtype=np.int64))
-    with pytest.raises(UsageError, match="train fewer or smaller trees"):
+    with refusal(UsageError, "model.json train smaller 262,145"):
         save_forests(dataclasses.replace(trained()[0], share=large), path, provenance={})
     assert not path.exists()
 

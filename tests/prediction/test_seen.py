@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from policyfactory.prediction.training import MOST_LIKE, PastJob, UserSeen, most_like, sentences
+from snapshots import snapshot
 
 HOUR = 3600.0
 
@@ -40,15 +41,15 @@ def seen_of(*runs: float, request: float = HOUR, processors: float = 4) -> UserS
 def test_what_has_ended(seen: UserSeen, says: str) -> None:
     first, second = sentences(seen, HOUR, 4)
     assert first == says
-    assert second == "0 other jobs of its user waited and 0 ran."
+    snapshot(second)
 
 
 def test_what_waits_and_runs() -> None:
-    assert list(sentences(UserSeen(0, (), 1, 1200), 60, 1))[1] == "1 other job of its user waited and 1,200 ran."
+    snapshot(list(sentences(UserSeen(0, (), 1, 1200), 60, 1))[1])
 
 
 def test_a_user_who_is_not_known() -> None:
-    assert list(sentences(None, 60, 1)) == ["Its user is not known, so there is no past to look at."]
+    snapshot(list(sentences(None, 60, 1)))
 
 
 def test_the_most_like_are_those_of_the_features() -> None:
@@ -66,4 +67,4 @@ def test_jobs_that_ask_for_the_same_come_before_newer_ones_that_do_not() -> None
     others = (PastJob(86_400, 64, 80_000),) * 7
     same = (PastJob(HOUR, 4, 30),) * 5
     first = next(sentences(UserSeen(12, others + same), HOUR, 4))
-    assert "the last five that asked for the same ran 30s, all under a minute" in first
+    snapshot(first)

@@ -25,6 +25,7 @@ from policyfactory.search.learner import count
 from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, best_published, lines_of, submitted
 from policyfactory.statistics.intervals import Interval, adjusted, level_of
 from policyfactory.workload.jobs import Workload
+from refusals import refusal, refused
 
 OWN = "-0.5*ln(s) + ln(e) + 0.3*ln(q)"
 
@@ -119,10 +120,8 @@ def test_what_is_hostile_has_an_error_and_stops_no_other(arena: Arena) -> None:
 def test_lines_are_read_with_their_number_bounded() -> None:
     read = submitted(lines_of(b"# mine\n\np*q\r\n\xff*p\n"))
     assert [(one.name, bool(one.error)) for one in read] == [("candidate-1", False), ("candidate-2", True)]
-    with pytest.raises(UsageError, match="more than 1,000 candidates"):
-        submitted(itertools.repeat("p", MOST_CANDIDATES + 1))
-    with pytest.raises(UsageError, match="no candidate; give formulas"):
-        submitted(["", "# p*q"])
+    refused(UsageError, "1,000 candidates", submitted, itertools.repeat("p", MOST_CANDIDATES + 1))
+    refused(UsageError, "candidate formulas", submitted, ["", "# p*q"])
 
 
 def test_a_candidate_that_takes_too_long_is_left_between_two_replicas(workload: Workload, tmp_path: Path) -> None:
@@ -222,49 +221,45 @@ def ledger_of(log: object, version: object = 1) -> str:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "Invalid JSON"),
-        ("{", "Invalid JSON"),
-        ("[" * 100_000, "Invalid JSON"),
-        ("[]", "is no ledger of policyfactory judge"),
-        ('{"kind": "trained-policy"}', "kind: Input should be 'judge-ledger'"),
-        ('{"kind": "judge-ledger", "schema_version": 1}', "logs: Field required"),
-        (ledger_of({}, "1"), "schema_version: "),
-        (ledger_of({}, 3), "schema_version: .* use the version that wrote it"),
-        (ledger_of({"tried": -1, "held_out": 0, "settings": {}}), "logs.x.tried: "),
-        (ledger_of({"tried": 1, "held_out": 0}), "logs.x.settings: "),
-        (ledger_of({"tried": 1, "held_out": True, "settings": {}}), "logs.x.held_out: "),
-        (ledger_of({"tried": 1, "held_out": 0, "settings": {"y": 1}}), "logs.x.settings.y: "),
-        (ledger_of({"tried": 1, "held_out": 0, "settings": {}, "jobs": [1]}), "logs.x.jobs.0: "),
+        ("", "ledger.json JSON Invalid 1"),
+        ("{", "ledger.json JSON Invalid 1"),
+        ("[" * 100_000, "ledger.json JSON Invalid 1"),
+        ("[]", "ledger.json ledger policyfactory"),
+        ('{"kind": "trained-policy"}', "ledger.json judge-ledger should"),
+        ('{"kind": "judge-ledger", "schema_version": 1}', "ledger.json Field required"),
+        (ledger_of({}, "1"), "ledger.json schema_version 1"),
+        (ledger_of({}, 3), "ledger.json schema_version version 1"),
+        (ledger_of({"tried": -1, "held_out": 0, "settings": {}}), "ledger.json logs.x.tried 0"),
+        (ledger_of({"tried": 1, "held_out": 0}), "ledger.json logs.x.settings"),
+        (ledger_of({"tried": 1, "held_out": True, "settings": {}}), "ledger.json logs.x.held_out"),
+        (ledger_of({"tried": 1, "held_out": 0, "settings": {"y": 1}}), "ledger.json logs.x.settings.y"),
+        (ledger_of({"tried": 1, "held_out": 0, "settings": {}, "jobs": [1]}), "ledger.json logs.x.jobs.0"),
     ],
 )
 def test_a_ledger_that_cannot_be_believed_is_refused_and_stays(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "ledger.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=said):
-        count(path, LOG, {}, tried=1)
+    refused(InputError, said, count, path, LOG, {}, tried=1)
     assert path.read_text() == content
 
 
 def test_a_ledger_that_another_run_holds_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger.json"
     monkeypatch.setattr(ledgers, "_PATIENCE", 0.2)
-    with exclusive(path), pytest.raises(OutputError, match="another run is writing it"):
+    with exclusive(path), refusal(OutputError, "ledger.json another run"):
         count(path, LOG, {}, tried=1)
     assert count(path, LOG, {}, tried=1).tried == 1
 
 
 def test_nothing_is_tried_that_could_not_be_counted(arena: Arena) -> None:
     arena.ledger.write_text("no ledger")
-    with pytest.raises(InputError, match="restore it"):
-        arena.judge(["p"])
+    refused(InputError, "ledger.json restore 1", arena.judge, ["p"])
 
 
 def test_what_cannot_be_is_said_at_once(workload: Workload) -> None:
     for name, value in {"replicas": 0, "part": 5, "loads": (1.2, 0.8), "time_limit": 0.0, "seed": -1}.items():
-        with pytest.raises(UsageError, match=name.replace("_", "-")):
-            Arena(workload, **{name: value})
-    with pytest.raises(WorkloadError, match="two whole weeks"):
-        Arena(workload[:100])
+        refused(UsageError, name.replace("_", "-"), Arena, workload, **{name: value})
+    refused(WorkloadError, "whole weeks 60 habits", Arena, workload[:100])
 
 
 def test_the_best_published_policy_is_that_of_the_least_mean_logarithm(arena: Arena) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from policyfactory.policy.store import resolve
 from policyfactory.search.distill import SURFACE
 from policyfactory.search.families import FAMILIES, REFERENCES, family_of
 from policyfactory.search.options import parse_start
+from refusals import refused
 
 
 def test_predictions_are_variables_of_a_family_and_no_coefficients() -> None:
@@ -68,22 +67,20 @@ def test_a_formula_of_the_users_with_starts_of_his_own() -> None:
 @pytest.mark.parametrize(
     ("text", "start", "said"),
     [
-        ("liner", {}, "there is no family 'liner'; there are power, curved, linear"),
-        ("p*q", {}, "has 0 coefficients"),
-        ("p**e", {}, "for example log10(p) + a*log10(q) (e is a prediction)"),
-        ("p**e*q**s", {}, "(e and s are predictions)"),
-        ("a b=p + a*q", {}, "cannot be used; write NAME=FORMULA"),
-        ("p + a*x(", {}, "family form"),
-        ("p + a*q", {"b": 1.0}, "--start names b; the coefficients of form are a"),
+        ("liner", {}, "liner family"),
+        ("p*q", {}, "0 coefficients"),
+        ("p**e", {}, "log10 a*log10 0"),
+        ("p**e*q**s", {}, "predictions"),
+        ("a b=p + a*q", {}, "NAME=FORMULA used"),
+        ("p + a*x(", {}, "family form x"),
+        ("p + a*q", {"b": 1.0}, "--start b a"),
     ],
 )
 def test_what_is_no_family_is_refused(text: str, start: dict[str, float], said: str) -> None:
-    with pytest.raises((FormulaError, UsageError), match=re.escape(said)):
-        family_of(text, start)
+    refused((FormulaError, UsageError), said, family_of, text, start)
 
 
 def test_starts_are_read_from_a_list() -> None:
     assert parse_start(" a=0.5, b=-1e3 ,") == {"a": 0.5, "b": -1000.0}
     for bad in ("a", "a=x", "a=nan", "a=inf"):
-        with pytest.raises(UsageError, match="write NAME=NUMBER"):
-            parse_start(bad)
+        refused(UsageError, "NAME=NUMBER 0.5,b --start", parse_start, bad)

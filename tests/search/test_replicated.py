@@ -16,6 +16,7 @@ from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import Replicas, loads_of
+from refusals import refused
 
 OPTIONS = PredictorOptions(window=500, every_days=7, first_days=3, least=60, trees=10, leaves=4)
 
@@ -67,8 +68,7 @@ def test_policies_are_tried_on_the_models_of_the_teacher_or_learn_themselves(
 
 
 def test_how_many_replicas_is_bounded(workload: Workload) -> None:
-    with pytest.raises(UsageError, match="0 replicas; give 1 to 1,000"):
-        replicated(workload, Part(0, 1_500), Rules(), count=0)
+    refused(UsageError, "0 1 1,000", replicated, workload, Part(0, 1_500), Rules(), count=0)
 
 
 def test_the_models_of_a_policy_s_own_runs_can_serve_others(workload: Workload) -> None:

@@ -22,6 +22,7 @@ from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
+from refusals import refusal, refused
 
 SMALL = TrainOptions(window_jobs=80, training_windows=6, choosing_windows=4, judged_windows=6, bands=())
 FEW = SearchOptions(families=("power", "linear"), restarts=2, evaluations=20)
@@ -95,7 +96,7 @@ def test_a_family_may_read_predictions_which_other_programs_do_not_make(workload
     train(workload, FormulaSearch.of(few), SMALL, output=tmp_path / "found")
     assert load_model(tmp_path / "found" / "policy.json").policy.variables == {"e", "s", "q"}
     paper = dataclasses.replace(SMALL, mode="paper")
-    with pytest.raises(UsageError, match="policy index reads e, s, which a simulation with compatibility rlscheduler"):
+    with refusal(UsageError, "index e s rlscheduler"):
         train(workload, FormulaSearch.of(few), paper, output=tmp_path / "paper")
     assert not list(tmp_path.glob("paper/*"))
 
@@ -119,7 +120,7 @@ def test_an_interrupted_run_goes_on_and_finds_the_same(workload, tmp_path: Path,
     assert journal.exists()
     # The last record is torn, as by a kill.
     journal.write_bytes(journal.read_bytes()[:-7])
-    with pytest.raises(OutputError, match="holds finished candidates of a run with"):
+    with refusal(OutputError, "train.partial finished candidates"):
         train(workload, FormulaSearch.of(SearchOptions(restarts=1)), SMALL, output=folder)
     again = train(workload, FormulaSearch.of(FEW), SMALL, output=folder)
     assert not journal.exists()
@@ -140,16 +141,14 @@ def test_the_folder_has_a_model_with_named_coefficients_and_is_not_replaced(work
     assert report["policy"] == found.policy.name
     assert report["judged"][0]["role"] == "choice"
     assert len((tmp_path / "history.csv").read_text().splitlines()) == 1 + len(found.learned.history)
-    with pytest.raises(OutputError, match=r"policy\.json: exists"):
-        train(workload, FormulaSearch.of(FEW), SMALL, output=tmp_path)
+    refused(OutputError, "policy.json exists", train, workload, FormulaSearch.of(FEW), SMALL, output=tmp_path)
 
 
 def test_a_formula_outside_its_bands_is_no_candidate(workload) -> None:
     # The largest first: however the coefficient is set in so small steps, some job waits far longer than under SAF.
     tight = TrainOptions(window_jobs=200, training_windows=6, choosing_windows=4, bands=(("max_wait", 1.0),))
     large = SearchOptions(families=("large=a*p - p*q",), restarts=1, evaluations=10, step=0.001)
-    with pytest.raises(EvaluationError, match=r"none of the . candidates kept within the bands of .*longest wait"):
-        train(workload, FormulaSearch.of(large), tight)
+    refused(EvaluationError, "candidates longest", train, workload, FormulaSearch.of(large), tight)
 
 
 def test_the_choice_looks_at_the_windows_for_choosing_only(workload) -> None:

@@ -17,6 +17,7 @@ from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
+from refusals import refusal, refused
 
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")
 OPTIONS = PredictorOptions(every_days=1, first_days=1, least=60, trees=10, leaves=5)
@@ -102,8 +103,14 @@ def test_models_of_an_earlier_run_of_the_same_jobs_come_at_the_same_instants() -
 def test_a_kept_model_without_a_ninth_decile_is_refused_where_it_is_read() -> None:
     workload = users_with_habits(6)
     model = foreseen(workload).trainings[-1].forests
-    with pytest.raises(EvaluationError, match="habits: TAIL reads e90, for which the model that is given has no trees"):
-        simulate(workload, Policy("TAIL", "e90"), predictor=Predictor(OPTIONS, model))
+    refused(
+        EvaluationError,
+        "TAIL e90 habits",
+        simulate,
+        workload,
+        Policy("TAIL", "e90"),
+        predictor=Predictor(OPTIONS, model),
+    )
     assert len(simulate(workload, POLICY, predictor=Predictor(OPTIONS, model)).start) == len(workload)
 
 
@@ -111,14 +118,12 @@ def test_requests_that_are_run_times_are_refused() -> None:
     workload = users_with_habits(7, 50)
     step = dataclasses.make_dataclass("Step", ["what", "jobs"])("no requested time, the run time taken", 7)
     cleaning = dataclasses.replace(workload.cleaning, steps=(step,))
-    with pytest.raises(EvaluationError, match="7 jobs have no requested time and were given their run time"):
-        simulate(dataclasses.replace(workload, cleaning=cleaning), POLICY)
+    refused(EvaluationError, "7 requested habits", simulate, dataclasses.replace(workload, cleaning=cleaning), POLICY)
 
 
 def test_rules_of_other_programs_are_refused() -> None:
-    with pytest.raises(UsageError, match="compatibility ocst"):
-        simulate(users_with_habits(8, 50), POLICY, compatibility="ocst")
-    with pytest.raises(EvaluationError, match="compatibility ocst"):
+    refused(UsageError, "compatibility ocst", simulate, users_with_habits(8, 50), POLICY, compatibility="ocst")
+    with refusal(EvaluationError, "compatibility ocst"):
         run_predicted(prepare(users_with_habits(8, 50), Rules(compatibility="ocst")), Policy("SHORT", "p"))
 
 

@@ -21,6 +21,7 @@ from policyfactory.simulation.predicted import Foreseen, run_predicted, run_to_s
 from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
+from refusals import refusal, refused
 
 INDEX = Policy("INDEX", "-ln(s) + ln(e) + 0.4*ln(q)")
 AGEING = Policy("AGEING", "ln(e) - ln(s) - w/20000")
@@ -148,8 +149,7 @@ def test_what_is_stopped_sees_no_later_job() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(UsageError, match=r"has no job 4000, .* its 400 jobs have numbers from 1 to 400"):
-        explain_job(INDEX, busy_log(), 4000)
+    refused(UsageError, "4000 400 1", explain_job, INDEX, busy_log(), 4000)
     forests = whole(INDEX).trainings[-1].forests
-    with pytest.raises(EvaluationError, match="reads e90, for which the model that is given has no trees"):
+    with refusal(EvaluationError, "e90 reads habits"):
         explain_job(Policy("TAIL", "e90"), busy_log(), 300, Predictor(forests=forests))

@@ -11,6 +11,8 @@ from policyfactory.policy.policy import Policy
 from policyfactory.simulation.explained import explain_network, queued_jobs
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
+from refusals import refused
+from snapshots import snapshot
 
 
 def four_jobs(ticks: int = 1) -> Workload:
@@ -32,7 +34,7 @@ def test_who_waits_and_what_is_free(ticks: int) -> None:
     assert jobs.q.tolist() == [4, 2, 2, 4, 4]
     assert jobs.p.tolist() == [10, 8, 8, 8, 8]
     assert jobs.f.tolist() == [4, 4, 4, 4, 4]
-    assert jobs.about == "5 waiting jobs of four under FCFS"
+    snapshot(jobs.about)
     assert queued_jobs(schedule, instants=2, each=1).w.tolist() == [0, 13]
 
 
@@ -46,10 +48,7 @@ def test_free_processors_beside_running_jobs() -> None:
 def test_a_network_over_a_log() -> None:
     policy = Policy.from_network(random_network(1))
     effects = explain_network(policy, four_jobs())
-    assert effects.jobs.about == "6 waiting jobs of four under NET"
-    assert explain_network(policy).jobs.about == "jobs of all sizes on 256 processors"
-    with pytest.raises(UsageError, match="policy SAF is no network"):
-        explain_network("SAF")
+    snapshot(effects.jobs.about, explain_network(policy).jobs.about)
+    refused(UsageError, "SAF network --job", explain_network, "SAF")
     nobody = four_jobs().select(np.array([], dtype=np.intp))
-    with pytest.raises(UsageError, match="there is no job"):
-        explain_network(policy, nobody)
+    refused(UsageError, "job 0", explain_network, policy, nobody)

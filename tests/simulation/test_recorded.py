@@ -35,6 +35,8 @@ from policyfactory.simulation.schedule import RECORDED, lacking_starts, overuse_
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
+from refusals import refused
+from snapshots import snapshot
 
 FIELDS = st.tuples(st.integers(0, 300), st.integers(1, 200), st.integers(1, 50), st.integers(1, 4), st.integers(0, 3))
 # Four processors; the second job, which needs all, waits for the first.
@@ -97,18 +99,17 @@ def test_the_replay_of_our_own_schedule_is_the_record(ticks: int, fields: list[t
 def test_a_record_that_says_too_little_is_refused() -> None:
     assert lacking_starts(as_recorded(FOUR, [0, 0, 0, 0])) == ""
     partly = dataclasses.replace(FOUR, start=np.array([0, -1, 120, -1]))
-    assert lacking_starts(partly) == "2 of 4 jobs have no recorded start, first job 2"
+    snapshot(lacking_starts(partly), part="1")
     # A start before the submission is none.
     early = dataclasses.replace(FOUR, start=np.array([0, 59, 120, 180]))
-    assert lacking_starts(early) == "1 of 4 jobs has no recorded start, first job 2"
-    with pytest.raises(EvaluationError, match=r"log: 2 of 4 jobs have no recorded start, first job 2, .*--no-recorded"):
-        run_cases([partly], [resolve("FCFS")], recorded=True)
+    snapshot(lacking_starts(early), part="2")
+    refused(EvaluationError, "2 4 --no-recorded", run_cases, [partly], [resolve("FCFS")], recorded=True)
 
 
 def test_jobs_before_the_measured_ones_need_no_start() -> None:
     partly = dataclasses.replace(FOUR, start=np.array([-1, 60, 120, 180]))
     assert lacking_starts(partly, 1) == ""
-    assert lacking_starts(partly) == "1 of 4 jobs has no recorded start, first job 1"
+    snapshot(lacking_starts(partly))
     # What nobody knows the start of takes no processors from those that are measured.
     measured = recorded_schedule(partly, 1).after(1)
     assert measured.start.tolist() == [0, 60, 120]
@@ -204,18 +205,15 @@ def test_the_words_say_what_is_too_small_to_mean_anything() -> None:
     # FCFS: the second waits 540 s, the last until 900, 720 s; SQF puts the last before the second.
     assert simulate(FOUR, resolve("FCFS")).start.tolist() == [0, 600, 120, 900]
     own = section(outcome_of(as_recorded(FOUR, [0, 540, 0, 840]), metrics=("mean_wait",)), "recorded")
-    assert own.paragraphs[1].startswith(
-        "log: by mean_wait the replay under FCFS is within 0.50 min of the record (difference -0.50 min, -8.7 %). "
-        "So much of a difference from the record may be what the simulation leaves out, and not the policy."
-    )
+    snapshot(own.paragraphs[1], part="1")
     equal = section(outcome_of(played(FOUR), metrics=("mean_wait",)), "recorded")
-    assert equal.paragraphs[1] == "log: by mean_wait the replay under FCFS is equal to the record."
+    snapshot(equal.paragraphs[1], part="2")
     unknown = section(outcome_of(played(FOUR), metrics=("backfilled",)), "recorded")
-    assert unknown.paragraphs[1] == "log: a record has no backfilled."
+    snapshot(unknown.paragraphs[1], part="3")
     # The record's mean wait is 345 s, 30 s more than under FCFS and SPF, 45 s less than under LAF.
     jobs = as_recorded(FOUR, [0, 540, 0, 840])
     further = section(outcome_of(jobs, policies=("FCFS", "SPF", "LAF"), metrics=("mean_wait",)), "recorded")
-    assert further.paragraphs[1].endswith("not the policy. Further from the record: LAF.")
+    snapshot(further.paragraphs[1], part="4")
 
 
 @pytest.mark.parametrize("statistic", ["median", "mean", "ratio"])
@@ -246,8 +244,7 @@ def test_joined_evaluations_keep_the_record() -> None:
     assert evaluation.recorded_values("log", "max_wait").tolist() == [720, 1440]
     assert [case[0].same_start for case in evaluation.observed[0]] == [100, 75]
     without = run_cases([FOUR], [resolve("FCFS")])
-    with pytest.raises(EvaluationError, match=r"not measured here; ask for them \(recorded=True\)"):
-        without.recorded_values("log", "mean_wait")
+    refused(EvaluationError, "recorded=True measured", without.recorded_values, "log", "mean_wait")
 
 
 @pytest.mark.parametrize("rules", [Rules(compatibility="sc17"), Rules(backfill="conservative"), Rules(overrun="kill")])
@@ -264,16 +261,7 @@ def test_the_distances_by_hand() -> None:
     one = schedule(jobs, [0, 540, 0, 720], "FCFS"), schedule(jobs, [0, 600, 0, 840], "A")
     own = conclude(Replay(), [one])
     # Recorded waits 0, 0, 600, 840; of the replay 0, 0, 540, 720: at 720 s all against three of four.
-    assert own.paragraphs[0] == (
-        "log: under FCFS the waits of the replay have a Kolmogorov-Smirnov distance of 0.250 from those of the record, "
-        "where 0 is the same distribution and 1 has nothing in common. The median wait is 270 s and was 5.00 min; the "
-        "utilisation is 70.5 % and was 65.3 %; 75.0 % of the jobs start within a minute of when they did. The waits "
-        "under A are the closest, 0."
-    )
-    assert own.paragraphs[1].startswith("A record holds what a replay has not: the site's priorities, limits and res")
-    assert own.paragraphs[1].endswith(
-        "A window's replay begins on an empty machine; in the record older jobs ran and waited."
-    )
+    snapshot(own.paragraphs)
     result = table(own, "distances")
     row = cells(result, policy="FCFS")
     assert [row[name].value for name in ("distance of waits", "median wait", "same start")] == [0.25, 270, 75]
@@ -286,9 +274,7 @@ def test_the_distances_by_hand() -> None:
 def test_a_replay_that_is_the_record_is_said_to_be() -> None:
     jobs = as_recorded(FOUR, [0, 540, 0, 720])
     own = conclude(Replay(), [[schedule(jobs, [0, 540, 0, 720], "FCFS")]])
-    assert own.paragraphs[0] == (
-        "log: under FCFS the replay is the record: every job starts when it did, or within a minute of that."
-    )
+    snapshot(own.paragraphs[0])
 
 
 def test_a_record_on_more_processors_than_there_are_is_said() -> None:
@@ -363,10 +349,8 @@ PARTLY = dataclasses.replace(FOUR, start=np.array([0, -1, 120, 180]))
 def test_what_never_happened_has_no_record(keys: dict[str, Any], why: str) -> None:
     given = {"jobs": played(FOUR), **keys}
     jobs = given.pop("jobs")
-    with pytest.raises(UsageError) as error:
-        with_cases(*plan_of(jobs, recorded=True, **given))
-    assert str(error.value).startswith(f"experiment e: the recorded schedule cannot be shown: {why}")
-    assert "recorded = false" in str(error.value)
+    message = refused(UsageError, "recorded false", lambda: with_cases(*plan_of(jobs, recorded=True, **given)))
+    assert why in message
     quiet = with_cases(*plan_of(jobs, recorded="if-known", **given))
     assert not quiet.recorded
     assert (why in quiet.unrecorded) == (jobs is PARTLY)
@@ -386,9 +370,7 @@ def test_it_is_shown_where_it_is_known_and_asked_for() -> None:
 def test_what_is_missing_is_said_above_the_values() -> None:
     experiment = with_cases(*plan_of(PARTLY, recorded="if-known", metrics=["mean_wait"]))
     values = section(run_experiment(experiment), "values")
-    assert values.paragraphs == (
-        "The recorded schedule is not shown: log: 1 of 4 jobs has no recorded start, first job 2.",
-    )
+    snapshot(values.paragraphs)
 
 
 def test_without_it_nothing_is_said_of_it() -> None:
@@ -407,5 +389,4 @@ def test_a_wrong_word_in_a_protocol_is_refused(value: str, tmp_path: Path) -> No
         "schema_version = 1\n[logs.a]\nembedded = true\n[[experiments]]\nname = 'e'\npolicies = ['FCFS']\n"
         f"recorded = {value}\n"
     )
-    with pytest.raises(InputError, match=r'recorded = .*: write true, false, or "if-known"'):
-        read_protocol(path)
+    refused(InputError, "p.toml if-known recorded e", read_protocol, path)

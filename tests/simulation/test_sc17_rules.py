@@ -16,6 +16,7 @@ from policyfactory.simulation.compat import TICKS, simulate_sc17
 from policyfactory.simulation.metrics import METRICS, measure
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
+from refusals import refused
 
 SC17 = Rules(compatibility="sc17")
 
@@ -57,42 +58,35 @@ def test_every_metric_reads_the_fine_clock() -> None:
 
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"backfill": "conservative"}, "backfill is conservative, .* must be none or easy"),
-    ({"decide_by": "prediction"}, "decide_by is prediction, .* must be request or runtime"),
-    ({"threshold": 3600.0}, "threshold is 3600 s, .* must be inf"),
-    ({"ties": "lifo"}, "ties is lifo, .* must be fifo"),
-    ({"overrun": "kill"}, "overrun is kill, .* must be run"),
-    ({"backfill_policy": CATALOGUE["SAF"]}, "backfill_policy is given, .* must be left out"),
+    ({"backfill": "conservative"}, "backfill conservative"),
+    ({"decide_by": "prediction"}, "decide_by prediction"),
+    ({"threshold": 3600.0}, "threshold 3600"),
+    ({"ties": "lifo"}, "ties lifo"),
+    ({"overrun": "kill"}, "overrun kill"),
+    ({"backfill_policy": CATALOGUE["SAF"]}, "backfill_policy given"),
 )
 
 
 @pytest.mark.parametrize(("rule", "message"), REFUSED, ids=[next(iter(rule)) for rule, _ in REFUSED])
 def test_rules_that_the_programs_do_not_have(rule: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Rules(**rule, compatibility="sc17")
+    refused(UsageError, message, Rules, **rule, compatibility="sc17")
 
 
 def test_a_policy_with_a_threshold_is_refused() -> None:
-    with pytest.raises(
-        UsageError, match="policy late has a threshold of 7200 s, which the programs of SC'17 do not have"
-    ):
-        simulate(workload(), Policy("late", "p", threshold=7200), SC17)
+    refused(UsageError, "late 7200 SC'17", simulate, workload(), Policy("late", "p", threshold=7200), SC17)
 
 
 def test_a_policy_that_sees_free_processors_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"policy fits has f .free processors., which no policy of the programs"):
-        simulate(workload(), Policy("fits", "p + f*q"), SC17)
+    refused(UsageError, "fits f", simulate, workload(), Policy("fits", "p + f*q"), SC17)
 
 
 def test_times_that_the_programs_cannot_have() -> None:
     fine = workload(ticks=1000)
     odd = dataclasses.replace(fine, run_time=fine.run_time + 1)
-    with pytest.raises(EvaluationError, match="some: times are in 1/1000 s, the programs of SC'17 have whole seconds"):
-        simulate(odd, resolve("FCFS"), SC17)
+    refused(EvaluationError, "times 1/1000 SC'17 some", simulate, odd, resolve("FCFS"), SC17)
     long = workload()
     long = dataclasses.replace(long, run_time=np.full(len(long), 2**31))
-    with pytest.raises(EvaluationError, match=r"ends after .* s, the programs of SC'17 count to 2\*\*31 s"):
-        simulate(long, resolve("FCFS"), SC17)
+    refused(EvaluationError, "SC'17 2**31 some", simulate, long, resolve("FCFS"), SC17)
 
 
 def test_no_job_and_few_jobs() -> None:
@@ -123,8 +117,9 @@ def test_a_formula_counts_r_as_it_says() -> None:
         for epoch in (Epoch(), Epoch("fixed", 0))
     )
     assert not np.array_equal(first, fixed)
-    with pytest.raises(EvaluationError, match="does not say when it began"):
-        simulate(workload(), Policy("late", "r*p", epoch=Epoch("fixed", 0)), SC17)
+    refused(
+        EvaluationError, "when began 0 some", simulate, workload(), Policy("late", "r*p", epoch=Epoch("fixed", 0)), SC17
+    )
 
 
 def test_seeing_the_whole_queue() -> None:

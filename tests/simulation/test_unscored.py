@@ -13,6 +13,7 @@ from daily_log import daily
 import policyfactory as pf
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulation.prepare import unscored
+from refusals import refused
 
 
 def some(job: Any) -> Any:
@@ -68,10 +69,10 @@ def test_a_function_that_returns_nan_is_warned_of() -> None:
     ],
 )
 def test_a_policy_without_any_score_is_an_error(made: Callable[[], pf.Policy]) -> None:
-    with pytest.raises(EvaluationError, match=r"policy NONE: none of the .* jobs of .* has a score, all are NaN"):
-        pf.evaluate(jobs(), ["FCFS", made()], metrics=["mean_wait"], analyses=[])
+    refused(
+        EvaluationError, "NONE NaN 392 1", pf.evaluate, jobs(), ["FCFS", made()], metrics=["mean_wait"], analyses=[]
+    )
 
 
 def test_a_simulation_by_a_function_without_any_score_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match="its function returns NaN"):
-        pf.simulate(jobs(), pf.Policy.from_function(nothing, "NONE"))
+    refused(EvaluationError, "NaN function 392 NONE", pf.simulate, jobs(), pf.Policy.from_function(nothing, "NONE"))

@@ -18,6 +18,7 @@ from policyfactory.trials.run import (
     measure_convergence,
     trial_counts,
 )
+from refusals import refused
 
 OPTIONS = GenerateOptions(tuples=2, trials=8_000, state_size=4, queue_size=8)
 
@@ -73,8 +74,7 @@ def test_progress_ends_where_it_said():
 
 
 def test_one_repetition_has_no_deviation():
-    with pytest.raises(UsageError, match="1 repetitions; a standard deviation needs 2"):
-        measure_convergence(workload_of(), OPTIONS, repeats=1)
+    refused(UsageError, "1 2", measure_convergence, workload_of(), OPTIONS, repeats=1)
 
 
 def test_spread_claim_and_speed_by_hand(monkeypatch):
@@ -122,11 +122,9 @@ def test_how_many_repetitions_can_be_meant(monkeypatch):
     options = GenerateOptions(1, 16, 0, 2)
     assert len(measure_convergence(workload_of(), options, repeats=2)) == 2
     assert len(measure_convergence(workload_of(), options, repeats=10_000)) == 2
-    with pytest.raises(UsageError, match="10001 repetitions"):
-        measure_convergence(workload_of(), options, repeats=10_001)
+    refused(UsageError, "10001 repetitions", measure_convergence, workload_of(), options, repeats=10_001)
 
 
 def test_repetitions_are_ten_as_in_the_paper_and_two_at_the_least():
     assert inspect.signature(measure_convergence).parameters["repeats"].default == 10
-    with pytest.raises(UsageError, match="1 repetitions"):
-        measure_convergence(workload_of(), OPTIONS, repeats=1)
+    refused(UsageError, "1 repetitions", measure_convergence, workload_of(), OPTIONS, repeats=1)

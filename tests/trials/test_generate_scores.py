@@ -19,6 +19,7 @@ from policyfactory.trials.files import generate, write_scores
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import read_score_table
+from refusals import refusal, refused
 
 WORKLOAD = workload_of(300)
 OPTIONS = GenerateOptions(tuples=9, trials=500, state_size=4, queue_size=8, seed=5)
@@ -135,10 +136,7 @@ def test_a_partial_table_of_other_versions_is_another_run_and_a_whole_table_is_n
     )
     interrupt(output, 5)
     monkeypatch.undo()
-    with pytest.raises(
-        OutputError, match=r"numba 0\.1 \(now .*, numpy 1\.0 \(now .*, scikit-learn 1\.2 \(now .*, scipy 1\.1 \(now "
-    ):
-        write_scores(WORKLOAD, OPTIONS, output)
+    refused(OutputError, "t.csv.partial numba 0.1 1.0 1.2", write_scores, WORKLOAD, OPTIONS, output)
     monkeypatch.setattr(
         files, "library_versions", lambda: {"numpy": "1.0", "numba": "0.1", "scikit-learn": "1.2", "scipy": "1.1"}
     )
@@ -151,10 +149,10 @@ def test_a_partial_table_of_other_versions_is_another_run_and_a_whole_table_is_n
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"seed": 6}, r"--seed 5 \(now 6\)"),
-        ({"trials": 600}, r"--trials 500 \(now 600\)"),
-        ({"estimator": "paper"}, r"--estimator stratified \(now paper\)"),
-        ({"tuples": 10, "queue_size": 7}, r"--queue-size 8 \(now 7\), --tuples 9 \(now 10\)"),
+        ({"seed": 6}, "t.csv.partial --seed 5 6"),
+        ({"trials": 600}, "t.csv.partial --trials 500 600"),
+        ({"estimator": "paper"}, "t.csv.partial --estimator stratified"),
+        ({"tuples": 10, "queue_size": 7}, "t.csv.partial --queue-size 8 7 --tuples"),
     ],
 )
 def test_a_partial_table_of_another_run_is_not_touched(tmp_path, change, message):
@@ -162,15 +160,14 @@ def test_a_partial_table_of_another_run_is_not_touched(tmp_path, change, message
     interrupt(output, 3)
     before = partial_path(output).read_bytes()
     other = GenerateOptions(**{**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}, **change})
-    with pytest.raises(OutputError, match=rf"{message}; give the same options to go on with it, --overwrite"):
-        write_scores(WORKLOAD, other, output)
+    refused(OutputError, f"--overwrite {message}", write_scores, WORKLOAD, other, output)
     assert partial_path(output).read_bytes() == before
     assert write_scores(WORKLOAD, other, output, overwrite=True).resumed == 0
 
 
 def test_another_workload_is_another_run(tmp_path):
     interrupt(tmp_path / "t.csv", 3)
-    with pytest.raises(OutputError, match="another workload"):
+    with refusal(OutputError, "t.csv.partial workload"):
         write_scores(WORKLOAD.select(slice(0, 200)), OPTIONS, tmp_path / "t.csv")
 
 
@@ -197,14 +194,12 @@ def test_a_finished_table_is_left_alone(tmp_path, expected):
     assert (written.done, written.resumed) == (0, 9)
     assert np.isfinite(written.precision).all()
     assert output.stat().st_mtime_ns == before
-    with pytest.raises(OutputError, match=r"exists and was made with --seed 5 \(now 6\); --overwrite replaces it"):
+    with refusal(OutputError, "t.csv --seed 5 6 --overwrite"):
         write_scores(WORKLOAD, GenerateOptions(9, 500, 4, 8, "stratified", 6), output)
     output.write_text("changed\n")
-    with pytest.raises(OutputError, match="was changed since it was made"):
-        write_scores(WORKLOAD, OPTIONS, output)
+    refused(OutputError, "t.csv changed since", write_scores, WORKLOAD, OPTIONS, output)
     (tmp_path / "t.manifest.json").unlink()
-    with pytest.raises(OutputError, match="has no manifest that says how it was made"):
-        write_scores(WORKLOAD, OPTIONS, output)
+    refused(OutputError, "t.csv manifest says", write_scores, WORKLOAD, OPTIONS, output)
 
 
 def test_a_run_killed_between_table_and_manifest_is_completed(tmp_path, expected):
@@ -217,8 +212,7 @@ def test_a_run_killed_between_table_and_manifest_is_completed(tmp_path, expected
 
 def test_what_is_no_partial_table_is_not_overwritten(tmp_path):
     (tmp_path / "t.csv.partial").write_text("my notes\n")
-    with pytest.raises(OutputError, match="is not a journal of finished results"):
-        write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
+    refused(OutputError, "t.csv.partial journal finished", write_scores, WORKLOAD, OPTIONS, tmp_path / "t.csv")
     assert (tmp_path / "t.csv.partial").read_text() == "my notes\n"
 
 
@@ -229,15 +223,14 @@ def test_a_changed_record_is_named_with_its_line(tmp_path, expected):
     lines = partial.read_bytes().split(b"\n")
     lines[2] = lines[2].replace(b"1", b"2", 1)
     partial.write_bytes(b"\n".join(lines))
-    with pytest.raises(OutputError, match=r"t\.csv\.partial:3: is damaged; remove the file, .* or cut it off"):
-        write_scores(WORKLOAD, OPTIONS, output)
+    refused(OutputError, "t.csv.partial:3 damaged remove", write_scores, WORKLOAD, OPTIONS, output)
     partial.write_bytes(b"\n".join(lines[:2]) + b"\n")  # head -n 2
     assert write_scores(WORKLOAD, OPTIONS, output).resumed == 1
     assert output.read_bytes() == expected
 
 
 def test_two_runs_on_one_output(tmp_path):
-    with exclusive(tmp_path / "t.csv"), pytest.raises(OutputError, match="another run is writing it"):
+    with exclusive(tmp_path / "t.csv"), refusal(OutputError, "t.csv another run"):
         write_scores(WORKLOAD, OPTIONS, tmp_path / "t.csv")
 
 
@@ -276,17 +269,16 @@ def test_tuples_in_which_nobody_waits_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"tuples": 0}, UsageError, "--tuples 0: expected a whole number, 1 to"),
-        ({"trials": 10}, UsageError, "needs at least 64"),
-        ({"estimator": "exact"}, UsageError, "--estimator 'exact': expected one of stratified, paper"),
+        ({"tuples": 0}, UsageError, "--tuples 0 1"),
+        ({"trials": 10}, UsageError, "64 needs"),
+        ({"estimator": "exact"}, UsageError, "--estimator exact"),
         ({"seed": -1}, UsageError, "seed -1"),
-        ({"state_size": 300}, WorkloadError, "needs 300 \\+ 8 = 308 consecutive jobs, the workload has 300"),
+        ({"state_size": 300}, WorkloadError, "needs 300 8 308"),
     ],
 )
 def test_options_that_are_out_of_range(tmp_path, change, error, message):
     options = GenerateOptions(**{**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}, **change})
-    with pytest.raises(error, match=message):
-        write_scores(WORKLOAD, options, tmp_path / "t.csv")
+    refused(error, message, write_scores, WORKLOAD, options, tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())
 
 

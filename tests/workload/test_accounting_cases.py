@@ -11,6 +11,8 @@ from policyfactory.core.errors import InputError, TraceFormatError, WorkloadErro
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.tables.mapping import read_mapping
 from policyfactory.workload.tables.reader import import_tables
+from refusals import refusal, refused
+from snapshots import snapshot
 from support import shared_path
 
 
@@ -61,8 +63,7 @@ def test_an_optional_cell_that_cannot_be_read_costs_no_line_and_is_named() -> No
     assert len(done.log) == 2
     (step,) = done.report.steps
     assert (step.action, step.count) == ("changed", 2)
-    assert step.what == "cells of ReqNodes that cannot be read: taken as unknown"
-    assert step.first == "job 1 (reqnodes_units.txt:2): ReqNodes is '0.00K'"
+    snapshot(step.what, step.first)
     assert done.report.as_dict()["steps"][0]["value"] == "ReqNodes is '0.00K'"
 
 
@@ -73,7 +74,7 @@ def test_a_cell_that_cannot_be_read_falls_back_to_the_next_column(tmp_path: Path
 
 
 def test_a_log_of_which_nothing_is_left_names_column_and_value(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"none: 2, the first job 1 \(log\.txt:2\): Start is 'soon'"):
+    with refusal(WorkloadError, "log.txt 2 1 log.txt:2 Start"):
         imported(tmp_path, job(1, Start="soon", End="later"), job(2, Submit="never"))
 
 
@@ -111,7 +112,7 @@ def test_parts_of_a_job_that_changed_its_size_are_one(tmp_path: Path) -> None:
     done = imported(tmp_path, job(1), *parts)
     fields = ("submit", "wait", "run_time", "allocated", "requested", "status")
     assert column(done, *fields)[1] == (0, 10, 75, 4, 8, 1)
-    assert counts(done)["parts of jobs that changed their size while they ran, with the first part"] == 2
+    assert counts(done)["rules.resized"] == 2
     assert done.report.records == done.report.jobs + done.report.count("merged") == 4
     # Of a job whose last part is not in the log nobody knows how long it ran.
     assert len(imported(tmp_path, job(1), parts[0]).log) == 1
@@ -122,28 +123,26 @@ def test_parts_of_a_job_that_changed_its_size_are_one(tmp_path: Path) -> None:
     [
         (
             "JobId=5 JobName=a\n   UserId=ann(7) GroupId=x(7)\n",
-            "what scontrol show job prints, .*give the accounting: S",
+            "log.txt:1 scontrol accounting",
         ),
-        ("JobId=5 ArrayJobId=5 ArrayTaskId=1 JobName=a UserId=ann(7)\n", "what scontrol show job prints"),
-        ("  JOBID PARTITION     NAME     USER ST       TIME\n", "the queue .squeue., which has no jobs that ended"),
-        ("JobID    JobName  Partition    State\n------- --------\n", "sacct without -P, .*print it again: SLURM_TIME"),
-        ('"JOB_FINISH" "10.1" 1527327585 7610 1000 33554438 1 1527326745\n', "LSF .*--mapping FILE.toml"),
+        ("JobId=5 ArrayJobId=5 ArrayTaskId=1 JobName=a UserId=ann(7)\n", "log.txt:1 scontrol prints"),
+        ("  JOBID PARTITION     NAME     USER ST       TIME\n", "log.txt:1 queue squeue"),
+        ("JobID    JobName  Partition    State\n------- --------\n", "log.txt:1 sacct without"),
+        ('"JOB_FINISH" "10.1" 1527327585 7610 1000 33554438 1 1527326745\n', "log.txt:1 LSF --mapping FILE.toml"),
         (
             "==============================================================\nqname  all.q\n",
-            "what qacct -j prints; give",
+            "log.txt:1 qacct prints",
         ),
     ],
 )
 def test_what_is_no_accounting_is_told_apart_with_the_cure(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "log.txt"
     path.write_text(text)
-    with pytest.raises(TraceFormatError, match=message):
-        import_logs([path], zone=UTC)
+    refused(TraceFormatError, message, import_logs, [path], zone=UTC)
 
 
 def test_the_json_of_the_queue_is_told_apart() -> None:
-    with pytest.raises(TraceFormatError, match=r"the output of squeue --json .*give that of sacct --json"):
-        case("squeue_json.json")
+    refused(TraceFormatError, "squeue_json.json --json output 1", case, "squeue_json.json")
 
 
 def test_the_sum_of_slots_that_torque_writes_decides() -> None:
@@ -155,10 +154,9 @@ def test_the_sum_of_slots_that_torque_writes_decides() -> None:
 def test_what_becomes_of_jobs_without_a_requested_time_is_said_as_it_is(tmp_path: Path) -> None:
     jobs = [job(number, number) for number in range(2, 301)]
     few = "".join(imported(tmp_path, job(1, TimelimitRaw="INVALID"), *jobs).report.warnings())
-    assert "learn and evaluate leave them out, as they are fewer than 1%" in few
+    snapshot(few, part="1")
     (many,) = imported(tmp_path, job(1, TimelimitRaw="INVALID"), *jobs[:3]).report.warnings()
-    assert "learn and evaluate ask what to make of them" in many
-    assert "--estimate-missing drop (without these jobs), model" in many
+    snapshot(many, part="2")
 
 
 def test_percents_of_a_table_are_divided(tmp_path: Path) -> None:
@@ -174,5 +172,4 @@ def test_percents_of_a_table_are_divided(tmp_path: Path) -> None:
     assert column(done, "requested") == [(6,)]
     assert done.log.extra["gpus"].tolist() == [1]
     own.write_text(mapping)
-    with pytest.raises(InputError, match=r"times is 0\.01; expected a whole .*; by = 100 divides by 100"):
-        read_mapping(own)
+    refused(InputError, "ali.toml times 0.01 100", read_mapping, own)

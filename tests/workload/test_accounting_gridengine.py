@@ -12,6 +12,7 @@ from policyfactory.workload.accounting.gridengine import read
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.record import LimitKind, Record, State
 from policyfactory.workload.accounting.times import Clock
+from refusals import refused
 from support import shared_path
 
 T = 1_700_000_000
@@ -98,11 +99,11 @@ def test_runs_tasks_and_lines_that_are_none_are_counted(tmp_path: Path) -> None:
     assert imported.report.inputs[0][1] == "gridengine"
     assert column(imported, "wait", "run_time", "allocated") == [(60, 600, 1), (900, 100, 1), (60, 600, 4)]
     assert counts(imported) == {
-        "tasks of parallel jobs (accounting_summary of the parallel environment is FALSE)": 1,
-        "lines that are no record of Grid Engine": 1,
-        "runs of a job that went back to the queue, before its last run": 1,
-        "jobs that ended in another way before they started": 1,
-        "limits that the submit line shows to be asked for": 3,
+        "gridengine.task": 1,
+        "gridengine.damaged": 1,
+        "rules.last_run": 1,
+        "rules.never_started": 1,
+        "rules.asked": 3,
     }
 
 
@@ -112,5 +113,9 @@ def test_a_public_record_is_read() -> None:
 
 
 def test_a_file_without_any_record_is_refused_with_the_cure() -> None:
-    with pytest.raises(TraceFormatError, match=r"accounting:2: 'a:b' is no record.*give \$SGE_ROOT/\$SGE_CELL/common"):
-        list(read(["# x", "a:b"], "accounting", Clock()))
+    refused(
+        TraceFormatError,
+        "accounting:2 a:b $SGE_ROOT/$SGE_CELL/common",
+        list,
+        read(["# x", "a:b"], "accounting", Clock()),
+    )

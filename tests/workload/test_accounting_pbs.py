@@ -27,6 +27,7 @@ from policyfactory.workload.accounting.pbs import (
 from policyfactory.workload.accounting.record import LimitKind, Record, Remark, State, array_size
 from policyfactory.workload.accounting.times import Clock
 from policyfactory.workload.swf.files import read_swf
+from refusals import refused
 
 # 2026-03-02 10:00:00 UTC
 T = 1_772_445_600
@@ -425,10 +426,8 @@ def test_lines_that_are_no_end_of_a_job_are_counted() -> None:
 
 
 def test_a_file_without_any_record_is_refused() -> None:
-    with pytest.raises(TraceFormatError, match=r"other\.txt:2: has no record of PBS; a line is 'MM/DD/YYYY"):
-        list(read(["", "JobID|State"], "other.txt", Clock()))
-    with pytest.raises(TraceFormatError, match="has no record of PBS"):
-        list(read([], "empty", Clock()))
+    refused(TraceFormatError, "other.txt:2 PBS MM/DD/YYYY", list, read(["", "JobID|State"], "other.txt", Clock()))
+    refused(TraceFormatError, "PBS record empty", list, read([], "empty", Clock()))
 
 
 def test_blanks_and_quotes_in_values() -> None:
@@ -614,5 +613,4 @@ def test_a_real_workload_comes_back(shared, tmp_path: Path) -> None:
 def test_jobs_that_never_end_are_no_log() -> None:
     # Each takes a kilobyte: 32 MB of them took a gigabyte.
     lines = (f"01/01/2024 00:00:00;Q;{number}.s;queue=q" for number in range(300_001))
-    with pytest.raises(TraceFormatError, match="log:300001: 300,001 jobs up to here have not ended"):
-        list(read(lines, "log", Clock()))
+    refused(TraceFormatError, "log:300001 300,001 ended", list, read(lines, "log", Clock()))

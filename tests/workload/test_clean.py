@@ -18,6 +18,7 @@ from policyfactory.workload.machine import known_machine, machine_of
 from policyfactory.workload.presets import PRESETS
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 from policyfactory.workload.swf.log import SwfLog
+from refusals import refusal, refused
 
 SUBMIT = {"submit": 50}
 
@@ -70,8 +71,7 @@ def test_without_a_filter_a_bad_job_is_an_error(what: str) -> None:
         assert workload.run_time.tolist() == [10, 0]
         assert steps(report) == {"run time 0": ("kept", 1, 2)}
         return
-    with pytest.raises(WorkloadError, match=rf"test.swf:8: job 2: {what} \(1 such jobs\); preset none drops nothing"):
-        clean(log_of([{}, SUBMIT | DROPPED[what]]), preset="none")
+    refused(WorkloadError, f"test.swf:8 2 1 {what}", clean, log_of([{}, SUBMIT | DROPPED[what]]), preset="none")
 
 
 def test_a_job_is_dropped_for_its_first_fault_only() -> None:
@@ -149,11 +149,7 @@ def no_requests() -> SwfLog:
 
 
 def test_a_missing_request_is_an_error_that_names_count_and_first_job() -> None:
-    with pytest.raises(WorkloadError) as error:
-        clean(no_requests())
-    message = str(error.value)
-    assert "2 of 3 usable jobs have no requested time (field 9), the first is job 7 (line 9)" in message
-    assert "choose --estimate-missing model" in message
+    refused(WorkloadError, "2 3 field 9 7 line --estimate-missing", clean, no_requests())
 
 
 def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
@@ -165,8 +161,7 @@ def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
     report = workload.cleaning
     assert workload.job_id.tolist() == [1]
     assert steps(report)["no requested time"] == ("dropped", 2, 7)
-    with pytest.raises(UsageError, match="--estimate-missing 'perfect': write one of error, runtime, model, drop"):
-        clean(no_requests(), estimate_missing="perfect")
+    refused(UsageError, "--estimate-missing perfect", clean, no_requests(), estimate_missing="perfect")
 
 
 def test_few_missing_requests_are_dropped_and_many_are_an_error() -> None:
@@ -176,11 +171,10 @@ def test_few_missing_requests_are_dropped_and_many_are_an_error() -> None:
     assert steps(report) == {"no requested time": ("dropped", 1, 8)}
     assert report.steps[0].why == "fewer than 1% of the usable jobs"
     jobs[8]["requested_time"] = 0
-    with pytest.raises(WorkloadError, match="2 of 200 usable jobs have no requested time"):
-        clean(log_of(jobs))
+    refused(WorkloadError, "test.swf 2 200", clean, log_of(jobs))
     jobs[8]["run_time"] = -1  # not usable: one of 199 is missing
     assert steps(clean(log_of(jobs)).cleaning)["no requested time"] == ("dropped", 1, 8)
-    with pytest.raises(WorkloadError, match="1 of 199 usable jobs"):
+    with refusal(WorkloadError, "test.swf 1 199"):
         clean(log_of([job for job in jobs if job.get("run_time") != -1]), preset="none")
 
 
@@ -298,12 +292,8 @@ def test_parts_without_a_sum_become_one_job() -> None:
 
 
 def test_no_usable_job_is_an_error_with_the_reasons() -> None:
-    with pytest.raises(
-        WorkloadError, match="none of the 2 jobs can be used: no run time: 1; run time 0: 1; see policyfactory"
-    ):
-        clean(log_of([{"run_time": -1}, {"run_time": 0}]))
-    with pytest.raises(WorkloadError, match="more processors than the machine's 1: 1"):
-        clean(log_of([{"allocated": 2}], header=""), processors=1)
+    refused(WorkloadError, "test.swf 2 1 0", clean, log_of([{"run_time": -1}, {"run_time": 0}]))
+    refused(WorkloadError, "test.swf 1 processors", clean, log_of([{"allocated": 2}], header=""), processors=1)
 
 
 def test_the_machine_is_the_callers_or_the_headers() -> None:
@@ -313,8 +303,7 @@ def test_the_machine_is_the_callers_or_the_headers() -> None:
     assert machine_of(log, 99, force=True) == (99, "as asked for, against MaxProcs 10 of the header")
     assert known_machine(log_of([{}], header=""), 99) == (99, "as asked for")
     assert known_machine(log_of([{}], header="")) is None
-    with pytest.raises(UsageError, match="--processors 0: a machine has from 1 to 2,147,483,648 processors"):
-        machine_of(log, 0)
+    refused(UsageError, "--processors 0 1 2,147,483,648", machine_of, log, 0)
     nodes = log_of([{"allocated": 6}], header="; MaxNodes: 6\n")
     assert machine_of(nodes) == (6, "MaxNodes of the header, which has no MaxProcs")
 
@@ -322,33 +311,23 @@ def test_the_machine_is_the_callers_or_the_headers() -> None:
 def test_a_machine_that_contradicts_the_header_is_refused_unless_forced() -> None:
     log = log_of([{"allocated": 6}, {"allocated": 2}, {"allocated": -1, "requested": 5}])
     for call in (clean, clean_log):
-        with pytest.raises(UsageError) as error:
-            call(log, processors=4)
-        assert str(error.value) == (
-            "--processors 4: test.swf says MaxProcs 10 in its header, and 2 of its 3 jobs are larger than 4; leave "
-            "--processors out, or add --force-processors (force_processors in Python, force_machine in a protocol) to "
-            "use 4 all the same"
-        )
+        facts = "--processors 4 test.swf MaxProcs 10 2 3 --force-processors force_processors force_machine"
+        refused(UsageError, facts, call, log, processors=4)
     report = clean(log, processors=4, force_processors=True).cleaning
     assert (report.kept, report.machine) == (1, 4)
     assert "machine of 4 processors (as asked for, against MaxProcs 10 of the header)" in report.totals()
-    with pytest.raises(UsageError, match="--force-processors belongs to a machine size; add --processors N"):
-        clean(log, force_processors=True)
+    refused(UsageError, "--force-processors --processors", clean, log, force_processors=True)
 
 
 def test_without_a_header_the_machine_must_be_given() -> None:
-    with pytest.raises(WorkloadError, match=r"the header has no MaxProcs, .*--processors \(the largest job has 6\)"):
-        clean(log_of([{"allocated": 6}], header=""))
-    with pytest.raises(WorkloadError, match="MaxNodes 5 only, and jobs of 6 processors"):
-        clean(log_of([{"allocated": 6}], header="; MaxNodes: 5\n"))
+    refused(WorkloadError, "test.swf MaxProcs --processors 6", clean, log_of([{"allocated": 6}], header=""))
+    refused(WorkloadError, "test.swf MaxNodes 5 6", clean, log_of([{"allocated": 6}], header="; MaxNodes: 5\n"))
     assert clean(log_of([{"allocated": 6}], header=""), processors=8).machine == 8
 
 
 def test_unknown_presets_are_named_with_the_known() -> None:
-    with pytest.raises(UsageError, match="no cleaning preset is called 'tpds'; did you mean tpds18"):
-        clean(log_of([{}]), preset="tpds")
-    with pytest.raises(UsageError, match="there are default, tpds18, tpds18-workflow, sc17, rlscheduler, none"):
-        clean(log_of([{}]), preset="zzz")
+    refused(UsageError, "tpds tpds18", clean, log_of([{}]), preset="tpds")
+    refused(UsageError, "tpds18 tpds18-workflow sc17 zzz", clean, log_of([{}]), preset="zzz")
 
 
 def test_the_report_tells_in_words_and_in_json() -> None:
@@ -390,14 +369,12 @@ def test_a_cleaned_log_is_read_alike_by_every_preset() -> None:
 def test_a_log_is_read_and_cleaned(tmp_path: Path) -> None:
     path = tmp_path / "site.swf"
     path.write_text(text_of([{}, {"run_time": 0}], HEADER))
-    with pytest.raises(UsageError, match=r"site.swf says MaxProcs 10 in its header; leave --processors out, or add"):
-        read(path, processors=50)
+    refused(UsageError, "site.swf MaxProcs 10 --processors", read, path, processors=50)
     workload = read(path, processors=50, force_processors=True)
     report = workload.cleaning
     assert (workload.name, len(workload), workload.machine) == ("site", 1, 50)
     assert report.source == str(path)
-    with pytest.raises(InputError, match="no such file"):
-        read(tmp_path / "none.swf")
+    refused(InputError, "none.swf no such file", read, tmp_path / "none.swf")
 
 
 # Kept jobs: SC17_SCHEDULER.md section 1 for sc17; ONLINE_PEERS.md section 1 for the text of tpds18 on SDSC-BLUE and
@@ -432,8 +409,7 @@ def test_the_workflows_filter_makes_the_log_that_the_peers_were_given(shared: Ca
 
 def test_logs_of_the_lublin_program_have_no_requests(shared: Callable[[str], Path]) -> None:
     log = read_swf(shared("traces/lublin_256.swf"))
-    with pytest.raises(WorkloadError, match=r"10,000 of 10,000 usable jobs .* the first is job 1 \(line 8\)"):
-        clean(log)
+    refused(WorkloadError, "lublin_256.swf 10,000 1 8", clean, log)
     workload = clean(log, estimate_missing="runtime")
     report = workload.cleaning
     assert (len(workload), workload.machine) == (10_000, 256)
@@ -445,12 +421,10 @@ def test_logs_of_the_lublin_program_have_no_requests(shared: Callable[[str], Pat
 def test_a_machine_of_more_processors_than_any_is_refused(processors: int, tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_text("1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    with pytest.raises(UsageError, match="a machine has from 1 to 2,147,483,648 processors"):
-        read(path, processors=processors)
+    refused(UsageError, "1 2,147,483,648", read, path, processors=processors)
     # That a header says so is no reason either.
     path.write_text(f"; MaxProcs: {processors}\n{path.read_text()}")
-    with pytest.raises(WorkloadError, match="--processors"):
-        read(path)
+    refused(WorkloadError, "--processors", read, path)
 
 
 def test_rlschedulers_filter_reads_a_log_as_its_program_does() -> None:

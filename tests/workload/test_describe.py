@@ -18,6 +18,7 @@ from policyfactory.workload.clean import clean_log
 from policyfactory.workload.describe import Description, describe, description_rows, find_quirks, occupancy
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
+from refusals import refused
 from support import shared_path
 
 
@@ -97,8 +98,7 @@ def test_statuses_that_nobody_knows_take_one_line() -> None:
 
 def test_the_machine_of_a_description() -> None:
     assert describe(log_of([{}]), 64, force=True).machine == 64
-    with pytest.raises(UsageError, match=r"--processors 64: test\.swf says MaxProcs 10 in its header"):
-        describe(log_of([{}]), 64)
+    refused(UsageError, "--processors 64 test.swf MaxProcs 10", describe, log_of([{}]), 64)
     assert describe(log_of([{"allocated": 4}], header="; MaxNodes: 4\n")).machine == 4
     assert describe(log_of([{"allocated": 5}], header="; MaxNodes: 4\n")).machine is None
 

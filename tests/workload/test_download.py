@@ -20,6 +20,7 @@ from policyfactory.core.files import exclusive
 from policyfactory.core.journal import partial_path
 from policyfactory.workload.header import ARCHIVE_URL
 from policyfactory.workload.swf.download import KNOWN_LOGS, Download, Patience, download, find_log
+from refusals import refusal, refused
 
 CONTENT = random.Random(1).randbytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -75,8 +76,7 @@ def test_a_broken_connection_is_tried_again_from_where_it_broke(server: Server, 
 
 def test_a_later_call_goes_on_where_an_earlier_one_gave_up(server: Server, target: Path) -> None:
     server.cut_after = [120_000]
-    with pytest.raises(InputError, match=r"ended after 120,000 of 300,000 bytes \(1 tries\); 120,000 bytes are kept"):
-        fetch(server, target, tries=1)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 120,000 300,000", fetch, server, target, tries=1)
     assert not target.exists()
     assert partial_path(target).read_bytes() == CONTENT[:120_000]
     result = fetch(server, target)
@@ -122,8 +122,7 @@ def test_a_file_that_changed_meanwhile_is_not_glued_to_the_old_part(server: Serv
 def test_what_may_be_another_version_is_not_gone_on_with(etag: str, server: Server, target: Path) -> None:
     server.etag = etag
     server.cut_after = [100_000]
-    with pytest.raises(InputError, match="try again later"):
-        fetch(server, target, tries=1)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz again later 100,000", fetch, server, target, tries=1)
     server.content = CONTENT[::-1]
     assert fetch(server, target, sha256=None).resumed_from == 0
     assert server.asked == ["", ""]
@@ -152,11 +151,9 @@ def test_a_part_is_not_gone_on_with_at_another_address(server: Server, target: P
 def test_a_part_is_gone_on_with_only_where_the_same_redirect_leads(server: Server, target: Path) -> None:
     with serving(Server(CONTENT[::-1])) as other, serving(Server(b"", redirect=server.url)) as front:
         server.cut_after = [100_000]
-        with pytest.raises(InputError, match="100,000 bytes are kept"):
-            fetch(front, target, tries=1)
+        refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 100,000 bytes", fetch, front, target, tries=1)
         server.cut_after = [50_000]
-        with pytest.raises(InputError, match="150,000 bytes are kept"):
-            fetch(front, target, tries=1)
+        refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 150,000 bytes", fetch, front, target, tries=1)
         assert server.asked == ["", "bytes=100000-"]
         front.redirect = other.url
         fetch(front, target, sha256=None)
@@ -214,8 +211,7 @@ def test_a_part_that_is_longer_than_the_file_is_begun_again(server: Server, targ
 def test_a_server_that_sends_another_part_is_not_believed(server: Server, target: Path) -> None:
     a_part(server, target, CONTENT[:1000])
     server.lie_about_range = True
-    with pytest.raises(InputError, match="the server sent another part than was asked for"):
-        fetch(server, target, tries=1)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz server sent 1", fetch, server, target, tries=1)
     fetch(server, target)
     assert server.asked == ["bytes=1000-", ""]
 
@@ -236,24 +232,20 @@ def test_a_server_in_trouble_is_asked_again(status: int, server: Server, target:
 
 def test_a_server_that_stays_in_trouble(server: Server, target: Path) -> None:
     server.statuses = [503] * 3
-    with pytest.raises(InputError, match=r"the server answered 503 .*\(3 tries\); try again later, or use a mirror"):
-        fetch(server, target, tries=3)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 503 3", fetch, server, target, tries=3)
 
 
 def test_a_missing_file_is_not_asked_for_twice(server: Server, target: Path) -> None:
     server.path = "/elsewhere"
-    with pytest.raises(InputError, match=r"the server has no such file \(404\); it may have moved"):
-        fetch(server, target)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 404 server", fetch, server, target)
     assert len(server.requests) == 1
     server.statuses = [403]
-    with pytest.raises(InputError, match="the server answered 403 Forbidden; try a mirror with --base-url"):
-        fetch(server, target)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz 403 --base-url", fetch, server, target)
     assert list(target.parent.iterdir()) == []
 
 
 def test_a_wrong_digest_leaves_nothing_behind(server: Server, target: Path) -> None:
-    with pytest.raises(InputError, match=rf"SHA-256 is {DIGEST}, expected {'0' * 64}"):
-        fetch(server, target, sha256="0" * 64)
+    refused(InputError, f"SHA-256 {DIGEST} {'0' * 64}", fetch, server, target, sha256="0" * 64)
     assert list(target.parent.iterdir()) == []
 
 
@@ -265,8 +257,7 @@ def test_a_file_that_is_no_log_does_not_get_the_logs_name(server: Server, target
 
     server.length = False
     server.cut_after = [1000]
-    with pytest.raises(InputError, match="what the server sent is not what it should be: cut off; it was removed"):
-        fetch(server, target, sha256=None, check=check)
+    refused(InputError, "KTH-SP2-1996-2.1-cln.swf.gz server removed", fetch, server, target, sha256=None, check=check)
     assert list(target.parent.iterdir()) == []
 
 
@@ -276,31 +267,26 @@ def test_a_file_that_is_there_is_not_downloaded_again(server: Server, target: Pa
     assert result.present
     assert server.requests == []
     target.write_bytes(CONTENT[:-1])
-    with pytest.raises(
-        InputError, match=r"is there already with SHA-256 .* it is damaged, filtered or another version"
-    ):
-        fetch(server, target)
+    refused(InputError, "log.swf.gz SHA-256 filtered", fetch, server, target)
     assert target.read_bytes() == CONTENT[:-1]
 
 
 def test_nobody_listens(server: Server, target: Path) -> None:
-    with pytest.raises(InputError, match=r"the connection failed .* \(2 tries\); try again later"):
+    with refusal(InputError, "log.swf.gz 2 connection"):
         download("http://127.0.0.1:9/log.swf.gz", target, patience=Patience(2, pause=0.01))
 
 
 def test_addresses_of_other_kinds_are_refused(target: Path) -> None:
-    with pytest.raises(UsageError, match="only http and https addresses"):
-        download("file:///etc/passwd", target)
+    refused(UsageError, "passwd https addresses 2,000", download, "file:///etc/passwd", target)
 
 
 def test_two_runs_do_not_write_one_file(server: Server, target: Path) -> None:
-    with exclusive(target), pytest.raises(OutputError, match="another run is writing it"):
+    with exclusive(target), refusal(OutputError, "log.swf.gz another run"):
         fetch(server, target)
 
 
 def test_a_folder_that_is_not_there(server: Server, target: Path) -> None:
-    with pytest.raises(OutputError, match="does not exist; create it first"):
-        fetch(server, target.parent / "nowhere" / "log.swf.gz")
+    refused(OutputError, "log.swf.gz exist create", fetch, server, target.parent / "nowhere" / "log.swf.gz")
 
 
 @pytest.mark.parametrize("validator", ['a\r\nHost: b"', "", 'W/"one"', 1, None, ["a", "b"]])
@@ -330,11 +316,9 @@ def test_a_part_that_is_a_link_is_not_written_through(server: Server, target: Pa
 
 def test_endless_answers_are_cut_short(server: Server, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policyfactory.workload.swf.download._LARGEST", 100_000)
-    with pytest.raises(InputError, match="more than 100,000 bytes are sent; no log is that large"):
-        fetch(server, target)
+    refused(InputError, "log.swf.gz 100,000 bytes", fetch, server, target)
     server.length = False
-    with pytest.raises(InputError, match="more than 100,000 bytes are sent"):
-        fetch(server, target)
+    refused(InputError, "log.swf.gz 100,000 bytes", fetch, server, target)
 
 
 def test_the_table_of_the_archive() -> None:
@@ -350,10 +334,8 @@ def test_the_table_of_the_archive() -> None:
     assert kth.url("http://mirror/pwa") == "http://mirror/pwa/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
     assert kth.page == f"{ARCHIVE_URL}l_kth_sp2/index.html"
     assert find_log("kth-sp2-1996-2.1-CLN.swf.gz") is kth
-    with pytest.raises(UsageError, match=r"no log is called 'sdsc-bleu'; near are SDSC-BLUE-2000-4.2-cln"):
-        find_log("sdsc-bleu")
-    with pytest.raises(UsageError, match="download --list prints all"):
-        find_log("x")
+    refused(UsageError, "sdsc-bleu SDSC-BLUE-2000-4.2-cln --list", find_log, "sdsc-bleu")
+    refused(UsageError, "--list download x", find_log, "x")
 
 
 def test_the_pinned_digests_are_those_of_the_logs_the_project_was_tested_with(shared: Callable[[str], Path]) -> None:

@@ -18,6 +18,7 @@ from naive.serving import Server, serving
 from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.journal import partial_path
 from policyfactory.workload.swf.download import Download, Patience, download
+from refusals import refusal, refused
 
 OK = b"HTTP/1.1 200 OK\r\n"
 END = b"\r\n\r\n"
@@ -70,54 +71,63 @@ def fetch(address: str, tmp_path: Path, **patience: float) -> Download:
 
 
 HOSTILE: dict[str, tuple[Conversation, str]] = {
-    "nothing": (saying(b""), "connection failed"),
-    "no status line": (saying(b"\x00\xff\x1b[31m\r\n" * 20), "malformed"),
-    "another protocol": (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), "malformed"),
-    "status is text": (saying(b"HTTP/1.1 abc OK" + END), "malformed"),
-    "status is negative": (saying(b"HTTP/1.1 -200 OK" + END), "malformed"),
-    "status is huge": (saying(b"HTTP/1.1 99999999999999999999 OK" + END), "malformed"),
-    "HTTP 9": (saying(b"HTTP/9.9 200 OK" + END), "malformed"),
-    "status line too long": (saying(b"HTTP/1.1 200 " + b"a" * 70_000 + END), "malformed"),
-    "header line too long": (saying(OK + b"A: " + b"a" * 70_000 + END), "malformed"),
-    "headers too many": (saying(OK + b"A: a\r\n" * 101 + b"\r\n"), "malformed"),
-    "headers without end": (for_ever(OK, b"A: a\r\n" * 1000), "malformed"),
-    "continue without end": (for_ever(b"", b"HTTP/1.1 100 Continue" + END), "fewer than 1,000 bytes a second"),
-    "headers cut": (saying(OK + b"Content-Le"), "sent 0 bytes"),
-    "length is negative": (saying(OK + b"Content-Length: -5" + END + b"hello"), "malformed: 'Content-Length -5"),
-    "length is text": (saying(OK + b"Content-Length: five" + END + b"hello"), "malformed: 'Content-Length five"),
-    "length is signed": (saying(OK + b"Content-Length: +5" + END + b"hello"), "malformed"),
-    "length has a line in it": (saying(OK + b"Content-Length: 1_0" + END + b"hello"), "malformed"),
-    "length is Arabic": (saying(OK + b"Content-Length: \xd9\xa5" + END + b"hello"), "malformed"),
-    "length is empty": (saying(OK + b"Content-Length:" + END + b"hello"), "malformed"),
-    "length has 5000 digits": (saying(OK + b"Content-Length: " + b"9" * 5000 + END), "malformed"),
+    "nothing": (saying(b""), "a.swf.gz connection failed"),
+    "no status line": (saying(b"\x00\xff\x1b[31m\r\n" * 20), "a.swf.gz malformed"),
+    "another protocol": (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), "a.swf.gz malformed"),
+    "status is text": (saying(b"HTTP/1.1 abc OK" + END), "a.swf.gz malformed"),
+    "status is negative": (saying(b"HTTP/1.1 -200 OK" + END), "a.swf.gz malformed"),
+    "status is huge": (saying(b"HTTP/1.1 99999999999999999999 OK" + END), "a.swf.gz malformed"),
+    "HTTP 9": (saying(b"HTTP/9.9 200 OK" + END), "a.swf.gz malformed"),
+    "status line too long": (saying(b"HTTP/1.1 200 " + b"a" * 70_000 + END), "a.swf.gz malformed"),
+    "header line too long": (saying(OK + b"A: " + b"a" * 70_000 + END), "a.swf.gz malformed"),
+    "headers too many": (saying(OK + b"A: a\r\n" * 101 + b"\r\n"), "a.swf.gz malformed"),
+    "headers without end": (for_ever(OK, b"A: a\r\n" * 1000), "a.swf.gz malformed"),
+    "continue without end": (for_ever(b"", b"HTTP/1.1 100 Continue" + END), "a.swf.gz 1,000 second"),
+    "headers cut": (saying(OK + b"Content-Le"), "a.swf.gz sent 0"),
+    "length is negative": (saying(OK + b"Content-Length: -5" + END + b"hello"), "a.swf.gz -5 Content-Length"),
+    "length is text": (saying(OK + b"Content-Length: five" + END + b"hello"), "a.swf.gz malformed Content-Length"),
+    "length is signed": (saying(OK + b"Content-Length: +5" + END + b"hello"), "a.swf.gz malformed"),
+    "length has a line in it": (saying(OK + b"Content-Length: 1_0" + END + b"hello"), "a.swf.gz malformed"),
+    "length is Arabic": (saying(OK + b"Content-Length: \xd9\xa5" + END + b"hello"), "a.swf.gz malformed"),
+    "length is empty": (saying(OK + b"Content-Length:" + END + b"hello"), "a.swf.gz malformed"),
+    "length has 5000 digits": (saying(OK + b"Content-Length: " + b"9" * 5000 + END), "a.swf.gz malformed"),
     "two lengths": (
         saying(OK + b"Content-Length: 5\r\nContent-Length: 6" + END + b"hello"),
-        ", 6, Tr",
+        "a.swf.gz 6",
     ),
-    "length is huge": (saying(OK + b"Content-Length: 999999999999999999" + END), "no log is that large"),
-    "length is not reached": (saying(OK + b"Content-Length: 9" + END + b"hello"), "ended after 5 of 9 bytes"),
-    "chunk is negative": (for_ever(OK + b"Transfer-Encoding: chunked" + END + b"-1\r\n", b"a" * 65536), "no log|malfo"),
-    "chunk is text": (saying(OK + b"Transfer-Encoding: chunked" + END + b"five\r\nhello\r\n"), "failed"),
-    "chunk is huge": (saying(OK + b"Transfer-Encoding: chunked" + END + b"f" * 1000 + b"\r\nhello"), "failed"),
-    "chunk is cut": (saying(OK + b"Transfer-Encoding: chunked" + END + b"9\r\nhello"), "failed"),
-    "chunk line too long": (saying(OK + b"Transfer-Encoding: chunked" + END + b"1" * 70_000), "malformed|failed"),
+    "length is huge": (saying(OK + b"Content-Length: 999999999999999999" + END), "a.swf.gz log large 1,048,576"),
+    "length is not reached": (saying(OK + b"Content-Length: 9" + END + b"hello"), "a.swf.gz 5 9"),
+    "chunk is negative": (for_ever(OK + b"Transfer-Encoding: chunked" + END + b"-1\r\n", b"a" * 65536), "a.swf.gz"),
+    "chunk is text": (saying(OK + b"Transfer-Encoding: chunked" + END + b"five\r\nhello\r\n"), "a.swf.gz failed 0"),
+    "chunk is huge": (
+        saying(OK + b"Transfer-Encoding: chunked" + END + b"f" * 1000 + b"\r\nhello"),
+        "a.swf.gz failed 0",
+    ),
+    "chunk is cut": (saying(OK + b"Transfer-Encoding: chunked" + END + b"9\r\nhello"), "a.swf.gz failed 0"),
+    "chunk line too long": (saying(OK + b"Transfer-Encoding: chunked" + END + b"1" * 70_000), "a.swf.gz"),
     "chunks end in trailers without end": (
         for_ever(OK + b"Transfer-Encoding: chunked" + END + b"0\r\n", b"A: a\r\n" * 1000),
-        "fewer than 1,000 bytes a second",
+        "a.swf.gz 1,000 second",
     ),
-    "another coding": (saying(OK + b"Transfer-Encoding: gzip, chunked" + END + b"0\r\n\r\n"), "Transfer-Encoding gzip"),
-    "a part nobody asked for": (saying(b"HTTP/1.1 206 P\r\nContent-Range: bytes 5-9/10" + END + b"hello"), "another p"),
-    "no content": (saying(b"HTTP/1.1 204 No Content" + END), "answered 204, which is no file"),
-    "a reason with an escape": (saying(b"HTTP/1.1 403 \x1b[31mred\x9b" + END), r"answered 403 \?\[31mred\?"),
-    "never a word": (lambda client: client.recv(1), "timed out"),
-    "redirect to itself": (saying(b"HTTP/1.1 302 F\r\nLocation: /a.swf.gz" + END), "redirects more than 10 times"),
-    "redirect to nowhere": (saying(b"HTTP/1.1 302 Found" + END), "answered 302 Found"),
-    "redirect to a file": (saying(b"HTTP/1.1 302 F\r\nLocation: file:///etc/passwd" + END), "only http and https"),
-    "redirect to ftp": (saying(b"HTTP/1.1 301 F\r\nLocation: ftp://127.0.0.1/a" + END), "only http and https"),
-    "redirect to half an address": (saying(b"HTTP/1.1 307 F\r\nLocation: http://[::1" + END), "not followed"),
-    "redirect to a port too high": (saying(b"HTTP/1.1 308 F\r\nLocation: http://a:70000/" + END), "not followed"),
-    "redirect with a password": (saying(b"HTTP/1.1 302 F\r\nLocation: http://me:secret@a/" + END), r"\*\*\*@a"),
-    "redirect with control characters": (saying(b"HTTP/1.1 302 F\r\nLocation: \x1b]0;\x00\xff" + END), "."),
+    "another coding": (
+        saying(OK + b"Transfer-Encoding: gzip, chunked" + END + b"0\r\n\r\n"),
+        "a.swf.gz Transfer-Encoding gzip",
+    ),
+    "a part nobody asked for": (saying(b"HTTP/1.1 206 P\r\nContent-Range: bytes 5-9/10" + END + b"hello"), "a.swf.gz"),
+    "no content": (saying(b"HTTP/1.1 204 No Content" + END), "a.swf.gz answered 204"),
+    "a reason with an escape": (saying(b"HTTP/1.1 403 \x1b[31mred\x9b" + END), "a.swf.gz answered 403 31mred"),
+    "never a word": (lambda client: client.recv(1), "a.swf.gz timed out 2"),
+    "redirect to itself": (saying(b"HTTP/1.1 302 F\r\nLocation: /a.swf.gz" + END), "a.swf.gz 10 redirects"),
+    "redirect to nowhere": (saying(b"HTTP/1.1 302 Found" + END), "a.swf.gz answered 302"),
+    "redirect to a file": (
+        saying(b"HTTP/1.1 302 F\r\nLocation: file:///etc/passwd" + END),
+        "a.swf.gz http https 2,000",
+    ),
+    "redirect to ftp": (saying(b"HTTP/1.1 301 F\r\nLocation: ftp://127.0.0.1/a" + END), "a.swf.gz http https 2,000"),
+    "redirect to half an address": (saying(b"HTTP/1.1 307 F\r\nLocation: http://[::1" + END), "a.swf.gz address"),
+    "redirect to a port too high": (saying(b"HTTP/1.1 308 F\r\nLocation: http://a:70000/" + END), "a.swf.gz address"),
+    "redirect with a password": (saying(b"HTTP/1.1 302 F\r\nLocation: http://me:secret@a/" + END), "a.swf.gz"),
+    "redirect with control characters": (saying(b"HTTP/1.1 302 F\r\nLocation: \x1b]0;\x00\xff" + END), "a.swf.gz"),
 }
 
 
@@ -128,7 +138,7 @@ def test_a_hostile_server_is_answered_with_a_sentence(
     monkeypatch.setattr("policyfactory.workload.swf.download._LARGEST", 1 << 20)
     conversation, expected = HOSTILE[name]
     patience = {"never a word": {"timeout": 0.3}}.get(name, {"speed_time": 1.0})
-    with answering(conversation) as address, pytest.raises(InputError, match=expected) as caught:
+    with answering(conversation) as address, refusal(InputError, expected) as caught:
         fetch(address, tmp_path, **patience)
     message = str(caught.value)
     assert address in message or str(tmp_path) in message
@@ -150,10 +160,8 @@ def test_a_hostile_server_is_answered_with_a_sentence(
 )
 def test_a_server_that_drips_is_left(begin: bytes, tmp_path: Path) -> None:
     with answering(for_ever(begin, b"a", 0.01)) as address:
-        with pytest.raises(InputError, match=r"fewer than 50,000 bytes a second came for 0\.2 s"):
-            fetch(address, tmp_path, speed_limit=50_000, speed_time=0.2)
-        with pytest.raises(InputError, match=r"took longer than 0\.3 s \(--max-time\)"):
-            fetch(address, tmp_path, max_time=0.3)
+        refused(InputError, "a.swf.gz 50,000 0.2", fetch, address, tmp_path, speed_limit=50_000, speed_time=0.2)
+        refused(InputError, "a.swf.gz 0.3 --max-time", fetch, address, tmp_path, max_time=0.3)
 
 
 def test_a_proxy_that_drips_before_its_tunnel_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,8 +169,7 @@ def test_a_proxy_that_drips_before_its_tunnel_is_left(tmp_path: Path, monkeypatc
         monkeypatch.delenv(variable, raising=False)
     with answering(for_ever(b"HTTP/1.1 200 OK\r\n", b"A: a\r\n", 0.01)) as address:
         monkeypatch.setenv("https_proxy", address.rpartition("/")[0])
-        with pytest.raises(InputError, match=r"took longer than 0\.3 s \(--max-time\)|fewer than"):
-            fetch("https://example.invalid/a", tmp_path, max_time=0.3)
+        refused(InputError, "a", fetch, "https://example.invalid/a", tmp_path, max_time=0.3)
 
 
 def test_what_is_waited_for_an_answer_is_not_counted_as_slow(tmp_path: Path) -> None:
@@ -179,23 +186,21 @@ def test_what_is_waited_for_an_answer_is_not_counted_as_slow(tmp_path: Path) -> 
 def test_what_a_slow_server_sent_is_kept(tmp_path: Path) -> None:
     begin = OK + b'ETag: "a"\r\nContent-Length: 100000' + END + b"a" * 1000
     with answering(for_ever(begin, b"a", 0.01)) as address:
-        with pytest.raises(InputError, match=r"1,0\d\d bytes are kept, the same command goes on from there"):
-            fetch(address, tmp_path, max_time=0.3)
+        refused(InputError, "a.swf.gz bytes command 0.3", fetch, address, tmp_path, max_time=0.3)
         assert partial_path(tmp_path / "a.swf.gz").stat().st_size >= 1000
 
 
 def test_a_redirect_from_https_to_http_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from policyfactory.workload.swf import download as web
 
-    with pytest.raises(InputError, match="redirects from https to http://b/x, which is not encrypted; refused"):
-        web._redirected("https://a/y", "http://b/x")
+    refused(InputError, "y http://b/x redirects", web._redirected, "https://a/y", "http://b/x")
     assert web._redirected("http://a/y", "https://b/x y") == "https://b/x%20y"
     assert web._redirected("https://a/y/z", "../x") == "https://a/x"
 
 
 def test_a_server_without_a_trusted_certificate_is_asked_once(tmp_path: Path) -> None:
     # Plain text where TLS is expected.
-    with answering(saying(OK + END)) as address, pytest.raises(InputError, match="the connection failed"):
+    with answering(saying(OK + END)) as address, refusal(InputError, "a.swf.gz connection failed 2"):
         fetch(address.replace("http:", "https:"), tmp_path)
 
 
@@ -266,8 +271,7 @@ def test_a_proxy_of_the_environment_that_is_no_address(tmp_path: Path, monkeypat
         monkeypatch.delenv(variable, raising=False)
     for proxy in ("http://[::1", "ftp://a/", "::::", "http://a:b:c/", "socks5://127.0.0.1:9", "http://127.0.0.1:9"):
         monkeypatch.setenv("http_proxy", proxy)
-        with pytest.raises(InputError, match=r"http://example\.invalid/a"):
-            fetch("http://example.invalid/a", tmp_path)
+        refused(InputError, "a http://example.invalid/a", fetch, "http://example.invalid/a", tmp_path)
 
 
 def test_a_proxy_of_the_environment_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from policyfactory.workload.models.lublin import LublinModel, cut_run_times, dra
 from policyfactory.workload.models.lublin_log import format_log, load_of, log_of_draw, write_log
 from policyfactory.workload.models.tsafrir import Estimates, draw_estimates, replace_requests, usable_lines
 from policyfactory.workload.swf.files import parse_swf, read_swf
+from refusals import refused
 
 HEAD = "; Version: 2.2\n; MaxProcs: 8\n; Note: from a site\n"
 # Job, submit, wait, run, allocated, ..., requested (8), request (9), ..., status (11), ..., user (12).
@@ -103,8 +104,7 @@ def test_unusable_lines_are_dropped_and_counted_and_long_runs_cut() -> None:
 
 def test_a_log_without_a_job_that_ran_is_refused() -> None:
     log = parse_swf((HEAD + LINE.format(1, 1, -1, 4, 4, 500)).encode(), "site.swf")
-    with pytest.raises(WorkloadError, match=r"site\.swf: none of the 1 jobs has a run time"):
-        replace_requests(log, drawn)
+    refused(WorkloadError, "site.swf 1 jobs", replace_requests, log, drawn)
 
 
 def test_offered_load_of_a_log_is_that_of_its_jobs() -> None:

@@ -11,6 +11,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.text import WEEK
 from policyfactory.workload.jobs import Attributes, Workload
 from policyfactory.workload.resample import Replicas, loads_of
+from refusals import refused
 
 WEEKS = 10
 
@@ -96,16 +97,11 @@ def test_loads_are_spread_evenly(count: int) -> None:
 
 def test_wrong_use_is_said() -> None:
     log = log_of()
-    with pytest.raises(WorkloadError, match="less than two whole weeks"):
-        Replicas(log, lead_in=1_950)
-    with pytest.raises(WorkloadError, match="0 jobs in no time"):
-        Replicas(log, lead_in=2_000)
-    with pytest.raises(UsageError, match="replica number 0"):
-        Replicas(log).sample(0)
-    with pytest.raises(UsageError, match="a load of 0 times"):
-        Replicas(log).sample(1, 0)
-    with pytest.raises(UsageError, match="a jitter of"):
-        Replicas(log, jitter=1e9)
+    refused(WorkloadError, "whole weeks 50 log", Replicas, log, lead_in=1_950)
+    refused(WorkloadError, "0 jobs log", Replicas, log, lead_in=2_000)
+    refused(UsageError, "0 replica", Replicas(log).sample, 0)
+    refused(UsageError, "0 times", Replicas(log).sample, 1, 0)
+    refused(UsageError, "jitter 86,400", Replicas, log, jitter=1e9)
 
 
 # Halves. --------------------------------------------------------------------------------------------------------------
@@ -153,5 +149,4 @@ def test_halves_keep_the_past_and_the_time_of_the_week() -> None:
 def test_one_user_s_only_week_cannot_be_dealt() -> None:
     log = log_of(users=1)
     first = dataclasses.replace(log, submit=np.where(np.arange(2_000) < 1_999, np.sort(log.submit) // 20, log.submit))
-    with pytest.raises(WorkloadError, match="cannot be dealt"):
-        Replicas(first).half(1)
+    refused(WorkloadError, "dealt 1,999 log", Replicas(first).half, 1)

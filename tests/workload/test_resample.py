@@ -20,6 +20,7 @@ from policyfactory.workload import resample as module
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import MAX_JOBS, MAX_WEEKS, Resampling, UserWeeks, parse_length, resample
+from refusals import refused
 
 COLUMNS = ("submit", "run_time", "requested_time", "processors", "user")
 
@@ -131,25 +132,20 @@ def test_the_job_that_ends_the_last_week_is_not_in_it() -> None:
     exactly = make(np.array([0, 5, 2 * WEEK]), np.array([1, 1, 1]))
     history = UserWeeks(exactly)
     assert (history.weeks, history.jobs, history.left_out) == (2, 2, 1)
-    with pytest.raises(WorkloadError, match="no whole week"):
-        UserWeeks(make(np.array([0, 5, WEEK - 1]), np.array([1, 1, 1])))
-    with pytest.raises(WorkloadError, match="no whole week"):
-        UserWeeks(exactly.select(slice(0, 0)))
+    refused(WorkloadError, "whole week toy", UserWeeks, make(np.array([0, 5, WEEK - 1]), np.array([1, 1, 1])))
+    refused(WorkloadError, "whole week toy", UserWeeks, exactly.select(slice(0, 0)))
 
 
 @pytest.mark.parametrize("last", [WEEK, 2 * WEEK - 1])
 def test_one_whole_week_is_nothing_to_draw_from_for_every_draw_would_be_the_same(last: int) -> None:
     log = make(np.array([0, 5, last]), np.array([1, 2, 1]))
-    with pytest.raises(WorkloadError, match="only one whole week, so that every week drawn from it would be the same"):
-        UserWeeks(log)
-    with pytest.raises(WorkloadError, match="give a log of at least two whole weeks"):
-        resample(log, weeks=2, seed=1)
+    refused(WorkloadError, "whole every 3 toy", UserWeeks, log)
+    refused(WorkloadError, "least whole 3 toy", resample, log, weeks=2, seed=1)
 
 
 def test_active_weeks_are_not_drawn_where_nobody_has_two() -> None:
     log = make(np.array([0, WEEK, 2 * WEEK]), np.array([1, 2, 1]))
-    with pytest.raises(WorkloadError, match="each of its 2 users has jobs in one week only"):
-        resample(log, weeks=4, seed=1, draw="active")
+    refused(WorkloadError, "2 users toy", resample, log, weeks=4, seed=1, draw="active")
     assert len({resample(log, weeks=4, seed=seed).sha256() for seed in range(10)}) > 5
 
 
@@ -233,31 +229,24 @@ def test_lengths(text: str, weeks: int | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "2x", "10d", "0", "0w", "inf", "-2y", "1e9w", "9999y", "99999w", "2.5y"])
 def test_a_text_that_is_no_length_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"write for example 2y|1 to 5,200"):
-        parse_length(text)
+    refused(UsageError, "", parse_length, text)
 
 
 def test_what_is_out_of_range_is_refused(kth: Workload, history: UserWeeks, monkeypatch: pytest.MonkeyPatch) -> None:
     for weeks in (0, -3, MAX_WEEKS + 1):
-        with pytest.raises(UsageError, match="1 to 5,200"):
-            history.sample(weeks)
-    with pytest.raises(UsageError, match="numbered from 1"):
-        history.sample(1, number=0)
-    with pytest.raises(UsageError, match="seed -1"):
-        history.sample(1, seed=-1)
-    with pytest.raises(UsageError, match="log, active"):
-        Resampling(3, "all")  # type: ignore[arg-type]
+        refused(UsageError, f"{weeks:,} 5,200", history.sample, weeks)
+    refused(UsageError, "1 numbered", history.sample, 1, number=0)
+    refused(UsageError, "seed -1", history.sample, 1, seed=-1)
+    refused(UsageError, "log active all", Resampling, 3, "all")  # type: ignore[arg-type]
     assert MAX_JOBS > 10**7
     monkeypatch.setattr(module, "MAX_JOBS", 10_000)
-    with pytest.raises(UsageError, match="more than the 10,000"):
-        history.sample(20)
+    refused(UsageError, "KTH-SP2-1996-2.1-cln 10,000", history.sample, 20)
 
 
 def test_a_log_of_absurd_length_is_no_length_of_a_resample() -> None:
     history = UserWeeks(make(np.array([0, WEEK // 2, 10**15]), np.array([1, 2, 1])))
     assert history.weeks > 10**9
-    with pytest.raises(UsageError, match="1 to 5,200"):
-        history.sample()
+    refused(UsageError, "1 5,200", history.sample)
     assert len(history.sample(5_200, seed=1)) == 0
 
 

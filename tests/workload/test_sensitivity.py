@@ -21,6 +21,7 @@ from policyfactory.workload.sensitivity import (
     parse_estimates,
     scale_load,
 )
+from refusals import refused
 
 OTHERS = ("job_id", "run_time", "processors", "user")
 
@@ -74,13 +75,11 @@ def test_a_factor_of_1_is_no_change(kth: Workload) -> None:
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, 0.009, 101.0, float("nan"), float("inf")])
 def test_a_factor_out_of_range_is_refused(factor: float) -> None:
-    with pytest.raises(UsageError, match=r"outside 0\.01 to 100"):
-        scale_load(toy([0, 1]), factor)
+    refused(UsageError, "outside 0.01 100", scale_load, toy([0, 1]), factor)
 
 
 def test_arrivals_beyond_the_clock_are_refused() -> None:
-    with pytest.raises(WorkloadError, match="use a larger factor"):
-        scale_load(toy([0, 2**50]), 0.01)
+    refused(WorkloadError, "larger factor 0.01 toy", scale_load, toy([0, 2**50]), 0.01)
 
 
 def test_the_load_of_jobs_without_a_span_is_not_known() -> None:
@@ -109,8 +108,7 @@ def test_rules_are_read_and_written(text: str, rule: EstimateRule) -> None:
     "text", ["", "perfect", "noisy", "noisy:", "noisy:-1", "noisy:x", "noisy:1e3", "exact:1", "noisy:9999999"]
 )
 def test_a_rule_that_is_not_known_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="estimates"):
-        parse_estimates(text)
+    refused(UsageError, "estimates", parse_estimates, text)
 
 
 def test_exact_requests_are_the_run_times_and_at_least_a_tick(kth: Workload) -> None:
@@ -150,8 +148,7 @@ def test_noise_is_uniform_and_independent_of_the_run_time(kth: Workload) -> None
 
 
 def test_noise_that_leaves_the_clock_is_refused() -> None:
-    with pytest.raises(WorkloadError, match="use a smaller factor"):
-        apply_estimates(toy([0], [2**40]), "noisy:1000000", seed=0)
+    refused(WorkloadError, "smaller factor 1e+06 toy", apply_estimates, toy([0], [2**40]), "noisy:1000000", seed=0)
 
 
 def test_requests_of_the_tsafrir_model_end_at_the_longest_of_the_log(kth: Workload) -> None:

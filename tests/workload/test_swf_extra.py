@@ -17,6 +17,7 @@ from policyfactory.workload.machine import assume_of_log
 from policyfactory.workload.swf.files import format_swf, parse_swf
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import cut_between, in_order
+from refusals import refused
 
 HEADER = """; Version: 2.2
 ; MaxProcs: 64
@@ -96,23 +97,19 @@ def test_fields_without_a_name_are_passed_over_and_counted() -> None:
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        ("1 2", "log.swf:10: 20 fields, a job has 25 (-1 for unknown, 18 and 7 more)"),
-        ("1 2 3 4 5 6 7 8", "log.swf:10: 26 fields, a job has 25"),
-        ("1 x 3 4 5 6 7", "log.swf:10: field 20 (requested memory) is 'x', a number is expected"),
-        ("1 2 3.5 4 5 6 7", "log.swf:10: field 21 (requested GPUs) is '3.5', a whole number is expected"),
+        ("1 2", "log.swf:10 20 25 -1 18 7"),
+        ("1 2 3 4 5 6 7 8", "log.swf:10 26 25"),
+        ("1 x 3 4 5 6 7", "log.swf:10 20 x"),
+        ("1 2 3.5 4 5 6 7", "log.swf:10 21 3.5"),
     ],
 )
 def test_a_bad_further_field_is_named(extra: str, said: str) -> None:
-    with pytest.raises(TraceFormatError) as error:
-        log_of(job(1, extra))
-    assert str(error.value).startswith(said)
+    refused(TraceFormatError, said, log_of, job(1, extra))
 
 
 def test_lines_after_the_first_have_as_many_fields() -> None:
-    with pytest.raises(TraceFormatError, match=r"log\.swf:3: 18 fields, a job has 20"):
-        log_of(job(1, "1 2"), job(2), header="; MaxProcs: 64\n")
-    with pytest.raises(TraceFormatError, match="71 fields, a job has 18"):
-        log_of(job(1, " ".join(["1"] * 53)), header="; MaxProcs: 64\n")
+    refused(TraceFormatError, "log.swf:3 18 20", log_of, job(1, "1 2"), job(2), header="; MaxProcs: 64\n")
+    refused(TraceFormatError, "log.swf:2 71 18", log_of, job(1, " ".join(["1"] * 53)), header="; MaxProcs: 64\n")
 
 
 def test_what_is_written_is_read_again() -> None:

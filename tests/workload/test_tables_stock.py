@@ -16,6 +16,7 @@ from job_tables import T0, imported, moment, write_csv, write_lines, write_parqu
 from policyfactory.core.errors import UsageError
 from policyfactory.workload.clean import clean
 from policyfactory.workload.tables.mapping import STOCK, find_mapping, stock_mapping
+from refusals import refused
 from support import extra_module
 
 GPUS = '"1=40,2=340000,4=1,5=40,1002=2"'
@@ -29,8 +30,7 @@ def test_every_mapping_that_comes_along_is_whole() -> None:
         assert mapping.title, name
         assert mapping.notes, name
         assert len(mapping.sha256) == 64
-    with pytest.raises(UsageError, match=r"did you mean kestrel\? accounting logs are sacct, .* kestrel, eagle"):
-        find_mapping("kestrl")
+    refused(UsageError, "kestrel sacct eagle kestrl --format", find_mapping, "kestrl")
     assert find_mapping("sacct") is None
 
 
@@ -39,7 +39,7 @@ def test_the_genuine_sample_of_eagle(shared: Callable[[str], Path]) -> None:
     report, log = done.report, done.log
     # 452 tasks of one array have one id: none of them is lost.
     assert (report.records, report.jobs, len(set(done.job))) == (1000, 1000, 1000)
-    assert counts(done) == {"jobs that ran beyond their limit": 14}
+    assert counts(done) == {"rules.overrun": 14}
     assert (report.time_zone, report.zone_needed) == ("America/Denver", True)
     # 2019-01-01 08:55:55 in Denver, in winter.
     assert log.header.unix_start == 1546358155
@@ -95,7 +95,7 @@ def test_kestrels_limits_are_durations_and_its_times_have_a_zone(tmp_path: Path)
     assert done.log.run_time.tolist() == [600, 7200]
     assert done.log.allocated.tolist() == [208, 64]
     assert done.log.header.unix_start == T0
-    assert counts(done)["jobs cancelled before they started"] == 1
+    assert counts(done)["rules.cancelled"] == 1
     assert done.user == ("a1", "b2")
     asked = clean(done.log).requests
     assert asked is not None
@@ -132,11 +132,11 @@ def test_pm100s_limits_are_minutes(tmp_path: Path) -> None:
     done = imported("pm100", path)
     # A day; in seconds it would be 24 minutes, and the job of an hour beyond it.
     assert done.log.requested_time.tolist() == [86400, -1]
-    assert counts(done)["jobs without a limit (UNLIMITED)"] == 1
+    assert counts(done)["rules.unlimited"] == 1
     assert done.log.allocated.tolist() == [4, 1]
     assert done.log.header.processors == 980
     assert "by the mapping pm100" in done.report.machine_source
-    assert counts(done)["jobs that could not have run at once"] == 1
+    assert counts(done)["rules.eligible"] == 1
     assert done.log.status.tolist() == [1, 0]
     asked = clean(done.log, estimate_missing="runtime").requests
     assert asked is not None
@@ -186,7 +186,7 @@ def test_lassen_has_four_gpus_a_node_and_a_largest_number_for_no_limit(tmp_path:
     assert done.log.run_time.tolist() == [3600, 1200]
     # Submitted at 01:50 of summer time, begun at 01:10 of winter time.
     assert done.log.wait.tolist() == [7, 1200]
-    assert counts(done)["times in the hour that comes twice when summer time ends, settled by the run time"] == 1
+    assert counts(done)["sacct.settled"] == 1
     assert done.log.status.tolist() == [1, 0]
     asked = clean(done.log, estimate_missing="runtime").requests
     assert asked is not None
@@ -226,8 +226,8 @@ def test_supercloud_is_rows_of_slurms_data_base(tmp_path: Path) -> None:
     done = imported("supercloud", write_lines(tmp_path / "slurm-log.csv", names, rows))
     # 4294967295 minutes are none; 60 are an hour.
     assert done.log.requested_time.tolist() == [-1, 3600]
-    assert counts(done)["jobs without a limit (UNLIMITED)"] == 1
-    assert counts(done)["jobs cancelled before they started"] == 1
+    assert counts(done)["rules.unlimited"] == 1
+    assert counts(done)["rules.cancelled"] == 1
     assert done.log.allocated.tolist() == [40, 48]
     assert not done.report.zone_needed
     asked = clean(done.log, estimate_missing="runtime").requests
@@ -298,6 +298,6 @@ def test_adastras_limits_are_dates(tmp_path: Path) -> None:
     }
     done = imported("adastra", write_parquet(tmp_path / "adastra.parquet", columns))
     assert sorted(done.log.requested_time.tolist()) == [-1, -1, 7200]
-    assert counts(done)["jobs whose deadline is not within 400 days after their start"] == 2
+    assert counts(done)["tables.deadline"] == 2
     assert json.loads(json.dumps(done.report.as_dict()))["unrequested"] == {"without one in the log": 2}
     assert np.all(done.log.run_time == 60)

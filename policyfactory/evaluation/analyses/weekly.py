@@ -80,9 +80,9 @@ class Weekly(Analysis):
         known = [name for name in METRICS if name.startswith(_MEAN)]
         for name in names:
             if name not in known:
-                raise UsageError(f"analysis {self.name}: {name!r} is no mean over jobs; choose from {', '.join(known)}")
+                raise UsageError(f"analysis {self.name}: metrics {name!r}: no mean over jobs; give {', '.join(known)}")
         if not names:
-            raise UsageError(f"analysis {self.name}: no metric is named; choose from {', '.join(known)}")
+            raise UsageError(f"analysis {self.name}: metrics names none; give {', '.join(known)}")
         object.__setattr__(self, "metrics", tuple(dict.fromkeys(names)))
 
     def observe(self, case: Case, schedule: Schedule) -> FloatArray:

@@ -652,7 +652,7 @@ class PaperEpisodes(EpisodeGroup):
         super().__init__(_measured(self.log), options, count)
         if options.jobs > len(self.log):
             raise EvaluationError(
-                f"{self.log.name}: windows of {options.jobs} jobs asked for, the log has {len(self.log):,} jobs"
+                f"{self.log.name}: windows of {options.jobs} jobs asked for, at most {len(self.log):,} of the log fit"
             )
         self.batch = rlscheduler.new_episodes(count, options.jobs)
         self.first, self.last = self._starts()

@@ -143,8 +143,8 @@ def _nothing_left(records: int, counter: StepCounter, submitted: Column, clock: 
     text = f"no job is left of {records:,} records ({reasons or 'the log has none'})"
     if len(submitted) and any(step.why == "--from, --to" for step in steps):
         first, last = shown(int(submitted.min()), clock), shown(int(submitted.max()), clock)
-        text += f"; its jobs were submitted from {first} to {last}"
-    return text
+        return f"{text}; its jobs were submitted from {first} to {last}"
+    return f"{text}; is it the whole log?"
 
 
 def _not_over(sieve: Sieve) -> None:

@@ -135,7 +135,7 @@ class Source:
         first = next(blocks, b"")
         for magic, packing in _OTHER_FORMS.items():
             if first.startswith(magic):
-                raise InputError(f"{self.name}: is packed or written {packing}, only plain text and gzip are read")
+                raise InputError(f"{self.name}: is packed or written {packing}; only plain text and gzip are read")
         blocks = itertools.chain([first], blocks)
         room = _LARGEST_TEXT
         for part in unpacked(blocks, self.name) if first.startswith(GZIP) else blocks:

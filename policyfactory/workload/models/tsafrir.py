@@ -529,7 +529,7 @@ def check_user_bins(user_bins: Sequence[UserBin], jobs: int, max_estimate: int) 
     given: dict[int, int] = {}
     for time, count in user_bins:
         if not 1 <= time <= max_estimate:
-            raise UsageError(f"user bin {time}={count}: an estimate is 1 to {max_estimate} s (the longest estimate)")
+            raise UsageError(f"user bin {time}={count}: give an estimate of 1 to {max_estimate} s (the longest)")
         if not 1 <= count <= jobs:
             raise UsageError(f"user bin {time}={count}: give 1 to {jobs} jobs (as many as there are)")
         if time in given:
@@ -542,7 +542,7 @@ def check_user_bins(user_bins: Sequence[UserBin], jobs: int, max_estimate: int) 
         )
     if sum(given.values()) > jobs:
         raise UsageError(
-            f"the user bins have {sum(given.values())} jobs together, more than the {jobs} of the workload"
+            f"the user bins have {sum(given.values())} jobs together, more than the {jobs} of the workload; give fewer"
         )
     return given
 

@@ -370,7 +370,7 @@ def _fetch(url: str, path: Path, watch: _Watch, progress: Progress | None) -> No
         if watch.reason or isinstance(error, OSError | http.client.IncompleteRead):
             raise _PassingFaultError(why) from None
         why = printable(ascii(str(error))[1:-1] or type(error).__name__)
-        raise InputError(f"{url}: the answer (or a proxy of the environment) is malformed: {why}") from None
+        raise InputError(f"{url}: the answer (or a proxy of the environment) is malformed: {why}; try again") from None
 
 
 def _follow(url: str, path: Path, watch: _Watch) -> http.client.HTTPResponse:
@@ -534,7 +534,7 @@ def _redirected(here: str, target: str) -> str:
     try:
         there = check_address(urllib.parse.urljoin(here, target))
     except (UsageError, ValueError) as error:
-        raise InputError(f"{here}: the server redirects to an address that is not followed: {error}") from None
+        raise InputError(f"{here}: the server redirects to what is no address: {error}; use a mirror") from None
     if here.startswith("https:") and not there.startswith("https:"):
         raise InputError(f"{here}: the server redirects from https to {there}, which is not encrypted; refused")
     return there

@@ -19,6 +19,7 @@ from policyfactory.simulation.simulate import Rules
 from policyfactory.simulation.tuning.tuner import Tuner
 from policyfactory.workload.clean import read
 from policyfactory.workload.windows import cut, parse_windows
+from refusals import refused
 from support import shared_path
 
 NAMES = ("groups", "fairness", "starvation", "load", "gantt")
@@ -70,10 +71,8 @@ def test_an_experiment_counts_for_who_asked_and_refuses_a_partial_file(experimen
     assert first.evaluation.frame().equals(second.evaluation.frame())
     misplaced: dict[str, Any] = {"partial": Path("x"), "overwrite": True, "beside": {}}
     for name, value in misplaced.items():
-        with pytest.raises(UsageError, match=f"^experiment all: {name} would be ignored"):
-            run_experiment(short, **{name: value})
-    with pytest.raises(UsageError, match="partial would be ignored"):
-        run_experiment(short, RunSettings(partial=Path("x")))
+        refused(UsageError, f"all {name}", run_experiment, short, **{name: value})
+    refused(UsageError, "partial ignored", run_experiment, short, RunSettings(partial=Path("x")))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,5 +82,4 @@ def test_what_cannot_be_looked_at_is_refused_before_anything_is_simulated(experi
 
     cases = tuple(Case("KTH", number, "window", never) for number in (1, 2))  # type: ignore[arg-type]
     wrong = dataclasses.replace(experiment, cases=cases, analyses=(make_analysis(name, log="SDSC"),))
-    with pytest.raises(UsageError, match=f"analysis {name}: there is no log 'SDSC'; there is KTH"):
-        run_experiment(wrong)
+    refused(UsageError, f"{name} SDSC KTH", run_experiment, wrong)

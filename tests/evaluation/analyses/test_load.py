@@ -14,6 +14,8 @@ from policyfactory.evaluation.analyses.analysis import difference_cell
 from policyfactory.evaluation.analyses.load import Load, LoadOfLog, bin_width, course_of, load_sums
 from policyfactory.report.sections import Cell
 from policyfactory.simulation.simulate import Schedule
+from refusals import refused
+from snapshots import snapshot
 
 HOUR, DAY, WEEK = 3600, 86_400, 604_800
 
@@ -114,21 +116,12 @@ def test_the_table_and_the_words() -> None:
     assert (row["backlog"].value, row["backlog, difference"].value) == (0.75, 0.25)
     assert (row["drain, difference"].value, row["drain, difference"].mark) == (0, "no difference")
     assert (row[f"{UTILISATION}, difference"].mark, row["backlog, difference"].mark) == ("worse", "worse")
-    assert section.paragraphs == (
-        (
-            "From the first to the last submission 68.8 % of the machine's capacity is submitted and under A 62.5 % is "
-            "done (medians over windows); 0.500 jobs wait on average, which request 0.500 times the machine. "
-            "Most waits in window 2: 0.500 times the machine. "
-            "Utilisation until the last submission, against A: B 25.0 points lower (95 % interval 25.0 to 25.0). "
-            "The backlog, against A: B 0.250 machines more (95 % interval 0.250 to 0.500). "
-            "No window is a whole week long, so there is no utilisation by week."
-        ),
-    )
+    snapshot(section.paragraphs)
 
 
 def test_one_case_and_no_difference() -> None:
     (text,) = conclude(Load(), [[two_jobs(2 * HOUR), two_jobs(2 * HOUR, "B")]]).paragraphs
-    assert f"No difference in {UTILISATION} under B. No difference in the backlog under B. No intervals: 1" in text
+    snapshot(text)
     (text,) = conclude(Load(), [[two_jobs(2 * HOUR)]]).paragraphs
     assert "against" not in text
 
@@ -136,7 +129,7 @@ def test_one_case_and_no_difference() -> None:
 def test_all_jobs_at_one_instant() -> None:
     one = schedule(workload([(5, 10, 10, 4, 1), (5, 10, 10, 4, 1)]), [0, 10])
     section = conclude(Load(), [[one]])
-    assert section.paragraphs == ("All jobs come at one instant, so there is no load over time to speak of.",)
+    snapshot(section.paragraphs)
     assert cells(table(section, "load"), policy="P")[UTILISATION].value is None
     course = table(section, "course")
     assert [row[2].value for row in course.rows] == [100] * 20 + [0]
@@ -153,19 +146,16 @@ def test_the_course_is_that_of_the_chosen_case() -> None:
     assert len(table(section, "course").rows) == 8 + 6
     upper, lower = section.pictures[0].draw().axes
     assert lower.get_lines()[-1].get_ydata()[:7].tolist() == [0, 1, 1, 1, 1, 1, 0]
-    assert upper.get_title(loc="left") == "utilisation, mean over 1h"
+    snapshot(upper.get_title(loc="left"))
 
 
 def test_cases_and_logs_that_there_are_not() -> None:
-    with pytest.raises(UsageError, match="analysis load: there is no case 3; choose one of 1 to 2"):
-        conclude(Load(case=3), [[two_jobs(0)]] * 2)
-    with pytest.raises(UsageError, match="analysis load: there is no log 'x'; there are a, b"):
-        conclude(Load(log="x"), [[two_jobs(0)]] * 2, logs=["a", "b"])
+    refused(UsageError, "3 1 2 load", conclude, Load(case=3), [[two_jobs(0)]] * 2)
+    refused(UsageError, "x analysis", conclude, Load(log="x"), [[two_jobs(0)]] * 2, logs=["a", "b"])
     section = conclude(Load(case=2), [[two_jobs(0)]] * 3, logs=["a", "b", "b"])
     assert [each.title for each in section.pictures] == ["b, window 2: utilisation and backlog over time"]
     for options in ({"case": 0}, {"bins": 1.5}, {"bins": 0}):
-        with pytest.raises(UsageError, match="give a whole number of at least 1"):
-            make_analysis("load", **options)
+        refused(UsageError, "1 number load", make_analysis, "load", **options)
 
 
 def test_a_schedule_that_never_seems_to_end_has_a_bounded_course() -> None:
@@ -179,11 +169,11 @@ def test_schedules_that_end_long_after_the_last_submission_fill_no_file() -> Non
     runs = [two_jobs(400 * HOUR, "A"), two_jobs(20 * HOUR, "B"), two_jobs(10**9, "C")]
     section = conclude(Load(bins=5), [[runs[0], runs[1]]])
     course = table(section, "course")
-    assert course.note == "Means over the bin. Of log over 1d, since schedules end long after the last submission."
+    snapshot(course.note, part="1")
     assert len(course.rows) == 17 + 1
     long = table(conclude(Load(bins=5), [[runs[0], runs[2]]]), "course")
     assert len(long.rows) <= 2 * 25
-    assert long.note.endswith("and what is later than 833d 8h is left out.")
+    snapshot(long.note, part="2")
     means = sum(float(row[2].value) for row in course.rows if row[1].value == "A")
     assert means / 100 * DAY * 4 == pytest.approx((6 + 4 + 1) * HOUR)
-    assert table(conclude(Load(bins=5), [[runs[1]]]), "course").note == "Means over the bin."
+    snapshot(table(conclude(Load(bins=5), [[runs[1]]]), "course").note, part="3")

@@ -20,6 +20,7 @@ from policyfactory.site.file import write_site
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Site
 from policyfactory.workload.jobs import Requests, Workload
 from recorded_sites import LIMITED, SITE, recorded
+from refusals import refused
 
 JOBS = 2_500
 WIDE = Site(
@@ -142,8 +143,13 @@ def test_of_a_short_log_too_the_limit_is_named_though_nothing_is_stopped() -> No
 def test_no_policy_is_simulated_where_the_queue_runs_away(tmp_path: Path) -> None:
     site = limited(total=Limits(jobs=4))
     gate = replay_logs(Rules(backfill="slurm", site=site), {"log": steady()})
-    with pytest.raises(EvaluationError, match=r"GrpJobs.*No policy was simulated"):
-        refuse_runaway([gate])
+    refused(EvaluationError, "GrpJobs simulated 1d steady", refuse_runaway, [gate])
     write_site(site, tmp_path / "s.toml")
-    with pytest.raises(EvaluationError, match=r"GrpJobs.*No policy was simulated"):
-        evaluate(steady(), ["FCFS", "SAF"], site=str(tmp_path / "s.toml"))
+    refused(
+        EvaluationError,
+        "GrpJobs simulated 1d steady",
+        evaluate,
+        steady(),
+        ["FCFS", "SAF"],
+        site=str(tmp_path / "s.toml"),
+    )

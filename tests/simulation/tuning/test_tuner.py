@@ -27,6 +27,7 @@ from policyfactory.simulation.tuning.tuner import (
 )
 from policyfactory.site.fits import site_of
 from policyfactory.workload.jobs import Workload
+from refusals import refused
 
 HOUR = 3600
 LPF, SPF = resolve("LPF"), resolve("SPF")
@@ -242,8 +243,7 @@ def test_a_period_without_a_job_costs_nothing_on_a_site() -> None:
 
 @pytest.mark.parametrize("feedback", ["bandit", "thompson", "ucb"])
 def test_what_watches_the_run_is_refused_under_slurms_rules(feedback: str) -> None:
-    with pytest.raises(UsageError, match="choose feedback simulate, noisy, random, or backfill easy without a site"):
-        run(tuner(feedback), one_way(), rules=SLURM)
+    refused(UsageError, "feedback simulate", run, tuner(feedback), one_way(), rules=SLURM)
 
 
 # What cannot be meant. ---------------------------------------------------------------------------------------------
@@ -252,25 +252,23 @@ def test_what_watches_the_run_is_refused_under_slurms_rules(feedback: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feedback": "oracle"}, "feedback 'oracle'; choose one of simulate, noisy, bandit, random, thompson, ucb"),
-        ({"epsilon": 1.5}, "epsilon is 1.5; give a number of 0 to 1"),
-        ({"discount": -0.1}, "discount is -0.1"),
-        ({"noise": float("nan")}, "noise is nan"),
-        ({"period_s": 59}, "a period of 59 s; give at least a minute"),
-        ({"arms": ()}, "chooses from nothing"),
-        ({"arms": (SPF, SPF)}, "chooses from spf, spf; name each policy once"),
-        ({"name": " x"}, "cannot be used"),
+        ({"feedback": "oracle"}, "oracle feedback mine"),
+        ({"epsilon": 1.5}, "epsilon 1.5 0 1 mine"),
+        ({"discount": -0.1}, "discount -0.1 mine"),
+        ({"noise": float("nan")}, "noise nan mine"),
+        ({"period_s": 59}, "59 period mine"),
+        ({"arms": ()}, "chooses nothing mine"),
+        ({"arms": (SPF, SPF)}, "spf once mine"),
+        ({"name": " x"}, "used"),
     ],
 )
 def test_a_wrong_tuner_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Tuner(**{"name": "mine", "arms": FOUR, **options})
+    refused(UsageError, message, Tuner, **{"name": "mine", "arms": FOUR, **options})
 
 
 def test_too_many_periods_are_refused_before_any_work() -> None:
     late = jobs([0, 60 * (MAX_PERIODS + 1)], [1, 1])
-    with pytest.raises(UsageError, match="200,002 periods of 60 s; a tuner takes at most 200,000"):
-        run(tuner("simulate", period_s=60), late)
+    refused(UsageError, "200,002 60 200,000 jobs", run, tuner("simulate", period_s=60), late)
 
 
 def test_a_tuner_says_what_it_does() -> None:
