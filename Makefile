@@ -69,7 +69,7 @@ bench: $(VENV)/.ready-test
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-columns=min,median,rounds -s $(ARGS)
 
 nightly:
-	bash .ci/night
+	bash .ci/night $(ARGS)
 
 fuzz: $(VENV)/.ready-fuzz
 	cd tests && PYTHONPATH=. nice $(abspath $(BIN))/python -m hostile.guided --seed $$(date +%s) --folder ../.fuzz $(ARGS)
@@ -91,7 +91,7 @@ release: .venv-release/.ready
 	bash .ci/release $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-* .fuzz build dist site demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* .fuzz .night build dist site demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Options and their words are declared all over the package.

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 SERVICES = ("osv", "pypi")
-# Of the environment itself: no program here runs them.
-TOOLS = {"pip", "setuptools", "wheel"}
+# Of the environment itself, which no program here runs; and what is built here, whose advisories are made here.
+LEFT_OUT = {"pip", "setuptools", "wheel", "policyfactory"}
 
 
 def ask(service: str, tool: str, folder: str) -> list[dict]:
@@ -37,7 +37,7 @@ def main(python: str, tool: str = ".venv-release/bin/pip-audit") -> int:
     for service in SERVICES:
         for package in ask(service, tool, folder):
             name = package["name"]
-            if name in TOOLS or "editable" in package.get("skip_reason", ""):
+            if name in LEFT_OUT or "editable" in package.get("skip_reason", ""):
                 continue
             names.add(name)
             if "vulns" in package:
@@ -47,8 +47,11 @@ def main(python: str, tool: str = ".venv-release/bin/pip-audit") -> int:
     for (package, name), fixed in found.items():
         print(f"VULNERABLE: {package}: {name}, fixed in {', '.join(fixed) or 'no version yet'}")
     print(f"{len(looked_up)} of {len(names)} packages looked up, {len(found)} published vulnerabilities")
-    if names - looked_up or not names:
-        print(f"NOT CHECKED: {', '.join(sorted(names - looked_up)) or 'anything'} (no service answered for them)")
+    unknown = names - looked_up
+    if unknown or not names:
+        which = f"{len(unknown)} of {len(names)} packages" if names else "any package"
+        listed = f": {', '.join(sorted(unknown))}" if names else ""
+        print(f"NOT CHECKED: vulnerabilities of {which}, no service answered{listed}")
     return int(bool(found))
 
 

@@ -1,14 +1,14 @@
-"""What must run besides, by what changed: .ci/changed.py, or .ci/changed.py --green after a green night.
+"""What must run besides, by what changed: .ci/changed.py.
 
 An area is sources and the tests that take minutes for them. Prints a line for each area whose sources or tests are not
-those of the last green night, whose digests are in docs/trust.md: its name, a colon, the arguments of pytest.
+those of the last green night, whose digests are in docs/trust.md: its name, a colon, the arguments of pytest. A green
+night writes its line by `write_green`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,20 +59,24 @@ def digest(area: str) -> str:
     return sums.hexdigest()[:12]
 
 
-def main(words: Sequence[str]) -> None:
-    """Print the areas that changed, or write the line of a night that was green."""
-    digests = {area: digest(area) for area in AREAS}
+def write_green(commit: str, what: str, not_run: Sequence[str]) -> None:
+    """Write the line of a night that was green: of which commit, what was run, what was not, and the areas' digests."""
+    parts = [f"{datetime.now(UTC):%Y-%m-%d}: green{' in part' * bool(not_run)}, `{commit[:10]}`: {what}"]
+    parts += [f"not run: {', '.join(not_run)}"] if not_run else []
+    parts += [", ".join(f"{area} `{digest(area)}`" for area in AREAS)]
     page = PAGE.read_text(encoding="utf-8")
-    if list(words) == ["--green"]:
-        line = f"{datetime.now(UTC):%Y-%m-%d}: green; " + ", ".join(f"{area} `{own}`" for area, own in digests.items())
-        PAGE.write_text(re.sub(re.escape(MARK) + ".*\n", lambda _: f"{MARK}{line}\n", page), encoding="utf-8")
-        return
-    night = page.partition(MARK)[2].partition("\n")[0]
-    for area, own in digests.items():
-        if f"`{own}`" not in night:
+    page = re.sub(re.escape(MARK) + ".*\n", lambda _: f"{MARK}{'; '.join(parts)}\n", page)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def main() -> None:
+    """Print the areas that changed."""
+    night = PAGE.read_text(encoding="utf-8").partition(MARK)[2].partition("\n")[0]
+    for area in AREAS:
+        if f"`{digest(area)}`" not in night:
             tests = (path for path in files(AREAS[area][1]) if path.name != "test_afternoon.py")  # make smoke has it
             print(f"{area}:", *(path.relative_to(ROOT).as_posix() for path in tests))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -41,11 +41,12 @@ def test_what_no_service_answers_for_is_named_and_passes(tmp_path: Path) -> None
     code, said = look_up(tmp_path, json.dumps({"dependencies": [NUMPY, skipped]}))
     assert code == 0
     assert "1 of 2 packages looked up" in said
-    assert "NOT CHECKED: pillow (no service" in said
+    gap = "NOT CHECKED: vulnerabilities of 1 of 2 packages, no service answered: pillow\n"
+    assert gap in said
     code, said = look_up(tmp_path, "")
     assert code == 0
     assert "osv could not be asked: no route\npypi could not be asked: no route" in said
-    assert "NOT CHECKED: anything" in said
+    assert "NOT CHECKED: vulnerabilities of any package" in said
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     return Workload("drawn", machine, np.arange(len(jobs)), np.cumsum(gap), run_time, request, width, unknown, unknown)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     workloads(),
     st.sampled_from(sorted(FORMULAS)),

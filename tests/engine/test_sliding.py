@@ -90,7 +90,7 @@ def test_reservation() -> None:
     assert reserve(running, 9, 1, 3) == (9, 3)  # what ends now beside what has outlived
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_sort_keys_order_as_the_scores(scores: list[float]) -> None:
     values = np.array(scores)

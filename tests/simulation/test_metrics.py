@@ -168,7 +168,7 @@ def test_refusals() -> None:
     refused(EvaluationError, "empty measure", measure, Schedule(empty, empty, empty == 1, workload, "any", Rules()))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(st.floats(-1e12, 1e12), max_size=50))
 def test_total_is_exact_to_the_last_digits(values: list[float]) -> None:
     exact = schedule_metrics.total(values)
