@@ -6,7 +6,7 @@ chosen for the module fails, errors or does not end; else it survives. Run from 
     make mutants                                   # all modules of mutation/targets.toml (or see below)
     make mutants ARGS='--budget 3600'              # a piece a night
     cd tests && python -m mutation                 # the same as make mutants
-    cd tests && python -m mutation wls moments     # modules whose path ends so (with or without .py)
+    cd tests && python -m mutation sample regression  # modules whose path ends so (with or without .py)
     cd tests && python -m mutation easy --again    # the unexplained survivors, once more
     cd tests && python -m mutation easy --workers 1           # processes side by side; default 2
     cd tests && python -m mutation --sample 200 --seed 7       # a random sample, with the interval of the share
