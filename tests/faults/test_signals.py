@@ -150,12 +150,12 @@ def test_a_stop_that_is_lost_in_a_callback_is_raised_again(tmp_path: Path) -> No
 
     code = (
         "import os, signal, time\n"
-        "from policyfactory.core import signals\n"
+        "from policyfactory.core import process\n"
         "class Lost:\n"
         "    def __del__(self):\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"
         "        for _ in range(1000): pass\n"
-        "signals.install()\n"
+        "process.install()\n"
         "try:\n"
         "    lost = Lost(); del lost\n"
         "    time.sleep(600)\n"
@@ -192,9 +192,9 @@ def test_who_does_not_want_to_wait_is_not_kept(patience: float, code: int | None
 
     program = (
         "import time\n"
-        "from policyfactory.core import signals\n"
-        f"signals._PATIENCE = {patience}\n"
-        "signals.install()\n"
+        "from policyfactory.core import process\n"
+        f"process._PATIENCE = {patience}\n"
+        "process.install()\n"
         "try:\n"
         "    print('ready', flush=True); time.sleep(60)\n"
         "finally:\n"
