@@ -49,8 +49,8 @@ def sacct(lines: int, *, dates: bool = False) -> str:
     for number, (submit, start, end, run, q, user) in enumerate(drawn(lines), start=1):
         came, nodes = moment(submit), max(1, q // 32)
         text.append(
-            f"{number}|{number}|{user}|{user % 20}|account{user % 37}|batch|normal|{states[number % 6]}|{came}|{came}|"
-            f"{moment(start)}|{moment(end)}|{run}|{run // 60 + 30}|{q}|{q}|{nodes}|{nodes}|{nodes}|"
+            f"{number}|{number}|{user}|u{user}|{user % 20}|account{user % 37}|batch|normal|{states[number % 6]}|"
+            f"{came}|{came}|{moment(start)}|{moment(end)}|{run}|{run // 60 + 30}|{q}|{q}|{nodes}|{nodes}|{nodes}|"
             f"billing={q},cpu={q},mem=1000M,node={nodes}|00:00:00|SchedMain,StartRecieved"
         )
     return "\n".join(text) + "\n"
