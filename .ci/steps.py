@@ -29,6 +29,8 @@ PYTHON = ".venv/bin/python"
 PYTEST = (PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "3"), "--dist", "worksteal")
 REPLAYS = "test_a_replay_repeats_its_record"
 
+# CPU seconds, where they were measured (2026-11-26, on a busy machine): lowest 840, benchmarks 150, release 80; faults
+# 350 with the day's number of kills. Replays are an hour of waiting.
 STEPS: dict[str, Sequence[str]] = {
     # With the share of the lines that they run; kernels run as machine code and are left out.
     "tests": (*PYTEST, "-m", "not (slurm or fault or slow)", "--cov=policyfactory"),
