@@ -27,12 +27,22 @@ _ERRORS = (TypeError, ValueError, LookupError, AttributeError)
 _Value = TypeVar("_Value")
 
 
-class _JsonText:
-    """A text that comes in chunks, of which the part that was read is forgotten."""
+class JsonText:
+    """A text that comes in chunks, of which the part that was read is forgotten.
 
-    def __init__(self, chunks: Iterable[str], path: str) -> None:
+    Parameters
+    ----------
+    chunks : iterable of str
+        The text.
+    path : str
+        Its file, for messages.
+    command : str
+        What prints such a text.
+    """
+
+    def __init__(self, chunks: Iterable[str], path: str, command: str = "sacct --json") -> None:
         self._chunks = iter(chunks)
-        self._path = path
+        self._path, self.command = path, command
         self._buffer = ""
         self._position = 0
 
@@ -85,12 +95,12 @@ class _JsonText:
         """Raise the error for what is no JSON."""
         rest = self._buffer[self._position : self._position + 60]
         raise TraceFormatError(
-            f"{self._path}: {where}: {why}, found {printable(rest, 40)!r}; is this the whole output of sacct --json? "
-            "print it again"
+            f"{self._path}: {where}: {why}, found {printable(rest, 40)!r}; is this the whole output of "
+            f"{self.command}? print it again"
         )
 
 
-def _entries(text: _JsonText, end: str, between: str) -> Iterator[int]:
+def _entries(text: JsonText, end: str, between: str) -> Iterator[int]:
     """Stand before each entry of a list or an object, and give its number; ``between`` is where its comma is."""
     number = 0
     while text.mark() != end:
@@ -101,8 +111,8 @@ def _entries(text: _JsonText, end: str, between: str) -> Iterator[int]:
     text.take(end, between)
 
 
-def _jobs(text: _JsonText) -> Iterator[Any]:
-    """Give the values of the list ``jobs`` of the outermost object."""
+def jobs_in(text: JsonText, others: dict[str, Any]) -> Iterator[Any]:
+    """Give the values of the list ``jobs`` of the outermost object; ``others`` are filled with its other entries."""
     text.take("{", "begin")
     seen = False
     for _ in _entries(text, "}", "between entries"):
@@ -114,9 +124,9 @@ def _jobs(text: _JsonText) -> Iterator[Any]:
             for number in _entries(text, "]", "after job {} of the list"):
                 yield text.value(f"job {number} of the list")
         else:
-            text.value("value of an entry")
+            others[str(name)[:100]] = text.value("value of an entry")
     if not seen:
-        text.fail("end", "no list called jobs; sacct --json prints one")
+        text.fail("end", f"no list called jobs; {text.command} prints one")
 
 
 def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Remark]:  # noqa: ARG001
@@ -137,7 +147,7 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
         If it is no JSON, has no list of jobs, most of a hundred thousand cannot be read, or it has several clusters.
     """
     cluster, unread = "", 0
-    for number, job in enumerate(_jobs(_JsonText(chunks, path)), start=1):
+    for number, job in enumerate(jobs_in(JsonText(chunks, path), {}), start=1):
         if isinstance(job, dict) and "time" not in job and {"job_state", "submit_time"} <= {*job}:
             raise TraceFormatError(
                 f"{path}: job {number} of the list has job_state and submit_time: this is the output of squeue --json "
