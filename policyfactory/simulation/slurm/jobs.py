@@ -415,32 +415,85 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
 _BASIC = 2.0**32 - 1
 
 
-def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, factor: Int64Array) -> FloatArray:
-    """Return the part of the priority of each job that does not change, its site_factor included."""
-    partition, request, limit = asked.partition, asked.request, asked.limit
-    qos, association = judge.qos_priority, judge.association_priority
-    given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
-    if given.kind != "multifactor":
-        return np.full(len(request), _BASIC)
-    nodes, cores = request[:, NODES].astype(np.float64), request[:, TOTAL_CORES].astype(np.float64)
+class Weighed(NamedTuple):
+    """What site and request of each job (n,) count in its priority.
+
+    Parameters
+    ----------
+    partition : int64 array
+        Numbers of the site's partitions.
+    limit : int64 array
+        Seconds.
+    nodes, cores : int64 array
+        As they count for its size.
+    qos, association : float64 array
+        Their priorities.
+    resources : mapping of str to int64 or float64 array
+        What it asks for by TRES, memory in MB.
+    """
+
+    partition: Int64Array
+    limit: Int64Array
+    nodes: Int64Array
+    cores: Int64Array
+    qos: FloatArray
+    association: FloatArray
+    resources: Mapping[str, Int64Array | FloatArray]
+
+
+def fixed_terms(site: Site, layout: Layout, jobs: Weighed) -> dict[str, FloatArray]:
+    """Return the terms of the priority that time and usage do not change, by the columns of sprio: JOBSIZE, PARTITION, \
+QOS, ASSOC, and TRES of each resource (``TRES cpu``).
+
+    Parameters
+    ----------
+    site : Site
+        With priority/multifactor.
+    layout : Layout
+        Of its nodes.
+    jobs : Weighed
+    """
+    partition, given, flags = jobs.partition, site.priority, {flag.upper() for flag in site.priority.flags}
+    nodes, cores = jobs.nodes.astype(np.float64), jobs.cores.astype(np.float64)
     all_nodes, all_cores = len(layout.names), int(layout.cores.sum())
     size = (nodes / all_nodes + cores / all_cores) / 2
     if "SMALL_RELATIVE_TO_TIME" in flags:
-        size = np.maximum(nodes * all_cores / all_nodes, cores) / (limit / _MINUTE) / all_cores
+        size = np.maximum(nodes * all_cores / all_nodes, cores) / (jobs.limit / _MINUTE) / all_cores
     if given.favor_small:
         size = 1 - size
-    fixed: FloatArray = given.job_size * np.clip(size, 0.0, 1.0)
     factors = np.array([its.job_factor for its in site.partitions], dtype=np.float64)
     if not flags & {"NO_NORMAL_PART", "NO_NORMAL_ALL"}:
         factors /= max(factors.max(), 1.0)
-    fixed += given.partition * factors[partition]
     most = max((limits.priority for limits in site.qos), default=0)
-    fixed += given.qos * (qos if flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"} else qos / max(most, 1))
-    most = max((association.priority for association in site.associations), default=0)
-    raw_association = flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"}
-    fixed += given.association * (association if raw_association else association / max(most, 1))
-    raw = bool(flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"})
-    return fixed + _resources(site, layout, partition, request, raw=raw) + factor
+    raw_qos = bool(flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"})
+    most_association = max((association.priority for association in site.associations), default=0)
+    raw_association = bool(flags & {"NO_NORMAL_ASSOC", "NO_NORMAL_ALL"})
+    return {
+        "JOBSIZE": given.job_size * np.clip(size, 0.0, 1.0),
+        "PARTITION": given.partition * factors[partition],
+        "QOS": given.qos * (jobs.qos if raw_qos else jobs.qos / max(most, 1)),
+        "ASSOC": given.association
+        * (jobs.association if raw_association else jobs.association / max(most_association, 1)),
+        **_resources(site, layout, jobs, raw=bool(flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"})),
+    }
+
+
+def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, factor: Int64Array) -> FloatArray:
+    """Return the part of the priority of each job that does not change, its site_factor included."""
+    request = asked.request
+    if site.priority.kind != "multifactor":
+        return np.full(len(request), _BASIC)
+    nodes, cores = request[:, NODES], request[:, TOTAL_CORES]
+    memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
+    resources = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
+    terms = fixed_terms(
+        site,
+        layout,
+        Weighed(asked.partition, asked.limit, nodes, cores, judge.qos_priority, judge.association_priority, resources),
+    )
+    fixed = terms["JOBSIZE"] + terms["PARTITION"] + terms["QOS"] + terms["ASSOC"]
+    by_resource = [term for name, term in terms.items() if name.startswith("TRES ")]
+    return fixed + sum(by_resource, np.zeros(len(request))) + factor
 
 
 def _by_core(site: Site, layout: Layout, partition: Int64Array) -> FloatArray:
@@ -457,23 +510,20 @@ def _by_core(site: Site, layout: Layout, partition: Int64Array) -> FloatArray:
     return each
 
 
-def _resources(site: Site, layout: Layout, partition: Int64Array, request: Int64Array, *, raw: bool) -> FloatArray:
-    """Return what PriorityWeightTRES gives each job."""
-    nodes, cores = request[:, NODES], request[:, TOTAL_CORES]
-    memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
-    asked = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
+def _resources(site: Site, layout: Layout, jobs: Weighed, *, raw: bool) -> dict[str, FloatArray]:
+    """Return what PriorityWeightTRES gives each job, by resource."""
     has = {
         "cpu": layout.members @ layout.cores,
         "mem": layout.members @ layout.memory,
         "node": layout.members.sum(axis=1),
         "gres/gpu": layout.members @ layout.gpus,
     }
-    sum_ = np.zeros(len(request))
+    found: dict[str, FloatArray] = {}
     for name, weight in site.priority.tres.items():
-        if name in asked:
-            whole = has[name][partition]
-            sum_ += weight * (asked[name] if raw else np.where(whole > 0, asked[name] / np.maximum(whole, 1), 0.0))
-    return sum_
+        if name in jobs.resources and name in has:
+            whole, asked = has[name][jobs.partition], jobs.resources[name]
+            found[f"TRES {name}"] = weight * (asked if raw else np.where(whole > 0, asked / np.maximum(whole, 1), 0.0))
+    return found
 
 
 # Jobs that could never start, before anything is simulated. -----------------------------------------------------------
