@@ -1,8 +1,10 @@
-"""``policyfactory site``: a cluster's own files as a site file; what it has; which jobs fit; how near a replay is."""
+"""``policyfactory site``: a cluster's own files as a site file; what it has; which jobs fit; how near a replay is; why \
+jobs wait."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,10 +27,12 @@ from policyfactory.core.files import (
     refuse_earlier,
     together,
 )
+from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import console, note, progress, show_table, warn
 
 if TYPE_CHECKING:
+    from policyfactory.simulation.slurm.explanation import ExplainedJob, QueueExplanation
     from policyfactory.site.fits import SiteFit
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
@@ -285,3 +289,125 @@ def _show_fit(fit: SiteFit, name: str) -> None:
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}" if whole else "-"
+
+
+# Why jobs wait --------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def explain(
+    path: Annotated[Path, typer.Option("--site", help="The cluster's site file.", show_default=False)],
+    queue: Annotated[
+        Path,
+        typer.Option(
+            help="Its queue: what squeue --json, scontrol -o show job or squeue -a -o '%all' prints; - is stdin.",
+            show_default=False,
+        ),
+    ],
+    job: Annotated[str | None, typer.Option(metavar="ID", help="Explain this job.")] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="ID", help="With --job: why that job is before this one, or after it.")
+    ] = None,
+    sshare: Annotated[
+        Path | None, typer.Option(help="Fair share of users: what sshare -a -l -P printed then.", show_default=False)
+    ] = None,
+    taken: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When the queue was printed, if FILE does not say it.")
+    ] = None,
+    time_zone: ZoneOption = None,
+    json: Json = False,
+) -> None:
+    """Say what the jobs of a queue wait for, why one is before another, and when each would start.
+
+    By the site's rules: limits, nodes, reservations, the queue's order and the backfilling pass. A priority is told
+    term by term, as sprio has it. Jobs would start so if all ran to their limits and nobody submitted any more.
+
+    Example: policyfactory site explain --site site.toml --queue queue.json --job 4711 --before 4712
+    """
+    from policyfactory.core.errors import UsageError
+    from policyfactory.simulation.slurm.explanation import explain_queue, explained_dict
+    from policyfactory.site.file import read_site
+    from policyfactory.site.slurm.accounts import read_fair_shares
+    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
+    from policyfactory.workload.snapshot import read_snapshot
+
+    if before is not None and job is None:
+        raise UsageError("--before needs --job: the job that is to be before or after it")
+    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    site = read_site(path)
+    snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
+    if path.stat().st_mtime > snapshot.taken + _SAME_TIME:
+        warn(
+            f"the queue in {queue} is older than the site file {path}: limits and nodes may have been others; "
+            "take the snapshot again"
+        )
+    if not snapshot.of("running"):
+        warn(f"no job runs in {queue}, so that all nodes are taken for free; print the queue with all states")
+    note_compiling()
+    found = explain_queue(snapshot, site, None if sshare is None else read_fair_shares(sshare))
+    if job is None:
+        if json:
+            console().file.write(dump_json(found.as_dict()))
+        else:
+            _show_queue(found)
+        return
+    one, other = found.find(job), None if before is None else found.find(before)
+    if one is None or (before is not None and other is None):
+        running = job if one is None else before
+        raise UsageError(f"job {running} runs, and waits for nothing; squeue -t PENDING lists those that wait")
+    order = None if other is None else found.order(one, other)
+    alone = found.alone(one)
+    if json:
+        more = {} if order is None else {"order": dataclasses.asdict(order)}
+        shown = {"schema_version": 1, **explained_dict(one), "alone": alone, **more, "assumed": list(found.assumed)}
+        console().file.write(dump_json(shown))
+        return
+    _show_job(one, alone, snapshot.taken)
+    if order is None:
+        rows = [[name, f"{value:,.0f}"] for name, value in one.terms.items()]
+        if rows:
+            show_table("its priority, by the columns of sprio", ["term", "value"], rows)
+    else:
+        rows = [[name, *(f"{v:,.0f}" for v in (*both, both[0] - both[1]))] for name, both in order.terms.items()]
+        show_table(f"job {order.first} is before job {order.second}", ["term", order.first, order.second, "more"], rows)
+        console().print(order.why, markup=False, soft_wrap=True)
+    _show_assumed(found)
+
+
+_SAME_TIME = 60  # seconds between two files of one session
+
+
+def _show_queue(found: QueueExplanation) -> None:
+    rows = [
+        [
+            one.job.name, one.job.user, one.partition, "-" if one.job.priority is None else f"{one.job.priority:,}",
+            one.waits[0].short, _in_time(one.start, found.queue.snapshot.taken),
+        ]
+        for one in found.jobs
+    ]  # fmt: skip
+    title = f"{len(found.jobs):,} waiting jobs on {found.queue.site.name}, in the order of the queue"
+    show_table(title, ["job", "user", "partition", "priority", "waits for", "starts in"], rows, left=(0, 1, 2, 4))
+    _show_assumed(found)
+
+
+def _show_job(one: ExplainedJob, alone: int | None, taken: int) -> None:
+    out, job = console(), one.job
+    place = f"number {one.place:,} of the queue" if one.place else "not in the queue"
+    why = f"; Slurm says {job.reason}" if job.reason else ""
+    text = f"job {job.name} of {job.user or '(no user)'} in partition {one.partition}: {place}{why}"
+    out.print(text, style="bold", markup=False, soft_wrap=True)
+    for wait in one.waits:
+        out.print(f"- {wait.text}", markup=False, soft_wrap=True)
+    start, by_itself = _in_time(one.start, taken), _in_time(alone, taken)
+    out.print(f"would start in {start} if all ran to their limits" if one.start else "would never start", markup=False)
+    if alone is not None and alone != one.start:
+        out.print(f"would start in {by_itself} if no other job waited", markup=False)
+
+
+def _show_assumed(found: QueueExplanation) -> None:
+    for text in found.assumed:
+        note(text)
+
+
+def _in_time(start: int | None, taken: int) -> str:
+    return "-" if start is None else format_duration(max(start - taken, 0))

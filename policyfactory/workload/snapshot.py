@@ -188,7 +188,9 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     others: dict[str, Any] = {}
     if head.startswith("{"):
         text = JsonText(source.chunks(), source.name, "squeue --json")
-        found = (_of_json(job, f"{source.name}: job {at} of the list") for at, job in enumerate(jobs_in(text, others), 1))
+        found = (
+            _of_json(job, f"{source.name}: job {at} of the list") for at, job in enumerate(jobs_in(text, others), 1)
+        )
     elif head.startswith("JobId="):
         found = (_of_fields(fields, place, clock) for fields, place in _records(source))
     elif "|" in (first := head.split("\n", 1)[0]) and "STATE" in first.upper() and "JOBID" in first.upper():
@@ -208,16 +210,23 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     return _snapshot(source.name, jobs, over, _moment(path, latest, others) if taken is None else (taken, ""), others)
 
 
-def _snapshot(
-    name: str, jobs: list[QueuedJob], over: int, moment: tuple[int, str], others: dict[str, Any]
-) -> Snapshot:
+def _snapshot(name: str, jobs: list[QueuedJob], over: int, moment: tuple[int, str], others: dict[str, Any]) -> Snapshot:
     meta = others.get("meta")
-    slurm = next((meta[key] for key in ("slurm", "Slurm") if isinstance(meta, dict) and isinstance(meta.get(key), dict)), {})
+    parts: dict[str, Any] = meta if isinstance(meta, dict) else {}
+    found = (parts[key] for key in ("slurm", "Slurm") if isinstance(parts.get(key), dict))
+    slurm: dict[str, Any] = next(found, {})
     assumed = [moment[1]] if moment[1] else []
     if over:
-        assumed.append(f"{counted(over, 'job')} of {printable(name, 80)} that ended {'is' if over == 1 else 'are'} left out")
+        assumed.append(
+            f"{counted(over, 'job')} of {printable(name, 80)} that ended {'is' if over == 1 else 'are'} left out"
+        )
     return Snapshot(
-        printable(name, 200), moment[0], tuple(jobs), _text(slurm.get("cluster")), _text(slurm.get("release")), tuple(assumed)
+        printable(name, 200),
+        moment[0],
+        tuple(jobs),
+        _text(slurm.get("cluster")),
+        _text(slurm.get("release")),
+        tuple(assumed),
     )
 
 
@@ -316,7 +325,9 @@ def _of_json(job: Any, place: str) -> tuple[QueuedJob | None, int]:
     seen = max(time("last_sched_evaluation") or 0, submit, (start or 0) if state == "running" else 0)
     if state is None:
         return None, 0
-    tres = _tres(_text(job.get("tres_alloc_str")) if state == "running" else "") or _tres(_text(job.get("tres_req_str")))
+    tres = _tres(_text(job.get("tres_alloc_str")) if state == "running" else "") or _tres(
+        _text(job.get("tres_req_str"))
+    )
     parent, task = _number(job.get("array_job_id")) or 0, _number(job.get("array_task_id"))
     tasks = _text(job.get("array_task_string")) or ("" if task is None else str(task))
     name, count, limit = _array(tasks, parent, number)
@@ -329,7 +340,9 @@ def _of_json(job: Any, place: str) -> tuple[QueuedJob | None, int]:
         name,
         number,
         state,
-        *(_text(job.get(key)) for key in ("user_name", "account", "qos")),
+        _text(job.get("user_name")),
+        _text(job.get("account")),
+        _text(job.get("qos")),
         _names(_text(job.get("partition"))),
         submit,
         reason=_text(job.get("state_reason")),
@@ -399,8 +412,9 @@ def _fields(text: str) -> dict[str, str]:
     """Return ``Key=value`` of a record; of a key that comes again (in a job's name or command) the first."""
     found: dict[str, str] = {}
     parts = list(_FIELD.finditer(text))
-    for part, following in itertools.pairwise([*parts, None]):
-        found.setdefault(part[1], text[part.end() : following.start() if following else len(text)].strip())
+    ends = [*(part.start() for part in parts[1:]), len(text)]
+    for part, end in zip(parts, ends, strict=True):
+        found.setdefault(part[1], text[part.end() : end].strip())
     return found
 
 
@@ -436,7 +450,8 @@ def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[Que
             times = clock.read(text)
         except ValueError:
             raise TraceFormatError(
-                f"{place}: {name}={printable(text, 40)!r} of job {number} is no time; set SLURM_TIME_FORMAT=%s and {_CURE}"
+                f"{place}: {name}={printable(text, 40)!r} of job {number} is no time; set SLURM_TIME_FORMAT=%s and "
+                f"{_CURE}"
             ) from None
         return times[0] if times else None
 
@@ -474,7 +489,7 @@ def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[Que
         submit,
         reason=reason,
         eligible=eligible,
-        accrued=time("AccrueTime"),
+        accrued=time("AccrueTime") if "AccrueTime" in fields else eligible or submit,
         start=start if state == "running" else None,
         limit=duration(text("TimeLimit")) or None,
         nodes=nodes,

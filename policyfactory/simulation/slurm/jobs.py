@@ -428,7 +428,7 @@ class Weighed(NamedTuple):
         As they count for its size.
     qos, association : float64 array
         Their priorities.
-    resources : mapping of str to int64 or float64 array
+    resources : mapping of str to float64 array
         What it asks for by TRES, memory in MB.
     """
 
@@ -438,12 +438,13 @@ class Weighed(NamedTuple):
     cores: Int64Array
     qos: FloatArray
     association: FloatArray
-    resources: Mapping[str, Int64Array | FloatArray]
+    resources: Mapping[str, FloatArray]
 
 
 def fixed_terms(site: Site, layout: Layout, jobs: Weighed) -> dict[str, FloatArray]:
-    """Return the terms of the priority that time and usage do not change, by the columns of sprio: JOBSIZE, PARTITION, \
-QOS, ASSOC, and TRES of each resource (``TRES cpu``).
+    """Return the terms of the priority that time and usage do not change, by the columns of sprio.
+
+    These are JOBSIZE, PARTITION, QOS, ASSOC, and TRES of each resource (``TRES cpu``).
 
     Parameters
     ----------
@@ -485,7 +486,8 @@ def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, fac
         return np.full(len(request), _BASIC)
     nodes, cores = request[:, NODES], request[:, TOTAL_CORES]
     memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
-    resources = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
+    asks = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
+    resources = {name: count.astype(np.float64) for name, count in asks.items()}
     terms = fixed_terms(
         site,
         layout,

@@ -281,17 +281,55 @@ def _holder(parts: Parts, placed: Placed, site: Site, job: int) -> str:
 
 def _limit(parts: Parts, placed: Placed, job: int) -> str:
     """Return the limit that a job would break if it started now; empty if there is none."""
-    jobs, limits, request = parts.jobs, parts.run.limits, parts.jobs.request[job]
+    request = parts.jobs.request[job]
     nodes, cores = request[NODES], request[TOTAL_CORES]
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
-    asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
-    for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
-        row, limit = jobs.counters[counter]
-        held = limits.held[row] if row >= 0 else 0
+    broken = broken_limit(parts, placed, job, np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes]))
+    return "" if broken is None else broken.text
+
+
+class BrokenLimit(NamedTuple):
+    """A limit that a job would break.
+
+    Parameters
+    ----------
+    of : tuple of str
+        What is held together: the kind of the counter, and of what; empty: of the job alone.
+    text : str
+        The limit in words, with Slurm's name for it.
+    most, held, asked : int
+        What it allows, what running jobs hold of it, what the job asks for.
+    """
+
+    of: tuple[str, ...]
+    text: str
+    most: int
+    held: int
+    asked: int
+
+
+def broken_limit(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> BrokenLimit | None:
+    """Return the first limit that a job would break if it started now.
+
+    Parameters
+    ----------
+    parts : Parts
+    placed : Placed
+    job : int
+        Its number.
+    asks : int64 array (5,)
+        What it would hold: jobs, nodes, cores, MB, GPUs; 0 where that is not asked.
+    """
+    jobs, limits = parts.jobs, parts.run.limits
+    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row, limit = jobs.counters[at]
+        held = limits.held[row] if row >= 0 else np.zeros(len(asks), dtype=np.int64)
         over = np.flatnonzero((asks > 0) & (held + asks > limits.most[limit]))
         if len(over):
-            return _named(placed.held[row] if row >= 0 else (), int(over[0]), float(limits.most[limit, over[0]]))
-    return ""
+            what, of = int(over[0]), placed.held[row] if row >= 0 else ()
+            most = float(limits.most[limit, what])
+            return BrokenLimit(of, _named(of, what, most), int(most), int(held[what]), int(asks[what]))
+    return None
 
 
 def _named(of: tuple[str, ...], what: int, most: float) -> str:

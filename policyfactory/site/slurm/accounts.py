@@ -378,3 +378,32 @@ def _factor(setting: Setting) -> float:
     if not 0 <= value < 1e9:
         raise refused(setting, "a number from 0")
     return value
+
+
+# Fair share, as sshare prints it --------------------------------------------------------------------------------------
+
+
+def read_fair_shares(path: Path) -> dict[tuple[str, str], float]:
+    """Return the fair share factors, 0 to 1, by account and user, of what ``sshare -a -l -P`` printed.
+
+    Raises
+    ------
+    SiteError
+        If a column is not there, or a factor is no number from 0 to 1 (names file and line).
+    InputError
+        If the file cannot be read.
+    """
+    rows, _ = read_rows(path, ("Account", "User", "FairShare"), "", "sshare -a -l -P")
+    found: dict[tuple[str, str], float] = {}
+    for row in rows:
+        setting = row["fairshare"]
+        if not row["user"].value or not setting.value:
+            continue
+        try:
+            factor = float(setting.value)
+        except ValueError:
+            factor = -1.0
+        if not 0 <= factor <= 1:
+            raise refused(setting, "a number from 0 to 1")
+        found[row["account"].value, row["user"].value] = factor
+    return found

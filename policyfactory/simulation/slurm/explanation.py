@@ -1,0 +1,540 @@
+"""Why one job is before another in a cluster's queue, and what each waits for, by Slurm's rules on its site.
+
+The terms of a priority are those of ``sprio -l``. What a job waits for is read from the state of the simulation at the
+snapshot, before any time has passed: limits, nodes, its place. When it would start is found by letting all jobs run to
+their limits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from policyfactory.core.options import FloatArray
+from policyfactory.core.text import counted, enumerated, format_duration, number_text
+from policyfactory.engine.slurm.jobs import CLOSED, LIMITED
+from policyfactory.engine.slurm.nodes import (
+    ALONE,
+    CORE_MEMORY,
+    CORES,
+    GPUS,
+    JOBS,
+    MEMORY,
+    NODE_CORES,
+    NODE_GPUS,
+    NODE_MEMORY,
+    NODES,
+    TOTAL_CORES,
+    WHOLE,
+)
+from policyfactory.engine.slurm.state import WAITING
+from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
+from policyfactory.simulation.slurm.machine import Enforced, weights_of
+from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, find_job, place_queue
+from policyfactory.simulation.slurm.run import BrokenLimit, broken_limit
+from policyfactory.site.fits import lay_out
+from policyfactory.site.model import Site
+from policyfactory.workload.snapshot import QueuedJob, Snapshot
+
+_REST = 2.5  # what rounding may leave of a priority
+_NAMED = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that a job waits for.
+
+    Parameters
+    ----------
+    kind : str
+        ``held``, ``dependency``, ``begin``, ``never``, ``partition``, ``reservation``, ``array``, ``limit``, ``nodes``,
+        ``priority``, ``backfill``, ``nothing``.
+    short, text : str
+        In a few words, and in a sentence.
+    """
+
+    kind: str
+    short: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExplainedJob:
+    """A waiting job.
+
+    Parameters
+    ----------
+    job : QueuedJob
+    partition : str
+        In which it is planned.
+    place : int
+        In the queue, from 1; 0: it is not in it.
+    ahead : int
+        How many jobs before it may use nodes that it may use.
+    terms : mapping of str to float
+        Of its priority, by the columns of sprio; NICE as it counts, negative.
+    waits : tuple of Wait
+        What it waits for, the main reason first.
+    start : int or None
+        When it would start if all ran to their limits (Unix seconds); None: never, as far as this can be foreseen.
+    """
+
+    job: QueuedJob
+    partition: str
+    place: int
+    ahead: int
+    terms: Mapping[str, float]
+    waits: tuple[Wait, ...]
+    start: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Order:
+    """Why one job is before another.
+
+    Parameters
+    ----------
+    first, second : str
+        The job that is looked at first, and the other.
+    why : str
+        By what, in a sentence.
+    terms : mapping of str to (float, float)
+        Of their priorities, where these decide, or would.
+    """
+
+    first: str
+    second: str
+    why: str
+    terms: Mapping[str, tuple[float, float]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueExplanation:
+    """The waiting jobs of a snapshot, explained.
+
+    Parameters
+    ----------
+    queue : QueueOnSite
+    jobs : tuple of ExplainedJob
+        The queue in its order, then those that are not in it.
+    assumed : tuple of str
+        What was assumed, in sentences.
+    """
+
+    queue: QueueOnSite
+    jobs: tuple[ExplainedJob, ...]
+    assumed: tuple[str, ...]
+
+    def find(self, name: str) -> ExplainedJob | None:
+        """Return a waiting job as squeue calls it; None for one that runs.
+
+        Raises
+        ------
+        UsageError
+            If there is no such job.
+        """
+        job = find_job(self.queue.snapshot, name)
+        return next((one for one in self.jobs if one.job is job), None)
+
+    def alone(self, explained: ExplainedJob) -> int | None:
+        """Return when a job would start if no other one waited (Unix seconds), all running to their limits."""
+        at = next(at for at, job in enumerate(self.queue.jobs) if job is explained.job)
+        run = begin(self.queue, only=at)
+        run.run()
+        return run.starts(self.queue).get(at)
+
+    def order(self, one: ExplainedJob, other: ExplainedJob) -> Order:
+        """Say which of two jobs is looked at first, and why."""
+        return _order(self.queue.site, one, other)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "schema_version": 1,
+            "site": self.queue.site.name,
+            "taken": self.queue.snapshot.taken,
+            "jobs": [explained_dict(one) for one in self.jobs],
+            "assumed": list(self.assumed),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the jobs as a table, a row each."""
+        rows = [
+            {
+                "job": one.job.name, "user": one.job.user, "partition": one.partition, "priority": one.job.priority,
+                "place": one.place, "ahead": one.ahead, "reason": one.job.reason, "waits_for": one.waits[0].short,
+                "start": one.start, **one.terms,
+            }
+            for one in self.jobs
+        ]  # fmt: skip
+        return pd.DataFrame(rows)
+
+
+def explained_dict(one: ExplainedJob) -> dict[str, Any]:
+    """Return a job as plain JSON values."""
+    return {
+        "job": one.job.name, "user": one.job.user, "account": one.job.account, "qos": one.job.qos,
+        "partition": one.partition, "priority": one.job.priority, "place": one.place, "ahead": one.ahead,
+        "reason": one.job.reason, "terms": dict(one.terms), "waits": [dataclasses.asdict(wait) for wait in one.waits],
+        "start": one.start,
+    }  # fmt: skip
+
+
+def explain_queue(
+    snapshot: Snapshot, site: Site, fair_shares: Mapping[tuple[str, str], float] | None = None
+) -> QueueExplanation:
+    """Explain the waiting jobs of a snapshot.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site
+    fair_shares : mapping of (str, str) to float, optional
+        Factors by account and user, as sshare has them; without them what is left of a priority is its fair share.
+
+    Raises
+    ------
+    SiteError
+        If the snapshot is of another cluster.
+    UsageError
+        If it has no job, or too many tasks.
+    """
+    queue = place_queue(snapshot, site)
+    run = begin(queue)
+    terms, said = _terms(queue, fair_shares)
+    waits, ahead = _waits(queue, run)
+    run.run()
+    starts = run.starts(queue)
+    outside = [at for at in range(queue.running, len(queue.jobs)) if at not in run.order]
+    jobs = []
+    for place, at in [*enumerate(run.order, 1), *((0, at) for at in outside)]:
+        jobs.append(
+            ExplainedJob(
+                *(queue.jobs[at], queue.partition[at], place, ahead.get(at, 0), terms[at]), waits[at], starts.get(at)
+            )
+        )
+    assumed = [*queue.assumed, *said, "running and waiting jobs run to their limits, nobody submits, no node fails"]
+    return QueueExplanation(queue, tuple(jobs), tuple(assumed))
+
+
+# The priority, term by term -------------------------------------------------------------------------------------------
+
+
+def _terms(
+    queue: QueueOnSite, fair_shares: Mapping[tuple[str, str], float] | None
+) -> tuple[dict[int, dict[str, float]], list[str]]:
+    """Return the terms of each waiting job's priority, by place, and in sentences what was assumed."""
+    site, given = queue.site, queue.site.priority
+    places = [at for at in range(queue.running, len(queue.jobs)) if queue.jobs[at].priority]
+    none: dict[int, dict[str, float]] = {at: {} for at in range(queue.running, len(queue.jobs))}
+    if given.kind != "multifactor":
+        return none, ["PriorityType is priority/basic: first come, first served"]
+    if not places:
+        return none, []
+    jobs = [queue.jobs[at] for at in places]
+    fixed = fixed_terms(site, lay_out(site), _weighed(queue, places))
+    nice = -np.array([job.nice for job in jobs], dtype=np.float64)
+    rest = np.array([job.priority for job in jobs], dtype=np.float64) - sum(fixed.values()) - nice
+    factors = np.array([(fair_shares or {}).get((job.account, job.user), math.nan) for job in jobs])
+    fair = given.fair_share * factors if given.fair_share else np.zeros(len(jobs))
+    age, said = _age(queue, jobs, rest - fair)
+    rest -= age
+    unknown = np.isnan(fair)
+    fair = np.where(unknown, rest, fair)
+    left = rest - fair
+    left[np.abs(left) <= _REST] = 0.0
+    if unknown.any():
+        said.append(
+            f"FAIRSHARE of {counted(int(unknown.sum()), 'job')} is what is left of the priority, with SITE and what "
+            "age grew since it was calculated (--sshare FILE, of sshare -a -l -P, says it)"
+        )
+    columns = {"SITE": left, "AGE": age, "ASSOC": fixed.pop("ASSOC"), "FAIRSHARE": fair, **fixed, "NICE": nice}
+    for number, at in enumerate(places):
+        none[at] = {name: float(column[number]) for name, column in columns.items()}
+    return none, said
+
+
+def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
+    """Return what the request of each job counts in its priority."""
+    site, layout = queue.site, lay_out(queue.site)
+    rules, own = Enforced(site), {one.name: number for number, one in enumerate(site.partitions)}
+    jobs, partition = [queue.jobs[at] for at in places], [own[queue.partition[at]] for at in places]
+    cores, qos, association = [], [], []
+    for job, number in zip(jobs, partition, strict=True):
+        chain = rules.chain(job.account, job.user)
+        its = rules.qos.get(rules.qos_of(job.qos, chain))
+        qos.append(0 if its is None else its.priority)
+        association.append(next((one.priority for one in chain if one.priority), 0))
+        whole = job.exclusive or site.partitions[number].exclusive or site.scheduling.select == "nodes"
+        each = int(np.median(layout.cores[layout.members[number]])) if whole else 1
+        cores.append(max(job.cores, max(job.nodes, 1) * each))
+    asked = [
+        job.resources or {"cpu": job.cores, "mem": job.memory or 0, "node": max(job.nodes, 1), "gres/gpu": job.gpus}
+        for job in jobs
+    ]
+    return Weighed(
+        np.array(partition, dtype=np.int64),
+        np.array([max(job.limit or 365 * 86400, 60) for job in jobs], dtype=np.int64),
+        np.array([max(job.nodes, 1) for job in jobs], dtype=np.int64),
+        np.array(cores, dtype=np.int64),
+        np.array(qos, dtype=np.float64),
+        np.array(association, dtype=np.float64),
+        {
+            name: np.array([one.get(name, 0) for one in asked], dtype=np.float64)
+            for name in ("cpu", "mem", "node", "gres/gpu")
+        },
+    )
+
+
+def _age(queue: QueueOnSite, jobs: Sequence[QueuedJob], rest: FloatArray) -> tuple[FloatArray, list[str]]:
+    """Return what age gives each job, as of the last calculation of priorities.
+
+    That was at most a period ago. When, shows in what the other terms leave of the priorities (``rest``; NaN where fair
+    share is not known): the second at which age explains them best.
+    """
+    weights, now = weights_of(queue.site), queue.snapshot.taken
+    since = np.array(
+        [(job.submit if weights.from_submission else job.accrued) or now for job in jobs], dtype=np.float64
+    )
+
+    def at(second: float) -> FloatArray:
+        return weights.age * np.clip((second - since) / weights.max_age, 0.0, 1.0)
+
+    if not weights.age:
+        return np.zeros(len(jobs)), []
+    known = ~np.isnan(rest)
+    period = int(queue.site.priority.calculation_period)
+    if not known.any():
+        return at(now), [f"AGE is that of the snapshot; Slurm's is up to {format_duration(period)} older"]
+    missed = [float(np.median(np.abs(at(now - back)[known] - rest[known]))) for back in range(period + 1)]
+    return at(now - int(np.argmin(missed))), []
+
+
+def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> Order:
+    tiers = {its.name: its.tier for its in site.partitions}
+    both = (one, other)
+    if one.place == 0 or other.place == 0:
+        first, second = both if other.place == 0 else both[::-1]
+        missing = [its.job.name for its in both if its.place == 0]
+        why = (
+            f"job{'s' if len(missing) > 1 else ''} {enumerated(missing)} {'are' if len(missing) > 1 else 'is'} not in "
+        )
+        why += f"the queue: {second.waits[0].text}"
+    else:
+        first, second = both if one.place < other.place else both[::-1]
+        ours, theirs = first.job, second.job
+        if bool(ours.reservation) != bool(theirs.reservation):
+            why = f"job {ours.name} asks for reservation {ours.reservation}: such jobs are looked at first"
+        elif tiers[first.partition] != tiers[second.partition]:
+            why = (
+                f"partition {first.partition} has PriorityTier {tiers[first.partition]}, {second.partition} has "
+                f"{tiers[second.partition]}: jobs of a higher tier are all looked at first, whatever their priorities"
+            )
+        elif ours.priority != theirs.priority:
+            name, more = max(
+                ((name, first.terms[name] - second.terms.get(name, 0.0)) for name in first.terms),
+                key=lambda pair: pair[1],
+                default=("", 0.0),
+            )
+            why = f"its priority is higher: {ours.priority:,} against {theirs.priority:,}"
+            why += f", most of it by {name} ({more:+,.0f})" if name else ""
+        elif ours.submit != theirs.submit:
+            earlier = format_duration(theirs.submit - ours.submit)
+            why = f"their priorities are equal, and it was submitted {earlier} earlier"
+        else:
+            why = "their priorities and times of submission are equal, and its number is lower"
+    names = dict.fromkeys([*first.terms, *second.terms])
+    terms = {name: (first.terms.get(name, 0.0), second.terms.get(name, 0.0)) for name in names}
+    return Order(first.job.name, second.job.name, why, terms)
+
+
+# What a job waits for -------------------------------------------------------------------------------------------------
+
+
+def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...]], dict[int, int]]:
+    """Return what each waiting job waits for, and how many jobs are before it on nodes that it may use, by place."""
+    parts, ahead, before = run.parts, {}, Counter[int]()
+    members = parts.machine.partition.astype(np.int64)
+    shared = members @ members.T > 0
+    first_row: dict[int, int] = {}
+    for row, at in enumerate(queue.rows.tolist()):
+        first_row.setdefault(at, row)
+    for at in run.order:
+        number = int(parts.jobs.partition[first_row[at]])
+        ahead[at] = sum(count for other, count in before.items() if shared[number, other])
+        before[number] += 1
+    looked = _not_looked_at(queue, run)
+    waits = {}
+    for at in range(queue.running, len(queue.jobs)):
+        found = [*_outside(queue, run, at, first_row[at])]
+        if not found and at in ahead:
+            found = _inside(queue, run, at, first_row[at], ahead[at])
+            if why := looked.get(first_row[at]):
+                found.append(Wait("backfill", "not looked at in backfilling", why))
+        waits[at] = tuple(found) or (Wait("nothing", "nothing known", "nothing that these rules know keeps it"),)
+    return waits, ahead
+
+
+def _outside(queue: QueueOnSite, run: QueueRun, at: int, row: int) -> list[Wait]:
+    """Return what keeps a job out of the queue, or in it in vain."""
+    job, now, partition = queue.jobs[at], queue.snapshot.taken, queue.partition[at]
+    if at in queue.stopped:
+        kind = "held" if job.held else ("dependency" if job.dependency else "reservation")
+        short = {"held": "its release (held)", "dependency": "other jobs", "reservation": "its reservation"}[kind]
+        return [Wait(kind, short, queue.stopped[at])]
+    if why := run.placed.never.get(row):
+        return [Wait("never", "nothing: it cannot run here", f"it can never start on this site: {why}")]
+    number = int(run.parts.jobs.partition[row])
+    if run.parts.machine.closed[number]:
+        return [Wait("partition", f"partition {partition} (not up)", f"partition {partition} is not up")]
+    found = []
+    if (eligible := job.eligible or 0) > now:
+        text = f"it may start {format_duration(eligible - now)} after the snapshot at the earliest (--begin)"
+        found.append(Wait("begin", f"its begin time, {format_duration(eligible - now)}", text))
+    other = after(job)
+    if other is not None and run.parts.jobs.after[row] >= 0:
+        found.append(
+            Wait("dependency", f"job {other} to end", f"it waits for the end of job {other} ({job.dependency})")
+        )
+    own = next((one for one in queue.site.reservations if one.name == job.reservation), None)
+    if own is not None and not own.start <= now < own.end:
+        text = f"reservation {own.name} begins {format_duration(own.start - now)} after the snapshot"
+        found.append(Wait("reservation", f"reservation {own.name}", text))
+    return found
+
+
+def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) -> list[Wait]:
+    """Return what a job in the queue waits for."""
+    found: list[Wait] = []
+    job, partition = queue.jobs[at], queue.partition[at]
+    request = run.parts.jobs.request[row]
+    nodes, cores, free, free_cores = int(request[NODES]), int(request[TOTAL_CORES]), *_room(run, row)
+    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
+    each = int(np.median(run.parts.machine.has[_members(run, row), CORES]))
+    held = max(cores, nodes * each) if request[WHOLE] else cores
+    broken = broken_limit(run.parts, run.placed, row, np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes]))
+    if broken is not None:
+        found.append(_limit_wait(broken, job))
+    by_node = nodes > 1 or bool(request[WHOLE])
+    kind = "whole nodes" if request[WHOLE] else "nodes"
+    asks = f"{nodes:,} {kind} ({held:,} cores)" if by_node else counted(cores, "core")
+    have = (
+        f"of which {free:,} are free for it, with {free_cores:,} cores"
+        if by_node
+        else f"of which {free_cores:,} are free"
+    )
+    if free < nodes or free_cores < cores:
+        short = f"{nodes:,} nodes ({free:,} free)" if by_node else f"{counted(cores, 'core')} ({free_cores:,} free)"
+        found.append(Wait("nodes", short, f"it needs {asks} of partition {partition}, {have}"))
+    elif ahead:
+        text = f"{counted(ahead, 'job')} before it may use its nodes; it needs {asks} of partition {partition}, {have}"
+        found.append(Wait("priority", f"{counted(ahead, 'job')} before it", text))
+    found += _reserved(queue, run, row)
+    if not found:
+        found.append(Wait("nothing", "the next pass", f"its {asks} are free, and the next pass may start it"))
+    elif ahead and not any(wait.kind == "priority" for wait in found):
+        found.append(
+            Wait(
+                "priority", f"{counted(ahead, 'job')} before it", f"{counted(ahead, 'job')} before it may use its nodes"
+            )
+        )
+    return found
+
+
+def _limit_wait(broken: BrokenLimit, job: QueuedJob) -> Wait:
+    """Return that a job waits for a limit, or exceeds it by itself."""
+    of = {"qos": f"QOS {job.qos}", "qos user": f"user {job.user}", "qos account": f"account {job.account}"}
+    name = broken.text.rpartition("(")[2].rstrip(")")
+    kind, *names = broken.of or ("job",)
+    whose = of.get(kind, "account " + names[0] if kind == "association" else "it")
+    if broken.asked > broken.most:
+        text = f"it asks for {broken.asked:,}, more than {broken.text}: it can never start"
+        return Wait("never", f"nothing: {name}", text)
+    if kind == "array":
+        return Wait(
+            "array", f"its array (%{broken.most})", f"{broken.most:,} tasks of its array may run at once, and do"
+        )
+    text = f"{broken.text}: {whose} holds {broken.held:,}, and it asks for {broken.asked:,}"
+    return Wait("limit", f"{name} of {whose}", text)
+
+
+def _members(run: QueueRun, row: int) -> NDArray[np.bool_]:
+    """Return which nodes a job may use: those of its partition that are up."""
+    machine = run.parts.machine
+    return np.asarray((machine.partition[run.parts.jobs.partition[row]] == 1) & (run.parts.run.up == 1))
+
+
+def _room(run: QueueRun, row: int) -> tuple[int, int]:
+    """Return how many nodes of its partition have room for a job's part on a node, and their free cores."""
+    request, has, used = run.parts.jobs.request[row], run.parts.machine.has, run.parts.run.used
+    least, memory = max(int(request[NODE_CORES]), 1), int(request[NODE_MEMORY])
+    free = has[:, CORES] - used[:, CORES]
+    fits = _members(run, row) & (free >= least) & (has[:, GPUS] - used[:, GPUS] >= request[NODE_GPUS])
+    needed = memory if memory > 0 else max(int(request[CORE_MEMORY]), 0) * least
+    fits &= (used[:, MEMORY] == 0) if memory < 0 else (has[:, MEMORY] - used[:, MEMORY] >= needed)
+    fits &= (used[:, JOBS] == 0) if request[WHOLE] else (used[:, JOBS] < ALONE)
+    return int(fits.sum()), int(free[fits].sum())
+
+
+def _reserved(queue: QueueOnSite, run: QueueRun, row: int) -> list[Wait]:
+    """Return the reservations of others that take nodes away from a job if it started now."""
+    now, limit, found = queue.snapshot.taken, int(run.parts.jobs.limit[row]), []
+    for number, one in enumerate(queue.site.reservations):
+        if number == run.parts.jobs.reservation[row] or one.known > now or one.start >= now + limit:
+            continue
+        count = int((_members(run, row) & (run.parts.machine.reserved[number] == 1)).sum())
+        if count:
+            begins = "now" if one.start <= now else f"in {format_duration(one.start - now)}"
+            text = f"reservation {one.name} ({begins}) keeps {counted(count, 'node')} from jobs that would run into it"
+            found.append(Wait("reservation", f"reservation {one.name}", text))
+    return found
+
+
+def _not_looked_at(queue: QueueOnSite, run: QueueRun) -> dict[int, str]:
+    """Return why the backfilling pass does not look at jobs of the queue, or reserves nothing for them, by row."""
+    parts, given = run.parts, queue.site.scheduling
+    jobs, waiting = parts.jobs, parts.run.waiting[: parts.run.state[WAITING]].tolist()
+    if not given.backfill:
+        return dict.fromkeys(waiting, "SchedulerType is sched/builtin: there is no backfilling")
+    counts = ("bf_max_job_user_part", "bf_max_job_part", "bf_max_job_assoc", "bf_max_job_user")
+    seen: dict[str, Counter[Any]] = {name: Counter() for name in counts}
+    found, tried, reserved, now = {}, 0, Counter[int](), queue.snapshot.taken
+    youngest = format_duration(given.bf_min_age_reserve)
+    for row in waiting:
+        partition, user, association = (int(column[row]) for column in (jobs.partition, jobs.user, jobs.association))
+        closed = parts.machine.closed[partition] or jobs.hopeless[row] in {CLOSED, LIMITED}
+        if closed or broken_limit(parts, run.placed, row, np.array([1, 0, 0, 0, 0])) is not None:
+            continue
+        if tried >= given.bf_max_job_test:
+            found[row] = f"the backfilling pass looks at the first {given.bf_max_job_test:,} jobs (bf_max_job_test)"
+            continue
+        groups = dict(zip(counts, ((user, partition), partition, association, user), strict=True))
+        full = [name for name, group in groups.items() if 0 < getattr(given, name) <= seen[name][group]]
+        if full:
+            most = getattr(given, full[0])
+            found[row] = f"the backfilling pass has looked at {most:,} such jobs before it ({full[0]}={most})"
+            continue
+        for name, group in groups.items():
+            seen[name][group] += 1
+        tried += 1
+        age = now - int(jobs.ready[row])
+        if age < given.bf_min_age_reserve:
+            found[row] = f"nothing is reserved for it in its first {youngest} (bf_min_age_reserve)"
+        elif parts.run.priority[row] < given.bf_min_prio_reserve:
+            found[row] = (
+                f"nothing is reserved below priority {number_text(given.bf_min_prio_reserve)} (bf_min_prio_reserve)"
+            )
+        elif 0 < given.bf_job_part_count_reserve <= reserved[partition]:
+            found[row] = (
+                f"nodes are reserved for {given.bf_job_part_count_reserve:,} jobs of its partition before it "
+                "(bf_job_part_count_reserve), and not for it"
+            )
+        reserved[partition] += 1
+    return found

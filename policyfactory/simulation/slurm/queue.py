@@ -1,0 +1,420 @@
+"""A snapshot of a queue on its site: the running jobs hold their nodes, the waiting ones stand in Slurm's order.
+
+The jobs become a workload whose clock begins before the first of them was submitted. The running ones come first in it
+and are put on their nodes as they are (`policyfactory.engine.slurm.resuming`); they end by their limits, or when the
+caller says. The waiting ones have the priorities that the snapshot says, whatever they are made of; from then on only
+their age grows: fair share stays as it is. Tasks of an array are as many jobs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from policyfactory.core.errors import SiteError, UsageError
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import counted, enumerated, shortened
+from policyfactory.engine.slurm.jobs import ABSENT, WELCOME
+from policyfactory.engine.slurm.passes import slurm
+from policyfactory.engine.slurm.resuming import resume
+from policyfactory.engine.slurm.state import WAITING, new_run
+from policyfactory.simulation.slurm.jobs import Placed, place_jobs
+from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
+from policyfactory.simulation.slurm.run import Parts
+from policyfactory.site.fits import Layout, lay_out, mostly_of_others
+from policyfactory.site.model import Partition, Reservation, Site
+from policyfactory.site.values import expand
+from policyfactory.workload.jobs import Requests, Workload
+from policyfactory.workload.snapshot import QueuedJob, Snapshot
+
+_MOST_TASKS = 1_000  # of one array that are simulated
+_MOST_ROWS = 100_000
+# Dependencies that end with one other job; what comes of the others is not known beforehand.
+_AFTER_END = ("afterany:", "afterok:", "aftercorr:")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueOnSite:
+    """The jobs of a snapshot as a site has them.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site
+        As it is at that time: without what has been, and nodes that are away drained.
+    jobs : tuple of QueuedJob
+        Those that take part: the running ones first, then the waiting ones.
+    running : int
+        How many of them run.
+    rows : int64 array (n,)
+        The place in ``jobs`` of each row of the workload: tasks of an array have a row each.
+    workload : Workload
+    partition : tuple of str
+        In which each of ``jobs`` runs or is planned.
+    nodes : tuple of int64 array
+        Of the running ones: their nodes, in the engine's order, and their cores there.
+    cores : tuple of int64 array
+    stopped : dict of int to str
+        By place in ``jobs``: why it does not take part in the queue, whatever ends.
+    assumed : tuple of str
+        What was taken or left out, in sentences.
+    """
+
+    snapshot: Snapshot
+    site: Site
+    jobs: tuple[QueuedJob, ...]
+    running: int
+    rows: Int64Array
+    workload: Workload
+    partition: tuple[str, ...]
+    nodes: tuple[Int64Array, ...]
+    cores: tuple[Int64Array, ...]
+    stopped: dict[int, str]
+    assumed: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QueueRun:
+    """A run from the snapshot on.
+
+    Parameters
+    ----------
+    parts : Parts
+        As the engine has them: the jobs in the rows of the workload.
+    placed : Placed
+        What counts together, and what can never start.
+    order : tuple of int
+        Places in `QueueOnSite.jobs` of those in the queue at the snapshot, the first to be looked at first.
+    """
+
+    parts: Parts
+    placed: Placed
+    order: tuple[int, ...]
+
+    def run(self) -> None:
+        """Run all jobs."""
+        interruptible(slurm, *self.parts)
+
+    def starts(self, queue: QueueOnSite) -> dict[int, int]:
+        """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
+        first: dict[int, int] = {}
+        for place, start in zip(queue.rows.tolist(), self.parts.run.start.tolist(), strict=True):
+            if start >= 0 and place >= queue.running:
+                first[place] = min(first.get(place, start), start)
+        return first
+
+
+def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
+    """Put a snapshot on a site.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site
+
+    Raises
+    ------
+    SiteError
+        If it is of another cluster: most of its jobs are of partitions or nodes that the site does not have.
+    UsageError
+        If it has no job, or too many tasks.
+    """
+    _check(snapshot, site)
+    now, own = snapshot.taken, {one.name: number for number, one in enumerate(site.partitions)}
+    site = _as_now(site, now)
+    machine_layout = machine_of(site, 0)[1]
+    layout = lay_out(site)
+    place = {name: number for number, name in enumerate(machine_layout.names)}
+    assumed = [*snapshot.assumed]
+    running, nodes, cores = _running(snapshot, own, place, machine_layout, assumed)
+    waiting = [job for job in snapshot.of("waiting") if any(name in own for name in job.partitions)]
+    if lost := len(snapshot.of("waiting")) - len(waiting):
+        assumed.append(f"{counted(lost, 'waiting job')} of partitions that {site.name} does not have left out")
+    jobs = (*running, *waiting)
+    chosen = [_partition(job, site, layout, own) for job in jobs]
+    listed = [job.name for job in waiting if len(job.partitions) > 1]
+    if listed:
+        assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
+    if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
+        assumed.append(f"of {_first(long)} the first {_MOST_TASKS:,} tasks are simulated")
+    rows = sum(min(job.tasks, _MOST_TASKS) for job in jobs)
+    if rows > _MOST_ROWS:
+        raise UsageError(
+            f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
+            "fewer partitions (squeue --partition)"
+        )
+    stopped: dict[int, str] = {}
+    reserved = {one.name for one in site.reservations}
+    for at, job in enumerate(jobs[len(running) :], len(running)):
+        if why := _stops(job, reserved):
+            stopped[at] = why
+    workload, of = _workload(jobs, len(running), chosen, layout, now)
+    return QueueOnSite(
+        *(snapshot, site, jobs, len(running), of, workload, tuple(its.name for its in chosen)),
+        *(tuple(nodes), tuple(cores), stopped, tuple(assumed)),
+    )
+
+
+def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | None = None) -> QueueRun:
+    """Return a run that stands at the snapshot.
+
+    Parameters
+    ----------
+    queue : QueueOnSite
+    only : int, optional
+        The place of a job in ``queue.jobs``: no other one waits.
+    run_time : int64 array (n,), optional
+        How long each row of the workload runs (s), of a running job more than it has run; their limits if not given.
+    """
+    workload, site, now = queue.workload, queue.site, queue.snapshot.taken
+    if run_time is not None:
+        workload = dataclasses.replace(workload, run_time=run_time)
+    machine, layout = machine_of(site, workload.unix_start)
+    shares, associations = shares_of(site)
+    names = {one.name: number for number, one in enumerate(site.reservations)}
+    reservation = np.array([names.get(queue.jobs[at].reservation, -1) for at in queue.rows], dtype=np.int64)
+    placed = place_jobs(workload, site, layout, associations, None, reservation)
+    jobs, weights = placed.jobs, weights_of(site)._replace(fair_share=0.0)
+    # Rows are in the engine's order already, which is that of submission.
+    of = queue.rows.tolist()
+    aside = np.array([at in queue.stopped or (only is not None and queue.running <= at != only) for at in of])
+    hopeless = np.where(aside & (jobs.hopeless == WELCOME), ABSENT, jobs.hopeless).astype(np.uint8)
+    said = [queue.jobs[at].priority for at in of]
+    since = jobs.submit if weights.from_submission else jobs.ready
+    age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
+    # Of the fraction that the snapshot cuts off, its mean.
+    fixed = [jobs.fixed[row] if one is None else one + 0.5 - age[row] for row, one in enumerate(said)]
+    jobs = jobs._replace(hopeless=hopeless, fixed=np.array(fixed, dtype=np.float64), by_core=np.zeros(len(of)))
+    settings = settings_of(site, now)
+    run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
+    first = of[: queue.running]
+    parts_from = np.zeros(queue.running + 1, dtype=np.int64)
+    np.cumsum([len(queue.nodes[at]) for at in first], out=parts_from[1:])
+    parts = Parts(jobs, machine, run, settings, weights, shares)
+    resume(
+        *parts,
+        np.array([queue.jobs[at].start for at in first], dtype=np.int64),
+        parts_from,
+        *(np.concatenate([parts_from[:0], *(its[at] for at in first)]) for its in (queue.nodes, queue.cores)),
+    )
+    order = dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])
+    return QueueRun(parts, placed, tuple(order))
+
+
+def find_job(snapshot: Snapshot, name: str) -> QueuedJob:
+    """Return the job of a snapshot that squeue calls so; of an array's task that waits, its array.
+
+    Raises
+    ------
+    UsageError
+        If there is none (names the nearest).
+    """
+    parent = name.partition("_")[0]
+    for job in snapshot.jobs:
+        if name in {job.name, str(job.number)} or (job.tasks > 1 and str(job.array) == parent):
+            return job
+    names = [job.name for job in snapshot.jobs]
+    near = difflib.get_close_matches(name, names[:10_000], 3, 0.5) or names[:3]
+    raise UsageError(
+        f"{shortened(name)!r}: no such job in {snapshot.source}, which has {counted(len(names), 'job')} (near it "
+        f"{enumerated(near)}); if it is newer, take the snapshot again"
+    )
+
+
+def _check(snapshot: Snapshot, site: Site) -> None:
+    """Refuse a snapshot without jobs, or of another cluster."""
+    if not snapshot.jobs:
+        raise UsageError(f"{snapshot.source}: no job runs or waits there; there is nothing to explain")
+    own = {one.name for one in site.partitions}
+    strange = [job for job in snapshot.jobs if not own & {*job.partitions}]
+    if strange and mostly_of_others(len(snapshot.jobs) - len(strange), len(snapshot.jobs)):
+        raise SiteError(
+            f"{snapshot.source}: {len(strange):,} of {counted(len(snapshot.jobs), 'job')} are of partitions that site "
+            f"{site.name} does not have, the first (job {strange[0].name}) of {','.join(strange[0].partitions)!a}; it "
+            f"has {enumerated(sorted(own)[:10])}: is the snapshot of another cluster? give the site file of "
+            f"{snapshot.cluster or 'its cluster'}"
+        )
+
+
+def _as_now(site: Site, now: int) -> Site:
+    """Return a site with what is away at a time drained, and without what was before or is not known yet."""
+    away = [
+        dataclasses.replace(one, start=float(now), end=math.inf, drained=True)
+        for one in site.outages
+        if one.start <= now < one.end
+    ]
+    kept: Iterable[Reservation] = (one for one in site.reservations if one.end > now)
+    return dataclasses.replace(site, outages=tuple(away), reservations=tuple(kept))
+
+
+def _running(
+    snapshot: Snapshot, own: dict[str, int], place: dict[str, int], layout: Layout, assumed: list[str]
+) -> tuple[list[QueuedJob], list[Int64Array], list[Int64Array]]:
+    """Return the running jobs whose nodes the site has, with these and their cores there."""
+    jobs, nodes, cores, lost, less = [], [], [], [], []
+    free = layout.cores.copy()
+    for job in snapshot.of("running"):
+        try:
+            names = expand(job.node_list)
+        except UsageError as error:
+            raise SiteError(f"{snapshot.source}: job {job.name}: {error}; take the snapshot again") from None
+        if (
+            not names
+            or job.start is None
+            or any(name not in place for name in names)
+            or not {*job.partitions} & own.keys()
+        ):
+            lost.append(job)
+            continue
+        mine = np.array([place[name] for name in names], dtype=np.int64)
+        given = np.array(job.node_cores, dtype=np.int64)
+        if len(given) != len(mine):
+            given = _spread(job.cores, layout.cores[mine])
+        if job.exclusive:
+            given = layout.cores[mine].copy()
+        held = np.minimum(given, free[mine])
+        if (held < given).any():
+            less.append(job.name)
+        free[mine] -= held
+        jobs.append(job)
+        nodes.append(mine[np.argsort(mine)])
+        cores.append(held[np.argsort(mine)])
+    running = len(jobs) + len(lost)
+    if lost and mostly_of_others(len(jobs), running):
+        raise SiteError(
+            f"{snapshot.source}: {len(lost):,} of {counted(running, 'running job')} have nodes that the site does not "
+            f"have, the first (job {lost[0].name}) {shortened(lost[0].node_list, 60)!a}: is the snapshot of another "
+            "cluster, or is the site file older than the nodes? import it anew (policyfactory site import)"
+        )
+    if lost:
+        assumed.append(
+            f"{counted(len(lost), 'running job')} on nodes that the site does not have left out: "
+            f"{_first([job.name for job in lost])}"
+        )
+    if less:
+        assumed.append(f"{_first(less)} has more cores than the site's nodes have free; it is taken to have those")
+    if not running:
+        assumed.append(
+            "no job runs in it (squeue -t PENDING?), so that all nodes are taken for free: take it of all states"
+        )
+    return jobs, nodes, cores
+
+
+def _spread(cores: int, has: Int64Array) -> Int64Array:
+    """Return cores spread over nodes as evenly as these allow."""
+    given, left = np.zeros(len(has), dtype=np.int64), cores
+    for at, node in enumerate(np.argsort(has, kind="stable").tolist()):
+        given[node] = min(-(-left // (len(has) - at)), has[node])
+        left -= int(given[node])
+    return given
+
+
+def _partition(job: QueuedJob, site: Site, layout: Layout, own: dict[str, int]) -> Partition:
+    """Return the partition in which a job runs or is planned: of several the first, by tier, that can have it."""
+    known = sorted((own[name] for name in job.partitions if name in own), key=lambda at: -site.partitions[at].tier)
+
+    def fits(at: int) -> bool:
+        its, members = site.partitions[at], layout.members[at]
+        most = min(its.max_nodes, int(members.sum()))
+        return (
+            its.up
+            and job.cores <= layout.cores[members].sum()
+            and job.nodes <= most
+            and (job.limit or 0) <= its.max_time
+        )
+
+    return site.partitions[known[0] if job.state == "running" else next(filter(fits, known), known[0])]
+
+
+def _stops(job: QueuedJob, reservations: set[str]) -> str:
+    """Return why a job does not take part in the queue, whatever ends; empty if it does, perhaps later."""
+    if job.held:
+        whose = "an administrator" if job.reason == "JobHeldAdmin" else "its user or an administrator"
+        return f"it is held, until {whose} releases it (scontrol release {job.number})"
+    if job.reservation and job.reservation not in reservations:
+        return f"it asks for reservation {job.reservation}, which the site file does not have (it may be over)"
+    if job.dependency and after(job) is None:
+        never = " and never met" if job.reason == "DependencyNeverSatisfied" else ""
+        return f"it depends on other jobs{never}: {shortened(job.dependency, 60)}"
+    return ""
+
+
+def after(job: QueuedJob) -> int | None:
+    """Return the number of the one job whose end a job waits for; None for none, or what cannot be foreseen."""
+    kind = next((kind for kind in _AFTER_END if job.dependency.startswith(kind)), "")
+    number = job.dependency.removeprefix(kind).split("(")[0]
+    return (
+        int(number)
+        if kind and number.isdigit() and len(number) < 16 and job.reason != "DependencyNeverSatisfied"
+        else None
+    )
+
+
+def _workload(
+    jobs: Sequence[QueuedJob], running: int, chosen: Sequence[Partition], layout: Layout, now: int
+) -> tuple[Workload, Int64Array]:
+    """Return the jobs as a workload that is submitted before now, the running ones first, and whose rows these are."""
+    rows = np.array([at for at, job in enumerate(jobs) for _ in range(min(job.tasks, _MOST_TASKS))], dtype=np.int64)
+    zero = min([now, *(job.submit for job in jobs[running:])]) - 1
+    submit = np.array([max(min(job.submit, now) - zero, 1) for job in jobs], dtype=np.int64)
+    submit[:running] = 0
+    rows = rows[np.lexsort((np.array([job.number for job in jobs], dtype=np.int64)[rows], submit[rows]))]
+    # By their numbers, the tasks of an array one after the other.
+    rank = np.empty(len(rows), dtype=np.int64)
+    numbers = np.array([job.number for job in jobs], dtype=np.int64)[rows]
+    rank[np.argsort(numbers, kind="stable")] = np.arange(1, len(rows) + 1)
+    ranks = {jobs[at].number: int(rank[row]) for row, at in enumerate(rows.tolist()) if jobs[at].tasks == 1}
+    names: dict[str, tuple[str, ...]] = {}
+
+    def column(value: Callable[[QueuedJob], float]) -> Int64Array:
+        return np.array([value(job) for job in jobs], dtype=np.int64)[rows]
+
+    def named(key: str, given: Sequence[str]) -> Int64Array:
+        names[key] = tuple(sorted({name for name in given if name}))
+        place = {name: at for at, name in enumerate(names[key])}
+        return np.array([place.get(name, -1) for name in given], dtype=np.int64)[rows]
+
+    longest = np.array([min(its.max_time, YEAR) for its in chosen], dtype=np.int64)[rows]
+    limit = column(lambda job: min(job.limit or 0, YEAR))
+    limit = np.where(limit > 0, limit, longest)
+    # Who has run longer than its limit, or is being cleaned up, is believed to end at once.
+    has_run = column(lambda job: now - min(job.start or now, now))
+    limit = np.where(rows < running, np.maximum(limit, has_run + 1), limit)
+    unknown = np.full(len(rows), -1)
+    requests = Requests(
+        nodes=column(lambda job: job.nodes if job.nodes and (job.state == "running" or _asks_nodes(job)) else -1),
+        memory=column(lambda job: -1 if job.memory is None else math.ceil(job.memory)),
+        gpus=column(lambda job: job.gpus),
+        exclusive=column(lambda job: int(job.exclusive)),
+        eligible=column(lambda job: max((job.accrued or job.eligible or zero) - zero, 0)),
+        after=np.array([ranks.get(after(jobs[at]) or -1, -1) for at in rows], dtype=np.int64),
+        partition=named("partition", [its.name for its in chosen]),
+        qos=named("qos", [job.qos for job in jobs]),
+        account=named("account", [job.account for job in jobs]),
+        user_name=named("user", [job.user for job in jobs]),
+        array=column(lambda job: job.array if job.array_limit else -1),
+        array_limit=column(lambda job: job.array_limit if job.array and job.array_limit else -1),
+        names=names,
+    )
+    machine = int(layout.cores.sum())
+    cores = column(lambda job: min(max(job.cores, 1), machine))
+    return Workload(
+        *("the snapshot", machine, rank, submit[rows], limit, limit, cores, unknown, unknown),
+        unix_start=zero,
+        requests=requests,
+    ), rows
+
+
+def _asks_nodes(job: QueuedJob) -> bool:
+    """Tell whether a waiting job asks for so many nodes, and not only for tasks."""
+    return job.nodes > 1 or job.most_nodes == job.nodes
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return f"job{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
