@@ -1,5 +1,4 @@
-"""``policyfactory site``: a cluster's own files as a site file; what it has; which jobs fit; how near a replay is; why \
-jobs wait."""
+"""``policyfactory site``: a cluster's own files as a site file; which jobs fit; how near a replay is; why jobs wait."""
 
 from __future__ import annotations
 
@@ -300,7 +299,7 @@ def explain(
     queue: Annotated[
         Path,
         typer.Option(
-            help="Its queue: what squeue --json, scontrol -o show job or squeue -a -o '%all' prints; - is stdin.",
+            help="Its queue: what squeue --json or scontrol -o show job prints (docs/site.md); - is stdin.",
             show_default=False,
         ),
     ],
@@ -378,15 +377,14 @@ _SAME_TIME = 60  # seconds between two files of one session
 
 
 def _show_queue(found: QueueExplanation) -> None:
-    rows = [
-        [
-            one.job.name, one.job.user, one.partition, "-" if one.job.priority is None else f"{one.job.priority:,}",
-            one.waits[0].short, _in_time(one.start, found.queue.snapshot.taken),
-        ]
-        for one in found.jobs
-    ]  # fmt: skip
+    taken = found.queue.snapshot.taken
+    rows = []
+    for one in found.jobs:
+        priority = "-" if one.job.priority is None else f"{one.job.priority:,}"
+        waits = f"never: {one.waits[0].short}" if one.waits[0].kind == "never" else one.waits[0].short
+        rows.append([one.job.name, one.job.user, priority, waits, _in_time(one.start, taken)])
     title = f"{len(found.jobs):,} waiting jobs on {found.queue.site.name}, in the order of the queue"
-    show_table(title, ["job", "user", "partition", "priority", "waits for", "starts in"], rows, left=(0, 1, 2, 4))
+    show_table(title, ["job", "user", "priority", "waits for", "starts in"], rows, left=(0, 1, 3))
     _show_assumed(found)
 
 

@@ -1,8 +1,8 @@
 """The queue of a Slurm cluster at one instant: what squeue or scontrol print of its running and waiting jobs.
 
 Four forms are read and told apart by how they begin: ``squeue --json``, ``scontrol show job`` with and without ``-o``,
-and the lines of ``squeue -o`` whose columns have the names that Slurm gives them (`SQUEUE_FORMAT`, ``%all``). Written
-for what 22.05.8, 24.11.5 and 26.05.5 print (parsers 0.0.38 to 0.0.45).
+and lines of squeue whose columns have the names that Slurm gives them and end with ``|`` (`SQUEUE`, ``-o %all``).
+Written for what 22.05.8, 24.11.5 and 26.05.5 print (parsers 0.0.38 to 0.0.45).
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration
 from policyfactory.workload.header import printable
 
-SQUEUE_FORMAT = "%i|%F|%K|%u|%a|%P|%q|%T|%r|%Q|%V|%S|%l|%M|%D|%C|%m|%y|%E|%N|%h|%v|%b"
-_CURE = f"print it with: squeue --json, scontrol -o show job, or squeue -a -o '{SQUEUE_FORMAT}'"
+_COLUMNS = (
+    "JobID", "ArrayJobID", "ArrayTaskID", "UserName", "Account", "Partition", "QOS", "State", "Reason", "PriorityLong",
+    "SubmitTime", "EligibleTime", "AccrueTime", "StartTime", "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs",
+    "tres-alloc", "Nice", "Dependency", "NodeList", "OverSubscribe", "Reservation",
+)  # fmt: skip
+SQUEUE = f"squeue -a -O '{','.join(f'{name}:|' for name in _COLUMNS)}'"
+_CURE = "print it with squeue --json or scontrol -o show job (docs/site.md)"
 _MOST_JOBS = 200_000
 _MOST_TASKS = 4_000_001  # MaxArraySize
 _LARGEST = 2**53
+_LONGEST = 1 << 20  # characters of a list of nodes
 _RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "STAGE_OUT", "SIGNALING", "RESIZING"}
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _NONE = {"", "(null)", "N/A", "n/a", "None", "Unknown", "*"}
 _MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)[BNCnc]?", re.ASCII)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?::[^,:=(]+)?[:=](\d{1,6})", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z_/:]{1,30})=")
@@ -158,10 +164,8 @@ class Snapshot:
 
     def frame(self) -> pd.DataFrame:
         """Return the jobs as a table, a row each."""
-        return pd.DataFrame([dataclasses.asdict(job) for job in self.jobs], columns=_COLUMNS)
-
-
-_COLUMNS = [field.name for field in dataclasses.fields(QueuedJob)]
+        names = [field.name for field in dataclasses.fields(QueuedJob)]
+        return pd.DataFrame([dataclasses.asdict(job) for job in self.jobs], columns=names).convert_dtypes()
 
 
 def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | None = None) -> Snapshot:
@@ -184,60 +188,49 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
         If it cannot be read.
     """
     source, clock = Source(path), clock or Clock()
-    head = source.head.lstrip()
-    others: dict[str, Any] = {}
-    if head.startswith("{"):
-        text = JsonText(source.chunks(), source.name, "squeue --json")
-        found = (
-            _of_json(job, f"{source.name}: job {at} of the list") for at, job in enumerate(jobs_in(text, others), 1)
-        )
-    elif head.startswith("JobId="):
-        found = (_of_fields(fields, place, clock) for fields, place in _records(source))
-    elif "|" in (first := head.split("\n", 1)[0]) and "STATE" in first.upper() and "JOBID" in first.upper():
-        found = (_of_fields(fields, place, clock) for fields, place in _rows(source))
-    else:
-        raise TraceFormatError(
-            f"{source.name}:1: {printable(head.split(chr(10), 1)[0], 60)!r} does not begin what squeue or scontrol "
-            f"prints of a queue; {_CURE}"
-        )
+    others: dict[str, Any] = {"meta": None, "last_update": None}
     jobs, over, latest = [], 0, 0
+    found, assumed = _reader(source, clock, others)
     for job, seen in found:
         latest = max(latest, seen)
-        over += job is None
-        jobs += [] if job is None else [job]
+        if job is None:
+            over += 1
+        else:
+            jobs.append(job)
         if len(jobs) + over > _MOST_JOBS:
-            raise TraceFormatError(f"{source.name}: more than {_MOST_JOBS:,} jobs; {_CURE} for fewer (--partition)")
-    return _snapshot(source.name, jobs, over, _moment(path, latest, others) if taken is None else (taken, ""), others)
-
-
-def _snapshot(name: str, jobs: list[QueuedJob], over: int, moment: tuple[int, str], others: dict[str, Any]) -> Snapshot:
-    meta = others.get("meta")
-    parts: dict[str, Any] = meta if isinstance(meta, dict) else {}
-    found = (parts[key] for key in ("slurm", "Slurm") if isinstance(parts.get(key), dict))
-    slurm: dict[str, Any] = next(found, {})
-    assumed = [moment[1]] if moment[1] else []
+            raise TraceFormatError(f"{source.name}: more than {_MOST_JOBS:,} jobs; print fewer (squeue --partition)")
+    if taken is None:
+        taken = max(_number(others["last_update"]) or 0, latest)
+        if source.head.lstrip().startswith("{") and others["last_update"] is None:
+            assumed.append("the queue is of the last time that is said in it (another one: --taken)")
     if over:
-        assumed.append(
-            f"{counted(over, 'job')} of {printable(name, 80)} that ended {'is' if over == 1 else 'are'} left out"
+        assumed.append(f"{counted(over, 'job')} that ended {'is' if over == 1 else 'are'} left out")
+    meta = _table(others["meta"])
+    slurm = _table(meta.get("slurm") or meta.get("Slurm"))
+    cluster, version = _text(slurm.get("cluster")), _text(slurm.get("release"))
+    return Snapshot(printable(source.name, 200), taken, tuple(jobs), cluster, version, tuple(assumed))
+
+
+def _reader(
+    source: Source, clock: Clock, others: dict[str, Any]
+) -> tuple[Iterator[tuple[QueuedJob | None, int]], list[str]]:
+    """Return what reads the jobs of a file, by how it begins, and in sentences what it assumes."""
+    head, name = source.head.lstrip(), source.name
+    first = head.split("\n", 1)[0]
+    if head.startswith("{"):
+        listed = enumerate(jobs_in(JsonText(source.chunks(), name, "squeue --json"), others), 1)
+        return (_of_json(job, f"{name}: job {at} of the list", clock) for at, job in listed), []
+    if head.startswith("JobId="):
+        return (_of_fields(fields, place, clock) for fields, place in _records(source)), []
+    if {"STATE", "JOBID"} <= (columns := {cell.strip() for cell in first.split("|")}):
+        lacking = {"TRES_ALLOC", "ACCRUE_TIME"} - columns
+        said = (
+            "the lines do not say what memory and GPUs jobs ask for, or since when their age counts: -O, or --json, do"
         )
-    return Snapshot(
-        printable(name, 200),
-        moment[0],
-        tuple(jobs),
-        _text(slurm.get("cluster")),
-        _text(slurm.get("release")),
-        tuple(assumed),
+        return (_of_fields(fields, place, clock) for fields, place in _rows(source)), [said] if lacking else []
+    raise TraceFormatError(
+        f"{name}:1: {printable(first, 60)!r} does not begin what squeue or scontrol prints of a queue; {_CURE}"
     )
-
-
-def _moment(path: Path | str, latest: int, others: dict[str, Any]) -> tuple[int, str]:
-    """Return when a snapshot was taken, and in a sentence if that was assumed."""
-    said = _number(others.get("last_update"))
-    if said:
-        return max(said, latest), ""
-    if not others:
-        return latest, ""
-    return latest, f"taken at the last time that {printable(str(path), 80)} has (say it with --taken)"
 
 
 # One job --------------------------------------------------------------------------------------------------------------
@@ -245,16 +238,13 @@ def _moment(path: Path | str, latest: int, others: dict[str, Any]) -> tuple[int,
 
 def _number(value: Any) -> int | None:
     """Return a whole number, plain, wrapped or in text; None where there is none."""
-    if isinstance(value, dict):
-        value = None if value.get("infinite") or not value.get("set", True) else value.get("number")
-    if isinstance(value, str):
-        value = int(value) if re.fullmatch(r"-?\d{1,18}", value) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST else None
+    text = value if isinstance(value, str) else _plain(value)
+    return int(text) if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) else None
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, most: int = 1000) -> str:
     text = value if isinstance(value, str) else ""
-    return "" if text in _NONE else printable(text, 1000)
+    return "" if text in _NONE else printable(text, most)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -305,82 +295,46 @@ def _array(tasks: str, parent: int, number: int) -> tuple[str, int, int]:
 
 # ``squeue --json`` ----------------------------------------------------------------------------------------------------
 
+# What scontrol calls it, by the keys of a job.
+_KEYS = {
+    "job_id": "JobId", "user_name": "UserId", "account": "Account", "qos": "QOS", "partition": "Partition",
+    "state_reason": "Reason", "priority": "Priority", "nice": "Nice", "submit_time": "SubmitTime",
+    "eligible_time": "EligibleTime", "accrue_time": "AccrueTime", "start_time": "StartTime",
+    "last_sched_evaluation": "LastSchedEval", "time_limit": "TimeLimit", "cpus": "NumCPUs", "tres_req_str": "ReqTRES",
+    "tres_alloc_str": "AllocTRES", "memory_per_node": "MinMemoryNode", "memory_per_cpu": "MinMemoryCPU",
+    "tres_per_node": "TresPerNode", "tres_per_job": "TresPerJob", "dependency": "Dependency", "nodes": "NodeList",
+    "resv_name": "Reservation", "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle",
+}  # fmt: skip
 
-def _of_json(job: Any, place: str) -> tuple[QueuedJob | None, int]:
+
+def _of_json(job: Any, place: str, clock: Clock) -> tuple[QueuedJob | None, int]:
     """Return a job, None if it has ended, and the latest time that is said of it."""
-    if not isinstance(job, dict) or "job_state" not in job or _number(job.get("job_id")) is None:
-        what = "has no job_id or job_state"
-        if isinstance(job, dict) and "time" in job:
-            what = "is of sacct --json, which has jobs that ended"
-        raise TraceFormatError(f"{place}: {what}; {_CURE}")
-    given = job["job_state"]
-    state = _state_of([given] if isinstance(given, str) else [_text(word) for word in given or ()])
-
-    def time(name: str) -> int | None:
-        return _number(job.get(name)) or None
-
-    number, submit, start = _number(job["job_id"]) or 0, time("submit_time"), time("start_time")
-    if submit is None:
-        raise TraceFormatError(f"{place}: job {number} has no submit_time; {_CURE}")
-    seen = max(time("last_sched_evaluation") or 0, submit, (start or 0) if state == "running" else 0)
-    if state is None:
-        return None, 0
-    tres = _tres(_text(job.get("tres_alloc_str")) if state == "running" else "") or _tres(
-        _text(job.get("tres_req_str"))
-    )
-    parent, task = _number(job.get("array_job_id")) or 0, _number(job.get("array_task_id"))
-    tasks = _text(job.get("array_task_string")) or ("" if task is None else str(task))
-    name, count, limit = _array(tasks, parent, number)
-    nodes = int(tres.get("node", 0)) or _number(job.get("node_count")) or 0
-    cores = max(_number(job.get("cpus")) or 0, int(tres.get("cpu", 0)), 1)
-    memory = _number(job.get("memory_per_node")), _number(job.get("memory_per_cpu"))
-    shared = job.get("shared")
-    minutes = _number(job.get("time_limit"))
-    return QueuedJob(
-        name,
-        number,
-        state,
-        _text(job.get("user_name")),
-        _text(job.get("account")),
-        _text(job.get("qos")),
-        _names(_text(job.get("partition"))),
-        submit,
-        reason=_text(job.get("state_reason")),
-        eligible=time("eligible_time"),
-        accrued=time("accrue_time"),
-        start=start if state == "running" else None,
-        limit=minutes * 60 if minutes else None,
-        nodes=nodes,
-        most_nodes=_number(job.get("max_nodes")) or 0,
-        cores=cores,
-        memory=tres.get("mem", _memory(memory[0], memory[1], nodes, cores)),
-        gpus=_gpus(tres, (_text(job.get("tres_per_node")), max(nodes, 1)), (_text(job.get("tres_per_job")), 1)),
-        resources=tres,
-        priority=_number(job.get("priority")),
-        nice=_number(job.get("nice")) or 0,
-        dependency=_text(job.get("dependency")),
-        node_list=_text(job.get("nodes")) if state == "running" else "",
-        node_cores=_cores_by_node(job.get("job_resources")),
-        exclusive="none" in ([shared] if isinstance(shared, str) else shared or ()),
-        reservation=_text(job.get("resv_name")),
-        array=parent,
-        tasks=count,
-        array_limit=limit or _number(job.get("array_max_tasks")) or 0,
-    ), seen
+    job = _table(job)
+    if "time" in job and "submit_time" not in job:
+        raise TraceFormatError(f"{place}: is of sacct --json, which has jobs that ended; {_CURE}")
+    fields = {name: _plain(job.get(key)) for key, name in _KEYS.items()}
+    fields["JobState"] = _plain(job.get("job_state"))
+    fields["NumNodes"] = "-".join(_plain(job.get(key)) or "0" for key in ("node_count", "max_nodes"))
+    fields["ArrayTaskId"] = _plain(job.get("array_task_string")) or _plain(job.get("array_task_id"))
+    # 26.05 says it only where it was asked for on the command line.
+    alone = "none" in _plain(job.get("shared")).split(",") or "--exclusive" in _plain(job.get("submit_line")).split()
+    fields["OverSubscribe"] = "NO" if alone else ""
+    parts = _table(_table(job.get("job_resources")).get("nodes")).get("allocation")
+    counts = [_plain(_table(_table(one).get("cpus")).get("count")) for one in parts or ()]
+    return _of_fields(fields, place, clock, tuple(int(count) for count in counts if count.isdecimal()))
 
 
-def _memory(node: int | None, core: int | None, nodes: int, cores: int) -> float | None:
-    if node:
-        return float(node * max(nodes, 1))
-    return float(core * cores) if core else None
+def _plain(value: Any) -> str:
+    """Return a value as scontrol would write it: a wrapped number, a list of words; empty where there is none."""
+    if isinstance(value, dict):
+        value = None if value.get("infinite") or not value.get("set", True) else value.get("number")
+    if isinstance(value, list):
+        value = ",".join(word for word in value if isinstance(word, str))
+    return str(value) if isinstance(value, str | int) else ""
 
 
-def _cores_by_node(resources: Any) -> tuple[int, ...]:
-    """Return the CPUs of a running job on each of its nodes, in the order of their list; empty if that is not said."""
-    nodes = resources.get("nodes") if isinstance(resources, dict) else None
-    parts = nodes.get("allocation") if isinstance(nodes, dict) else None
-    counts = [_number((one.get("cpus") or {}).get("count")) for one in parts or () if isinstance(one, dict)]
-    return tuple(count for count in counts if count is not None) if None not in counts else ()
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 # Lines: ``scontrol show job`` and ``squeue -o`` -----------------------------------------------------------------------
@@ -389,7 +343,7 @@ def _cores_by_node(resources: Any) -> tuple[int, ...]:
 _HEADINGS = {
     "USER": "UserId", "ACCOUNT": "Account", "PARTITION": "Partition", "QOS": "QOS", "STATE": "JobState",
     "REASON": "Reason", "PRIORITY": "Priority", "SUBMIT_TIME": "SubmitTime", "START_TIME": "StartTime",
-    "TIME_LIMIT": "TimeLimit", "TIME": "RunTime", "NODES": "NumNodes", "CPUS": "NumCPUs", "MIN_MEMORY": "MinMemory",
+    "TIME_LIMIT": "TimeLimit", "TIME": "RunTime", "NODES": "NumNodes", "CPUS": "NumCPUs", "TRES_ALLOC": "ReqTRES",
     "NICE": "Nice", "DEPENDENCY": "Dependency", "NODELIST": "NodeList", "OVER_SUBSCRIBE": "OverSubscribe",
     "RESERVATION": "Reservation", "TRES_PER_NODE": "TresPerNode", "ARRAY_JOB_ID": "ArrayJobId",
     "ARRAY_TASK_ID": "ArrayTaskId", "ELIGIBLE_TIME": "EligibleTime", "ACCRUE_TIME": "AccrueTime",
@@ -421,28 +375,34 @@ def _fields(text: str) -> dict[str, str]:
 def _rows(source: Source) -> Iterator[tuple[dict[str, str], str]]:
     """Give the fields of each line of squeue by scontrol's names."""
     lines = source.lines()
-    columns = [name.strip().upper() for name in next(lines).split("|")]
+    columns = [name.strip() for name in next(lines).split("|")]
+    found: list[tuple[dict[str, str], str]] = []
     for number, line in enumerate(lines, 2):
-        cells = line.split("|")
+        cells = [cell.strip() for cell in line.split("|")]
         if line.strip() and len(cells) != len(columns):
             raise TraceFormatError(
                 f"{source.name}:{number}: {printable(line, 60)!r} has {len(cells)} cells, and there are {len(columns)} "
-                f"columns (a name of a job with a | in it?); {_CURE}"
+                f"columns (is there a | in the name of a job?); {_CURE}"
             )
-        if line.strip():
+        if line.strip() and len(found) <= _MOST_JOBS:
             # Of two columns of a name the last has whole numbers (priority).
-            pairs = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+            pairs = dict(zip(columns, cells, strict=True))
             fields = {_HEADINGS[name]: value for name, value in pairs.items() if name in _HEADINGS}
-            number_of = pairs["JOBID"].split("_")[0].split("+")[0]
-            yield {**fields, "JobId": number_of}, f"{source.name}:{number}"
+            fields["JobId"] = pairs["JOBID"].split("_")[0].split("+")[0]
+            found.append((fields, f"{source.name}:{number}"))
+    # Since 26.05 NO stands beside all jobs that share no core.
+    if all(fields.get("OverSubscribe") == "NO" for fields, _ in found):
+        found = [({**fields, "OverSubscribe": ""}, place) for fields, place in found]
+    yield from found
 
 
-def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[QueuedJob | None, int]:
+def _of_fields(
+    fields: Mapping[str, str], place: str, clock: Clock, node_cores: tuple[int, ...] = ()
+) -> tuple[QueuedJob | None, int]:
     """Return a job, None if it has ended, and the latest time that is said of it."""
     number = _number(fields.get("JobId"))
-    if number is None or "JobState" not in fields or "SubmitTime" not in fields:
-        lacking = next((name for name in ("JobState", "SubmitTime") if name not in fields), "number")
-        raise TraceFormatError(f"{place}: a job without {lacking}; {_CURE}")
+    if number is None or not fields.get("JobState"):
+        raise TraceFormatError(f"{place}: a job without {'JobId' if number is None else 'JobState'}; {_CURE}")
 
     def time(name: str) -> int | None:
         text = fields.get(name, "")
@@ -462,8 +422,9 @@ def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[Que
     if state is None:
         return None, 0
     if submit is None:
-        raise TraceFormatError(f"{place}: job {number} has no SubmitTime; {_CURE}")
+        raise TraceFormatError(f"{place}: a job without SubmitTime; {_CURE}")
     seen = (start or submit) + (duration(text("RunTime")) or 0) if state == "running" else submit
+    seen = max(seen, time("LastSchedEval") or 0)
     tres = _tres((text("AllocTRES") if state == "running" else "") or text("ReqTRES") or text("TRES"))
     match = _NODES.fullmatch(text("NumNodes"))
     nodes, most = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
@@ -501,7 +462,8 @@ def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[Que
         priority=_number(fields.get("Priority")),
         nice=_number(fields.get("Nice")) or 0,
         dependency=text("Dependency"),
-        node_list=text("NodeList") if state == "running" else "",
+        node_list=_text(fields.get("NodeList"), _LONGEST) if state == "running" else "",
+        node_cores=node_cores,
         exclusive=exclusive,
         reservation=text("Reservation"),
         array=parent if "ArrayTaskId" in fields and text("ArrayTaskId") else 0,
@@ -511,9 +473,8 @@ def _of_fields(fields: Mapping[str, str], place: str, clock: Clock) -> tuple[Que
 
 
 def _memory_of(fields: Mapping[str, str], nodes: int, cores: int) -> float | None:
-    """Return the MB of a job: of each core (``10Mc`` of squeue), or of each node."""
-    for name, many in (("MinMemoryCPU", cores), ("MinMemoryNode", nodes), ("MinMemory", nodes)):
+    """Return the MB of a job, which asks for them by core or by node."""
+    for name, many in (("MinMemoryCPU", cores), ("MinMemoryNode", max(nodes, 1))):
         if match := _SIZE.fullmatch(fields.get(name, "")):
-            each = float(match[1]) * _MB[match[2]]
-            return each * (cores if fields[name].lower().endswith("c") else max(many, 1)) or None
+            return float(match[1]) * _MB[match[2]] * many or None
     return None

@@ -240,7 +240,7 @@ def _terms(
         return none, []
     jobs = [queue.jobs[at] for at in places]
     fixed = fixed_terms(site, lay_out(site), _weighed(queue, places))
-    nice = -np.array([job.nice for job in jobs], dtype=np.float64)
+    nice = 0.0 - np.array([job.nice for job in jobs], dtype=np.float64)
     rest = np.array([job.priority for job in jobs], dtype=np.float64) - sum(fixed.values()) - nice
     factors = np.array([(fair_shares or {}).get((job.account, job.user), math.nan) for job in jobs])
     fair = given.fair_share * factors if given.fair_share else np.zeros(len(jobs))
@@ -390,14 +390,14 @@ def _outside(queue: QueueOnSite, run: QueueRun, at: int, row: int) -> list[Wait]
         short = {"held": "its release (held)", "dependency": "other jobs", "reservation": "its reservation"}[kind]
         return [Wait(kind, short, queue.stopped[at])]
     if why := run.placed.never.get(row):
-        return [Wait("never", "nothing: it cannot run here", f"it can never start on this site: {why}")]
+        return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]
     number = int(run.parts.jobs.partition[row])
     if run.parts.machine.closed[number]:
         return [Wait("partition", f"partition {partition} (not up)", f"partition {partition} is not up")]
     found = []
     if (eligible := job.eligible or 0) > now:
         text = f"it may start {format_duration(eligible - now)} after the snapshot at the earliest (--begin)"
-        found.append(Wait("begin", f"its begin time, {format_duration(eligible - now)}", text))
+        found.append(Wait("begin", f"its begin time ({format_duration(eligible - now)})", text))
     other = after(job)
     if other is not None and run.parts.jobs.after[row] >= 0:
         found.append(
@@ -456,13 +456,13 @@ def _limit_wait(broken: BrokenLimit, job: QueuedJob) -> Wait:
     whose = of.get(kind, "account " + names[0] if kind == "association" else "it")
     if broken.asked > broken.most:
         text = f"it asks for {broken.asked:,}, more than {broken.text}: it can never start"
-        return Wait("never", f"nothing: {name}", text)
+        return Wait("never", name, text)
     if kind == "array":
         return Wait(
             "array", f"its array (%{broken.most})", f"{broken.most:,} tasks of its array may run at once, and do"
         )
     text = f"{broken.text}: {whose} holds {broken.held:,}, and it asks for {broken.asked:,}"
-    return Wait("limit", f"{name} of {whose}", text)
+    return Wait("limit", f"{name} ({whose.partition(' ')[2] or whose})", text)
 
 
 def _members(run: QueueRun, row: int) -> NDArray[np.bool_]:

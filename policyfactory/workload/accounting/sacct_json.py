@@ -112,7 +112,7 @@ def _entries(text: JsonText, end: str, between: str) -> Iterator[int]:
 
 
 def jobs_in(text: JsonText, others: dict[str, Any]) -> Iterator[Any]:
-    """Give the values of the list ``jobs`` of the outermost object; ``others`` are filled with its other entries."""
+    """Give the values of the list ``jobs`` of the outermost object; those named in ``others`` are filled in."""
     text.take("{", "begin")
     seen = False
     for _ in _entries(text, "}", "between entries"):
@@ -124,7 +124,9 @@ def jobs_in(text: JsonText, others: dict[str, Any]) -> Iterator[Any]:
             for number in _entries(text, "]", "after job {} of the list"):
                 yield text.value(f"job {number} of the list")
         else:
-            others[str(name)[:100]] = text.value("value of an entry")
+            value = text.value("value of an entry")
+            if name in others:
+                others[name] = value
     if not seen:
         text.fail("end", f"no list called jobs; {text.command} prints one")
 

@@ -1,0 +1,147 @@
+"""Queues as squeue and scontrol print them: one table, whatever the form and the version."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.workload.snapshot import Snapshot, read_snapshot
+from recorded_queues import FORMS, VERSIONS, queue_file
+
+# What not every form says: cores by node, the most nodes, what ended in the same second.
+_SAID_BY_SOME = {"node_cores", "most_nodes", "reason", "array_limit"}
+SCONTROL = (
+    "JobId=7 JobName=a UserId=ada(1) GroupId=ada(1) MCS_label=N/A Priority=12 Nice=0 Account=lab QOS=normal "
+    "JobState=PENDING Reason=Priority Dependency=(null) TimeLimit=01:00:00 SubmitTime=1000 EligibleTime=1000 "
+    "AccrueTime=1000 StartTime=Unknown Partition=batch NodeList= NumNodes=2-2 NumCPUs=8 "
+    "ReqTRES=cpu=8,mem=4G,node=2,billing=8,gres/gpu=2 OverSubscribe=OK"
+)
+
+
+def read(path: Path, text: str | bytes) -> Snapshot:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_snapshot(path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_forms_say_the_same(version: str) -> None:
+    tables = {
+        form: {job.number: dataclasses.asdict(job) for job in read_snapshot(queue_file(version, form)).jobs}
+        for form in FORMS
+    }
+    first = tables.pop(FORMS[0])
+    assert len(first) > 10
+    for form, jobs in tables.items():
+        assert jobs.keys() == first.keys()
+        for number, job in jobs.items():
+            differing = {name for name in job if job[name] != first[number][name]}
+            # Since 26.05 lines do not say who has whole nodes.
+            unsaid = {"exclusive"} if (version, form) == ("26.05", "lines.txt") else set()
+            assert differing <= _SAID_BY_SOME | {"name"} | unsaid, (form, number)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_jobs_are_what_was_submitted(version: str) -> None:
+    snapshot = read_snapshot(queue_file(version, FORMS[0]))
+    assert snapshot.version.startswith(version)
+    jobs = {job.number: job for job in snapshot.jobs}
+    assert (jobs[1].state, jobs[1].nodes, jobs[1].cores, jobs[1].limit) == ("running", 2, 8, 1200)
+    assert jobs[1].node_list in {"n[1-2]", "n[2-3]"}
+    assert (jobs[4].nodes, jobs[4].exclusive, jobs[4].account) == (4, True, "physics")
+    assert jobs[7].held
+    assert jobs[8].eligible == jobs[8].submit + 3600
+    assert jobs[10].dependency.startswith("afterok:1")
+    assert (jobs[11].tasks, jobs[11].array_limit, jobs[11].array) in {(9, 2, 11), (10, 2, 11)}
+    assert jobs[11].name.endswith("-9%2]")
+    two = next(job for job in snapshot.jobs if len(job.partitions) == 2)
+    assert (set(two.partitions), two.memory, two.cores) == ({"batch", "short"}, 900, 9)
+
+
+def test_the_table_has_a_row_for_each_job() -> None:
+    snapshot = read_snapshot(queue_file("24.11", FORMS[0]))
+    frame = snapshot.frame()
+    assert len(frame) == len(snapshot.jobs)
+    assert frame["priority"].dtype == "Int64"
+
+
+def test_a_record_of_scontrol(tmp_path: Path) -> None:
+    (job,) = read(tmp_path / "q.txt", SCONTROL).jobs
+    assert (job.number, job.user, job.state, job.limit, job.submit) == (7, "ada", "waiting", 3600, 1000)
+    assert (job.nodes, job.most_nodes, job.cores, job.memory, job.gpus) == (2, 2, 8, 4096.0, 2)
+    assert job.resources["mem"] == 4096
+
+
+def test_what_a_name_says_of_other_fields_is_not_taken_for_them(tmp_path: Path) -> None:
+    text = SCONTROL.replace("Reason=Priority", "Reason=Priority Comment=x Partition=stolen").replace(
+        "NodeList=", "Command=/x JobState=RUNNING NodeList="
+    )
+    (job,) = read(tmp_path / "q.txt", text).jobs
+    assert job.state == "waiting"
+
+
+def test_jobs_that_ended_are_counted_and_left_out(tmp_path: Path) -> None:
+    text = SCONTROL + "\n" + SCONTROL.replace("PENDING", "COMPLETED").replace("JobId=7", "JobId=8") + "\n"
+    snapshot = read(tmp_path / "q.txt", text)
+    assert len(snapshot.jobs) == 1
+    assert "1 job that ended" in " ".join(snapshot.assumed)
+
+
+def test_the_moment_is_that_of_the_running_jobs(tmp_path: Path) -> None:
+    running = SCONTROL.replace("PENDING", "RUNNING").replace("StartTime=Unknown", "StartTime=2000 RunTime=00:01:40")
+    assert read(tmp_path / "q.txt", running).taken == 2100
+    assert read_snapshot(tmp_path / "q.txt", taken=5000).taken == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("", ":1", "does not begin"),
+        ("JobID|User|State\n1|a|COMPLETED\n", ":1", "does not begin"),
+        ("; Version: 2.2\n", ":1", "does not begin"),
+        ("             JOBID PARTITION     NAME\n", ":1", "squeue --json"),
+        ('{"jobs": [{"job_id": 1}]}', "job 1 of the list", "JobState"),
+        ('{"jobs": [{"time": {}, "job_id": 1}]}', "job 1 of the list", "sacct --json"),
+        ('{"jobs": [3]}', "job 1 of the list", "JobId"),
+        ('{"jobs": [', "", "squeue --json"),
+        ('{"meta": {}}', "", "no list called jobs"),
+        ("[" * 100_000, ":1", "does not begin"),
+        ('{"jobs": [' + "[" * 100_000, "job 1", "nested"),
+        ("JobId=x JobState=PENDING SubmitTime=1\n", ":1", "JobId"),
+        ("JobId=1 JobState=PENDING SubmitTime=yesterday\n", ":1", "'yesterday'"),
+        ("JOBID|STATE|SUBMIT_TIME\n1|PENDING|5|x\n", ":2", "cells"),
+        (SCONTROL.replace("SubmitTime=1000", "SubmitTime=Unknown"), ":1", "SubmitTime"),
+    ],
+)
+def test_what_is_no_queue_is_refused_with_its_place(tmp_path: Path, text: str, place: str, said: str) -> None:
+    with pytest.raises(TraceFormatError) as caught:
+        read(tmp_path / "q.txt", text)
+    assert place in str(caught.value)
+    assert said in str(caught.value)
+    assert "print" in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_snapshot(tmp_path / "none.json")
+
+
+def test_strange_values_are_taken_as_unknown(tmp_path: Path) -> None:
+    """Whatever stands in the fields of a job: nothing but an error of ours, and no number out of bounds."""
+    good = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"][0]
+    for key in good:
+        for value in (None, [], {}, [[]], {"set": True, "number": 1e300}, -(2**70), "\x1b[31m", "9" * 400, True, [1]):
+            (tmp_path / "q.json").write_text(json.dumps({"jobs": [good | {key: value}]}))
+            try:
+                snapshot = read_snapshot(tmp_path / "q.json")
+            except TraceFormatError:
+                continue
+            for job in snapshot.jobs:
+                assert "\x1b" not in repr(job)
+                assert abs(job.cores) < 2**53
+                assert job.tasks < 2**53
