@@ -38,7 +38,7 @@ from policyfactory.engine.slurm.state import WAITING
 from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
 from policyfactory.simulation.slurm.machine import Enforced, weights_of
 from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, find_job, place_queue
-from policyfactory.simulation.slurm.run import BrokenLimit, broken_limit
+from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
@@ -419,9 +419,9 @@ def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) ->
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
     each = int(np.median(run.parts.machine.has[_members(run, row), CORES]))
     held = max(cores, nodes * each) if request[WHOLE] else cores
-    broken = broken_limit(run.parts, run.placed, row, np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes]))
-    if broken is not None:
-        found.append(_limit_wait(broken, job))
+    would = np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes])
+    broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda one: one.asked <= one.most)
+    found += [_limit_wait(one, job) for one in broken[:_NAMED]]
     by_node = nodes > 1 or bool(request[WHOLE])
     kind = "whole nodes" if request[WHOLE] else "nodes"
     asks = f"{nodes:,} {kind} ({held:,} cores)" if by_node else counted(cores, "core")
@@ -510,7 +510,7 @@ def _not_looked_at(queue: QueueOnSite, run: QueueRun) -> dict[int, str]:
     for row in waiting:
         partition, user, association = (int(column[row]) for column in (jobs.partition, jobs.user, jobs.association))
         closed = parts.machine.closed[partition] or jobs.hopeless[row] in {CLOSED, LIMITED}
-        if closed or broken_limit(parts, run.placed, row, np.array([1, 0, 0, 0, 0])) is not None:
+        if closed or any(broken_limits(parts, run.placed, row, np.array([1, 0, 0, 0, 0]))):
             continue
         if tried >= given.bf_max_job_test:
             found[row] = f"the backfilling pass looks at the first {given.bf_max_job_test:,} jobs (bf_max_job_test)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -284,8 +284,8 @@ def _limit(parts: Parts, placed: Placed, job: int) -> str:
     request = parts.jobs.request[job]
     nodes, cores = request[NODES], request[TOTAL_CORES]
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
-    broken = broken_limit(parts, placed, job, np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes]))
-    return "" if broken is None else broken.text
+    asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
+    return next((broken.text for broken in broken_limits(parts, placed, job, asks)), "")
 
 
 class BrokenLimit(NamedTuple):
@@ -308,8 +308,8 @@ class BrokenLimit(NamedTuple):
     asked: int
 
 
-def broken_limit(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> BrokenLimit | None:
-    """Return the first limit that a job would break if it started now.
+def broken_limits(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> Iterator[BrokenLimit]:
+    """Give the limits that a job would break if it started now.
 
     Parameters
     ----------
@@ -328,8 +328,7 @@ def broken_limit(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> Br
         if len(over):
             what, of = int(over[0]), placed.held[row] if row >= 0 else ()
             most = float(limits.most[limit, what])
-            return BrokenLimit(of, _named(of, what, most), int(most), int(held[what]), int(asks[what]))
-    return None
+            yield BrokenLimit(of, _named(of, what, most), int(most), int(held[what]), int(asks[what]))
 
 
 def _named(of: tuple[str, ...], what: int, most: float) -> str:
