@@ -384,7 +384,10 @@ def _show_queue(found: QueueExplanation) -> None:
         waits = f"never: {one.waits[0].short}" if one.waits[0].kind == "never" else one.waits[0].short
         rows.append([one.job.name, one.job.user, priority, waits, _in_time(one.start, taken)])
     title = f"{len(found.jobs):,} waiting jobs on {found.queue.site.name}, in the order of the queue"
-    show_table(title, ["job", "user", "priority", "waits for", "starts in"], rows, left=(0, 1, 3))
+    if rows:
+        show_table(title, ["job", "user", "priority", "waits for", "starts in"], rows, left=(0, 1, 3))
+    else:
+        console().print(f"no job waits on {found.queue.site.name}", markup=False)
     _show_assumed(found)
 
 

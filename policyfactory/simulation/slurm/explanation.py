@@ -423,19 +423,20 @@ def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) ->
     broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda one: one.asked <= one.most)
     found += [_limit_wait(one, job) for one in broken[:_NAMED]]
     by_node = nodes > 1 or bool(request[WHOLE])
-    kind = "whole nodes" if request[WHOLE] else "nodes"
-    asks = f"{nodes:,} {kind} ({held:,} cores)" if by_node else counted(cores, "core")
-    have = (
-        f"of which {free:,} are free for it, with {free_cores:,} cores"
-        if by_node
-        else f"of which {free_cores:,} are free"
-    )
+    kind = "whole node" if request[WHOLE] else "node"
+    asks = f"{counted(nodes, kind)} ({counted(held, 'core')})" if by_node else counted(cores, "core")
+    have = f"{counted(free, 'node')} with {counted(free_cores, 'core')}" if by_node else counted(free_cores, "core")
+    needs = f"it needs {asks} of partition {partition}; free for it: {have}"
     if free < nodes or free_cores < cores:
-        short = f"{nodes:,} nodes ({free:,} free)" if by_node else f"{counted(cores, 'core')} ({free_cores:,} free)"
-        found.append(Wait("nodes", short, f"it needs {asks} of partition {partition}, {have}"))
+        short = (
+            f"{counted(nodes, 'node')} ({free:,} free)"
+            if by_node
+            else f"{counted(cores, 'core')} ({free_cores:,} free)"
+        )
+        found.append(Wait("nodes", short, needs))
     elif ahead:
-        text = f"{counted(ahead, 'job')} before it may use its nodes; it needs {asks} of partition {partition}, {have}"
-        found.append(Wait("priority", f"{counted(ahead, 'job')} before it", text))
+        before = f"{counted(ahead, 'job')} before it"
+        found.append(Wait("priority", before, f"{before} may use its nodes; {needs}"))
     found += _reserved(queue, run, row)
     if not found:
         found.append(Wait("nothing", "the next pass", f"its {asks} are free, and the next pass may start it"))
