@@ -324,7 +324,7 @@ def explain(
     Example: policyfactory site explain --site site.toml --queue queue.json --job 4711 --before 4712
     """
     from policyfactory.core.errors import UsageError
-    from policyfactory.simulation.slurm.explanation import explain_queue, explained_dict
+    from policyfactory.simulation.slurm.explanation import explain_queue
     from policyfactory.site.file import read_site
     from policyfactory.site.slurm.accounts import read_fair_shares
     from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
@@ -358,7 +358,7 @@ def explain(
     alone = found.alone(one)
     if json:
         more = {} if order is None else {"order": dataclasses.asdict(order)}
-        shown = {"schema_version": 1, **explained_dict(one), "alone": alone, **more, "assumed": list(found.assumed)}
+        shown = {"schema_version": 1, **one.as_dict(), "alone": alone, **more, "assumed": list(found.assumed)}
         console().file.write(dump_json(shown))
         return
     _show_job(one, alone, snapshot.taken)

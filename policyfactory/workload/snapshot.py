@@ -433,6 +433,8 @@ def _of_fields(
     parent = _number(fields.get("ArrayJobId")) or 0
     name, count, limit = _array(text("ArrayTaskId"), parent, number)
     reason = text("Reason").split(" ")[0].strip("()")
+    if reason.startswith("Nodes_required_for_job"):
+        reason = "Resources"
     eligible = time("EligibleTime")
     if eligible is None and state == "waiting" and reason == "BeginTime":
         eligible = start

@@ -316,6 +316,9 @@ def test_what_little_does_not_fit_is_said_and_left_out() -> None:
         waiting(7, 5, partitions=("theirs", "batch")),
     )
     assert {one.job.number for one in found.jobs} == {5, 7}
+    assert len(found.frame()) == 2
+    with pytest.raises(UsageError, match=r"job 6.*theirs.*site file"):
+        found.find("6")
     assert any("job 4" in text for text in found.assumed)
     assert any("partitions that small does not have" in text for text in found.assumed)
 

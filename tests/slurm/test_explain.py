@@ -29,8 +29,8 @@ PARTITIONS = (
 )
 SLURMS_WORDS = {
     "QOSMaxCpuPerUserLimit": {"limit"}, "AssocGrpCpuLimit": {"limit"}, "JobHeldUser": {"held"}, "BeginTime": {"begin"},
-    "Dependency": {"dependency"}, "PartitionDown": {"partition"}, "Resources": {"nodes"},
-    "Priority": {"nodes", "priority", "limit"},
+    "Dependency": {"dependency"}, "PartitionDown": {"partition"}, "Resources": {"nodes", "limit"},
+    "Priority": {"nodes", "priority", "limit"}, "JobArrayTaskLimit": {"array"}, "PartitionConfig": {"never"},
 }  # fmt: skip
 COMMANDS = {
     "queue.json": ("squeue", "--json"),

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted, enumerated, format_duration, number_text
 from policyfactory.engine.slurm.jobs import CLOSED, LIMITED
@@ -94,6 +95,13 @@ class ExplainedJob:
     waits: tuple[Wait, ...]
     start: int | None
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        job = {name: getattr(self.job, name) for name in ("user", "account", "qos", "priority", "reason")}
+        others = {name: getattr(self, name) for name in ("partition", "place", "ahead", "start")}
+        waits = [dataclasses.asdict(wait) for wait in self.waits]
+        return {"job": self.job.name, **job, **others, "terms": dict(self.terms), "waits": waits}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Order:
@@ -138,10 +146,16 @@ class QueueExplanation:
         Raises
         ------
         UsageError
-            If there is no such job.
+            If there is no such job, or the site does not have its partition.
         """
         job = find_job(self.queue.snapshot, name)
-        return next((one for one in self.jobs if one.job is job), None)
+        found = next((one for one in self.jobs if one.job is job), None)
+        if found is None and job.state == "waiting":
+            raise UsageError(
+                f"job {job.name} waits for partition {','.join(job.partitions)}, which site {self.queue.site.name} "
+                "does not have; add it to the site file"
+            )
+        return found
 
     def alone(self, explained: ExplainedJob) -> int | None:
         """Return when a job would start if no other one waited (Unix seconds), all running to their limits."""
@@ -160,31 +174,14 @@ class QueueExplanation:
             "schema_version": 1,
             "site": self.queue.site.name,
             "taken": self.queue.snapshot.taken,
-            "jobs": [explained_dict(one) for one in self.jobs],
+            "jobs": [one.as_dict() for one in self.jobs],
             "assumed": list(self.assumed),
         }
 
     def frame(self) -> pd.DataFrame:
         """Return the jobs as a table, a row each."""
-        rows = [
-            {
-                "job": one.job.name, "user": one.job.user, "partition": one.partition, "priority": one.job.priority,
-                "place": one.place, "ahead": one.ahead, "reason": one.job.reason, "waits_for": one.waits[0].short,
-                "start": one.start, **one.terms,
-            }
-            for one in self.jobs
-        ]  # fmt: skip
-        return pd.DataFrame(rows)
-
-
-def explained_dict(one: ExplainedJob) -> dict[str, Any]:
-    """Return a job as plain JSON values."""
-    return {
-        "job": one.job.name, "user": one.job.user, "account": one.job.account, "qos": one.job.qos,
-        "partition": one.partition, "priority": one.job.priority, "place": one.place, "ahead": one.ahead,
-        "reason": one.job.reason, "terms": dict(one.terms), "waits": [dataclasses.asdict(wait) for wait in one.waits],
-        "start": one.start,
-    }  # fmt: skip
+        rows = [one.as_dict() | {"waits": one.waits[0].text, **one.terms} for one in self.jobs]
+        return pd.DataFrame(rows).drop(columns="terms", errors="ignore")
 
 
 def explain_queue(
