@@ -432,9 +432,9 @@ def _of_fields(
     cores = max(_number(text("NumCPUs").split("-")[0]) or 0, int(tres.get("cpu", 0)), 1)
     parent = _number(fields.get("ArrayJobId")) or 0
     name, count, limit = _array(text("ArrayTaskId"), parent, number)
-    reason = text("Reason").split(" ")[0].strip("()")
-    if reason.startswith("Nodes_required_for_job"):
-        reason = "Resources"
+    # In place of the word the description may stand: Nodes required for job are DOWN, DRAINED or reserved for ...
+    said = text("Reason").replace("_", " ")
+    reason = "Resources" if said.startswith("Nodes required") else text("Reason").strip("()").split(" ")[0].strip(",")
     eligible = time("EligibleTime")
     if eligible is None and state == "waiting" and reason == "BeginTime":
         eligible = start
@@ -442,14 +442,14 @@ def _of_fields(
     # Since 26.05 Exclusive says so, and OverSubscribe=NO of every job that shares no core.
     exclusive = text("Exclusive").upper() == "NODE" or (shared in {"NO", "EXCLUSIVE"} and "Exclusive" not in fields)
     return QueuedJob(
-        name,
-        number,
-        state,
-        text("UserId").split("(")[0],
-        text("Account"),
-        text("QOS"),
-        _names(text("Partition")),
-        submit,
+        name=name,
+        number=number,
+        state=state,
+        user=text("UserId").split("(")[0],
+        account=text("Account"),
+        qos=text("QOS"),
+        partitions=_names(text("Partition")),
+        submit=submit,
         reason=reason,
         eligible=eligible,
         accrued=time("AccrueTime") if "AccrueTime" in fields else eligible or submit,

@@ -316,11 +316,8 @@ class State:
     by: str = ""  # the pass that is made: main or backfill; empty: both
 
 
-def wanted_now(site: Site, state: State) -> dict[int, str]:
-    """Return which of the waiting jobs Slurm's rules start at this instant, and in which pass: main or backfill.
-
-    A main pass over the whole queue, then a backfilling pass, or one of the two, whether or not it would be due.
-    """
+def resume(site: Site, state: State) -> Simulation:
+    """Return a simulation that stands where a real cluster stood: what runs has its nodes, what waits is queued."""
     simulation = Simulation(site, [], begin=state.now)
     c = simulation.c
     c.now = state.now
@@ -343,6 +340,15 @@ def wanted_now(site: Site, state: State) -> dict[int, str]:
         entry.priority = one.priority
         entry.submit = one.submit if one.submit >= 0 else entry.submit
         entry.begin = one.begin if one.begin >= 0 else entry.submit
+    return simulation
+
+
+def wanted_now(site: Site, state: State) -> dict[int, str]:
+    """Return which of the waiting jobs Slurm's rules start at this instant, and in which pass: main or backfill.
+
+    A main pass over the whole queue, then a backfilling pass, or one of the two, whether or not it would be due.
+    """
+    c = resume(site, state).c
     started = c.main_pass(full=True) if state.by != "backfill" else []
     if site.scheduling.backfill and state.by != "main":
         started += Backfill(c).run()

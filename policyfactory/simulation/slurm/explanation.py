@@ -37,7 +37,7 @@ from policyfactory.engine.slurm.nodes import (
 )
 from policyfactory.engine.slurm.state import WAITING
 from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
-from policyfactory.simulation.slurm.machine import Enforced, weights_of
+from policyfactory.simulation.slurm.machine import YEAR, Enforced, weights_of
 from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, find_job, place_queue
 from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
 from policyfactory.site.fits import lay_out
@@ -46,6 +46,7 @@ from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
 _REST = 2.5  # what rounding may leave of a priority
 _NAMED = 3
+_TRES = ("cpu", "mem", "node", "gres/gpu")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class ExplainedJob:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Order:
+class QueueOrder:
     """Why one job is before another.
 
     Parameters
@@ -164,7 +165,7 @@ class QueueExplanation:
         run.run()
         return run.starts(self.queue).get(at)
 
-    def order(self, one: ExplainedJob, other: ExplainedJob) -> Order:
+    def order(self, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
         """Say which of two jobs is looked at first, and why."""
         return _order(self.queue.site, one, other)
 
@@ -276,17 +277,15 @@ def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
         job.resources or {"cpu": job.cores, "mem": job.memory or 0, "node": max(job.nodes, 1), "gres/gpu": job.gpus}
         for job in jobs
     ]
+    counts = {name: np.array([one.get(name, 0) for one in asked], dtype=np.float64) for name in _TRES}
     return Weighed(
-        np.array(partition, dtype=np.int64),
-        np.array([max(job.limit or 365 * 86400, 60) for job in jobs], dtype=np.int64),
-        np.array([max(job.nodes, 1) for job in jobs], dtype=np.int64),
-        np.array(cores, dtype=np.int64),
-        np.array(qos, dtype=np.float64),
-        np.array(association, dtype=np.float64),
-        {
-            name: np.array([one.get(name, 0) for one in asked], dtype=np.float64)
-            for name in ("cpu", "mem", "node", "gres/gpu")
-        },
+        partition=np.array(partition, dtype=np.int64),
+        limit=np.array([max(job.limit or YEAR, 60) for job in jobs], dtype=np.int64),
+        nodes=np.array([max(job.nodes, 1) for job in jobs], dtype=np.int64),
+        cores=np.array(cores, dtype=np.int64),
+        qos=np.array(qos, dtype=np.float64),
+        association=np.array(association, dtype=np.float64),
+        resources=counts,
     )
 
 
@@ -314,7 +313,7 @@ def _age(queue: QueueOnSite, jobs: Sequence[QueuedJob], rest: FloatArray) -> tup
     return at(now - int(np.argmin(missed))), []
 
 
-def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> Order:
+def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
     tiers = {its.name: its.tier for its in site.partitions}
     both = (one, other)
     if one.place == 0 or other.place == 0:
@@ -349,7 +348,7 @@ def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> Order:
             why = "their priorities and times of submission are equal, and its number is lower"
     names = dict.fromkeys([*first.terms, *second.terms])
     terms = {name: (first.terms.get(name, 0.0), second.terms.get(name, 0.0)) for name in names}
-    return Order(first.job.name, second.job.name, why, terms)
+    return QueueOrder(first.job.name, second.job.name, why, terms)
 
 
 # What a job waits for -------------------------------------------------------------------------------------------------

@@ -488,11 +488,16 @@ def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, fac
     memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
     asks = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
     resources = {name: count.astype(np.float64) for name, count in asks.items()}
-    terms = fixed_terms(
-        site,
-        layout,
-        Weighed(asked.partition, asked.limit, nodes, cores, judge.qos_priority, judge.association_priority, resources),
+    weighed = Weighed(
+        partition=asked.partition,
+        limit=asked.limit,
+        nodes=nodes,
+        cores=cores,
+        qos=judge.qos_priority,
+        association=judge.association_priority,
+        resources=resources,
     )
+    terms = fixed_terms(site, layout, weighed)
     fixed = terms["JOBSIZE"] + terms["PARTITION"] + terms["QOS"] + terms["ASSOC"]
     by_resource = [term for name, term in terms.items() if name.startswith("TRES ")]
     return fixed + sum(by_resource, np.zeros(len(request))) + factor
