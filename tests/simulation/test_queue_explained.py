@@ -233,6 +233,14 @@ def test_what_the_backfilling_pass_does_not_look_at(settings: dict[str, object],
     assert any(wait.kind == "backfill" and said in wait.text for wait in found.jobs[1].waits)
 
 
+def test_a_start_beyond_the_window_and_what_is_not_modelled_are_told() -> None:
+    site = small(scheduling=Scheduling(bf_window=600.0))
+    found = explained(site, running(1, "n[1-4]", 60, nodes=4, cores=16), waiting(2, 9))
+    assert any("bf_window" in wait.text for wait in found.jobs[0].waits)
+    found = explained(small(), running(1, "n1", 60), waiting(2, 9, reason="Licenses"))
+    assert "Slurm says Licenses" in found.jobs[0].waits[0].text
+
+
 def test_tasks_of_an_array_wait_for_each_other() -> None:
     some = running(1, "n1", 30, array=9, array_limit=1)
     found = explained(small(), some, waiting(9, 5, name="9_[2-5%1]", array=9, tasks=4, array_limit=1, nodes=1))

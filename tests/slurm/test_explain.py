@@ -31,6 +31,7 @@ SLURMS_WORDS = {
     "QOSMaxCpuPerUserLimit": {"limit"}, "AssocGrpCpuLimit": {"limit"}, "JobHeldUser": {"held"}, "BeginTime": {"begin"},
     "Dependency": {"dependency"}, "PartitionDown": {"partition"}, "Resources": {"nodes", "limit"},
     "Priority": {"nodes", "priority", "limit"}, "JobArrayTaskLimit": {"array"}, "PartitionConfig": {"never"},
+    "ReqNodeNotAvail": {"nodes", "priority", "limit"},
 }  # fmt: skip
 COMMANDS = {
     "queue.json": ("squeue", "--json"),

@@ -211,12 +211,19 @@ def explain_queue(
     run.run()
     starts = run.starts(queue)
     outside = [at for at in range(queue.running, len(queue.jobs)) if at not in run.order]
-    jobs = []
+    window, jobs = site.scheduling.bf_window, []
     for place, at in [*enumerate(run.order, 1), *((0, at) for at in outside)]:
+        if site.scheduling.backfill and starts.get(at, 0) > snapshot.taken + window:
+            text = f"it would start beyond what the backfilling pass plans (bf_window, {format_duration(window)})"
+            waits[at] = (*waits[at], Wait("backfill", "beyond bf_window", text))
         jobs.append(
             ExplainedJob(
                 *(queue.jobs[at], queue.partition[at], place, ahead.get(at, 0), terms[at]), waits[at], starts.get(at)
             )
+        )
+    if unknown := len(site.not_modelled):
+        said.append(
+            f"{counted(unknown, 'setting')} of the site {'is' if unknown == 1 else 'are'} not modelled (site show)"
         )
     assumed = [*queue.assumed, *said, "running and waiting jobs run to their limits, nobody submits, no node fails"]
     return QueueExplanation(queue, tuple(jobs), tuple(assumed))
@@ -435,7 +442,9 @@ def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) ->
         found.append(Wait("priority", before, f"{before} may use its nodes; {needs}"))
     found += _reserved(queue, run, row)
     if not found:
-        found.append(Wait("nothing", "the next pass", f"its {asks} are free, and the next pass may start it"))
+        # What is not modelled, Slurm names: licences, features.
+        why = "" if job.reason in {"", "Priority", "Resources"} else f" (Slurm says {job.reason})"
+        found.append(Wait("nothing", f"the next pass{why}", f"{asks} are free, and the next pass may start it{why}"))
     elif ahead and not any(wait.kind == "priority" for wait in found):
         found.append(
             Wait(
