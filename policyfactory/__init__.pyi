@@ -57,6 +57,7 @@ from .simulation.metrics import measure as measure
 from .simulation.rules import Rules as Rules
 from .simulation.schedule import Schedule as Schedule
 from .simulation.simulate import simulate as simulate
+from .simulation.slurm.explanation import explain_queue as explain_queue
 from .simulation.tuning.tuner import Tuner as Tuner
 from .statistics.compare import compare as compare
 from .statistics.evaluation import Evaluation as Evaluation
@@ -70,5 +71,6 @@ from .workload.models.lublin import default_workload as default_workload
 from .workload.models.lublin import generate_lublin as generate_lublin
 from .workload.models.tsafrir import tsafrir_estimates as tsafrir_estimates
 from .workload.resample import resample as resample
+from .workload.snapshot import read_snapshot as read_snapshot
 from .workload.swf.files import read_swf as read_swf
 from .workload.swf.files import write_swf as write_swf

@@ -11,6 +11,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
 from policyfactory.simulation.slurm.machine import YEAR, Enforced, weights_of
 from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, find_job, place_queue
 from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
+from policyfactory.site.file import read_site
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
@@ -186,14 +188,16 @@ class QueueExplanation:
 
 
 def explain_queue(
-    snapshot: Snapshot, site: Site, fair_shares: Mapping[tuple[str, str], float] | None = None
+    snapshot: Snapshot, site: Site | Path | str, fair_shares: Mapping[tuple[str, str], float] | None = None
 ) -> QueueExplanation:
     """Explain the waiting jobs of a snapshot.
 
     Parameters
     ----------
     snapshot : Snapshot
-    site : Site
+        The queue, as `policyfactory.workload.snapshot.read_snapshot` reads it.
+    site : Site, Path or str
+        The cluster, or its site file.
     fair_shares : mapping of (str, str) to float, optional
         Factors by account and user, as sshare has them; without them what is left of a priority is its fair share.
 
@@ -204,6 +208,7 @@ def explain_queue(
     UsageError
         If it has no job, or too many tasks.
     """
+    site = site if isinstance(site, Site) else read_site(site)
     queue = place_queue(snapshot, site)
     run = begin(queue)
     terms, said = _terms(queue, fair_shares)
