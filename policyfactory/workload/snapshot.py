@@ -69,7 +69,7 @@ class QueuedJob:
     eligible, accrued, start : int or None
         When it could start at the earliest, since when its age counts, when it started; None: not known.
     limit : int or None
-        Seconds; None: no limit.
+        Seconds; None: no limit. That of a job that is being cleaned up is over.
     nodes, most_nodes : int
         Nodes that it asks for, or has, at least and at most; 0: not said.
     cores : int
@@ -454,7 +454,7 @@ def _of_fields(
         eligible=eligible,
         accrued=time("AccrueTime") if "AccrueTime" in fields else eligible or submit,
         start=start if state == "running" else None,
-        limit=duration(text("TimeLimit")) or None,
+        limit=1 if "COMPLETING" in fields["JobState"] else duration(text("TimeLimit")) or None,
         nodes=nodes,
         most_nodes=most,
         cores=cores,

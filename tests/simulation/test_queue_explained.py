@@ -188,7 +188,7 @@ def test_what_is_held_depends_begins_or_cannot_run_is_told() -> None:
         running(1, "n[1-4]", 5, nodes=4, cores=16),
         waiting(2, 0, reason="JobHeldAdmin"),
         waiting(3, 5, dependency="afterok:1(unfulfilled)", reason="Dependency", eligible=None, accrued=None),
-        waiting(4, 5, dependency="afterok:1,afterok:5", reason="Dependency"),
+        waiting(4, 5, dependency="afterok:1(unfulfilled),afterok:5(unfulfilled)", reason="Dependency"),
         waiting(5, 5, eligible=NOW + 7200, accrued=None, reason="BeginTime"),
         waiting(6, 5, limit=7200),
         waiting(7, 5, partitions=("away",)),
@@ -327,7 +327,7 @@ def test_what_little_does_not_fit_is_said_and_left_out() -> None:
     assert len(found.frame()) == 2
     with pytest.raises(UsageError, match=r"job 6.*theirs.*site file"):
         found.find("6")
-    assert any("job 4" in text for text in found.assumed)
+    assert any("job 4 on nodes" in text for text in found.assumed)
     assert any("partitions that small does not have" in text for text in found.assumed)
 
 

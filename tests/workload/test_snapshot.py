@@ -91,6 +91,12 @@ def test_jobs_that_ended_are_counted_and_left_out(tmp_path: Path) -> None:
     assert "1 job that ended" in " ".join(snapshot.assumed)
 
 
+def test_a_job_that_is_being_cleaned_up_has_its_nodes_and_no_time_left(tmp_path: Path) -> None:
+    text = SCONTROL.replace("PENDING", "COMPLETING").replace("StartTime=Unknown", "StartTime=2000 RunTime=00:01:40")
+    (job,) = read(tmp_path / "q.txt", text.replace("NodeList=", "NodeList=n[1-2]")).jobs
+    assert (job.state, job.node_list, job.limit) == ("running", "n[1-2]", 1)
+
+
 def test_the_moment_is_that_of_the_running_jobs(tmp_path: Path) -> None:
     running = SCONTROL.replace("PENDING", "RUNNING").replace("StartTime=Unknown", "StartTime=2000 RunTime=00:01:40")
     assert read(tmp_path / "q.txt", running).taken == 2100

@@ -327,37 +327,29 @@ def _age(queue: QueueOnSite, jobs: Sequence[QueuedJob], rest: FloatArray) -> tup
 
 def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
     tiers = {its.name: its.tier for its in site.partitions}
-    both = (one, other)
-    if one.place == 0 or other.place == 0:
-        first, second = both if other.place == 0 else both[::-1]
-        missing = [its.job.name for its in both if its.place == 0]
+    first, second = sorted((one, other), key=lambda its: its.place or math.inf)
+    ours, theirs = first.job, second.job
+    if not second.place:
+        missing = [its.job.name for its in (first, second) if not its.place]
+        verb = "are" if len(missing) > 1 else "is"
+        why = f"{enumerated(missing)} {verb} not in the queue: {second.waits[0].text}"
+    elif bool(ours.reservation) != bool(theirs.reservation):
+        why = f"job {ours.name} asks for reservation {ours.reservation}: such jobs are looked at first"
+    elif tiers[first.partition] != tiers[second.partition]:
         why = (
-            f"job{'s' if len(missing) > 1 else ''} {enumerated(missing)} {'are' if len(missing) > 1 else 'is'} not in "
+            f"partition {first.partition} has PriorityTier {tiers[first.partition]}, {second.partition} has "
+            f"{tiers[second.partition]}: jobs of a higher tier are all looked at first, whatever their priorities"
         )
-        why += f"the queue: {second.waits[0].text}"
+    elif ours.priority != theirs.priority:
+        more = {name: first.terms[name] - second.terms.get(name, 0.0) for name in first.terms}
+        name = max(more, key=more.__getitem__, default="")
+        why = f"its priority is higher: {ours.priority or 0:,} against {theirs.priority or 0:,}"
+        why += f", most of it by {name} ({more[name]:+,.0f})" if name else ""
+    elif ours.submit != theirs.submit:
+        earlier = format_duration(theirs.submit - ours.submit)
+        why = f"their priorities are equal, and it was submitted {earlier} earlier"
     else:
-        first, second = both if one.place < other.place else both[::-1]
-        ours, theirs = first.job, second.job
-        if bool(ours.reservation) != bool(theirs.reservation):
-            why = f"job {ours.name} asks for reservation {ours.reservation}: such jobs are looked at first"
-        elif tiers[first.partition] != tiers[second.partition]:
-            why = (
-                f"partition {first.partition} has PriorityTier {tiers[first.partition]}, {second.partition} has "
-                f"{tiers[second.partition]}: jobs of a higher tier are all looked at first, whatever their priorities"
-            )
-        elif ours.priority != theirs.priority:
-            name, more = max(
-                ((name, first.terms[name] - second.terms.get(name, 0.0)) for name in first.terms),
-                key=lambda pair: pair[1],
-                default=("", 0.0),
-            )
-            why = f"its priority is higher: {ours.priority:,} against {theirs.priority:,}"
-            why += f", most of it by {name} ({more:+,.0f})" if name else ""
-        elif ours.submit != theirs.submit:
-            earlier = format_duration(theirs.submit - ours.submit)
-            why = f"their priorities are equal, and it was submitted {earlier} earlier"
-        else:
-            why = "their priorities and times of submission are equal, and its number is lower"
+        why = "their priorities and times of submission are equal, and its number is lower"
     names = dict.fromkeys([*first.terms, *second.terms])
     terms = {name: (first.terms.get(name, 0.0), second.terms.get(name, 0.0)) for name in names}
     return QueueOrder(first.job.name, second.job.name, why, terms)
@@ -408,9 +400,8 @@ def _outside(queue: QueueOnSite, run: QueueRun, at: int, row: int) -> list[Wait]
         found.append(Wait("begin", f"its begin time ({format_duration(eligible - now)})", text))
     other = after(job)
     if other is not None and run.parts.jobs.after[row] >= 0:
-        found.append(
-            Wait("dependency", f"job {other} to end", f"it waits for the end of job {other} ({job.dependency})")
-        )
+        text = f"it waits for the end of job {other} ({job.dependency})"
+        found.append(Wait("dependency", f"job {other} to end", text))
     own = next((one for one in queue.site.reservations if one.name == job.reservation), None)
     if own is not None and not own.start <= now < own.end:
         text = f"reservation {own.name} begins {format_duration(own.start - now)} after the snapshot"
@@ -435,15 +426,13 @@ def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) ->
     asks = f"{counted(nodes, kind)} ({counted(held, 'core')})" if by_node else counted(cores, "core")
     have = f"{counted(free, 'node')} with {counted(free_cores, 'core')}" if by_node else counted(free_cores, "core")
     needs = f"it needs {asks} of partition {partition}; free for it: {have}"
+    before = f"{counted(ahead, 'job')} before it"
     if free < nodes or free_cores < cores:
-        short = (
-            f"{counted(nodes, 'node')} ({free:,} free)"
-            if by_node
-            else f"{counted(cores, 'core')} ({free_cores:,} free)"
-        )
+        short = f"{counted(nodes, 'node')} ({free:,} free)"
+        if not by_node:
+            short = f"{counted(cores, 'core')} ({free_cores:,} free)"
         found.append(Wait("nodes", short, needs))
     elif ahead:
-        before = f"{counted(ahead, 'job')} before it"
         found.append(Wait("priority", before, f"{before} may use its nodes; {needs}"))
     found += _reserved(queue, run, row)
     if not found:
@@ -451,11 +440,7 @@ def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) ->
         why = "" if job.reason in {"", "Priority", "Resources"} else f" (Slurm says {job.reason})"
         found.append(Wait("nothing", f"the next pass{why}", f"{asks} are free, and the next pass may start it{why}"))
     elif ahead and not any(wait.kind == "priority" for wait in found):
-        found.append(
-            Wait(
-                "priority", f"{counted(ahead, 'job')} before it", f"{counted(ahead, 'job')} before it may use its nodes"
-            )
-        )
+        found.append(Wait("priority", before, f"{before} may use its nodes"))
     return found
 
 
@@ -469,9 +454,8 @@ def _limit_wait(broken: BrokenLimit, job: QueuedJob) -> Wait:
         text = f"it asks for {broken.asked:,}, more than {broken.text}: it can never start"
         return Wait("never", name, text)
     if kind == "array":
-        return Wait(
-            "array", f"its array (%{broken.most})", f"{broken.most:,} tasks of its array may run at once, and do"
-        )
+        text = f"{broken.most:,} tasks of its array may run at once, and do"
+        return Wait("array", f"its array (%{broken.most})", text)
     text = f"{broken.text}: {whose} holds {broken.held:,}, and it asks for {broken.asked:,}"
     return Wait("limit", f"{name} ({whose.partition(' ')[2] or whose})", text)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
 from policyfactory.simulation.slurm.run import Parts
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
-from policyfactory.site.model import Partition, Reservation, Site
+from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import expand
 from policyfactory.workload.jobs import Requests, Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
@@ -35,7 +36,7 @@ from policyfactory.workload.snapshot import QueuedJob, Snapshot
 _MOST_TASKS = 1_000  # of one array that are simulated
 _MOST_ROWS = 100_000
 # Dependencies that end with one other job; what comes of the others is not known beforehand.
-_AFTER_END = ("afterany:", "afterok:", "aftercorr:")
+_AFTER_END = re.compile(r"after(?:any|ok|corr):(\d{1,15})(?:\(unfulfilled\))?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,8 +138,7 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
         assumed.append(f"{counted(lost, 'waiting job')} of partitions that {site.name} does not have left out")
     jobs = (*running, *waiting)
     chosen = [_partition(job, site, layout, own) for job in jobs]
-    listed = [job.name for job in waiting if len(job.partitions) > 1]
-    if listed:
+    if listed := [job.name for job in waiting if len(job.partitions) > 1]:
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
         assumed.append(f"of {_first(long)} the first {_MOST_TASKS:,} tasks are simulated")
@@ -148,11 +148,8 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
             f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
             "fewer partitions (squeue --partition)"
         )
-    stopped: dict[int, str] = {}
     reserved = {one.name for one in site.reservations}
-    for at, job in enumerate(jobs[len(running) :], len(running)):
-        if why := _stops(job, reserved):
-            stopped[at] = why
+    stopped = {at: why for at, job in enumerate(jobs) if job.state == "waiting" and (why := _stops(job, reserved))}
     workload, of = _workload(jobs, len(running), chosen, layout, now)
     return QueueOnSite(
         *(snapshot, site, jobs, len(running), of, workload, tuple(its.name for its in chosen)),
@@ -248,8 +245,8 @@ def _as_now(site: Site, now: int) -> Site:
         for one in site.outages
         if one.start <= now < one.end
     ]
-    kept: Iterable[Reservation] = (one for one in site.reservations if one.end > now)
-    return dataclasses.replace(site, outages=tuple(away), reservations=tuple(kept))
+    kept = tuple(one for one in site.reservations if one.end > now)
+    return dataclasses.replace(site, outages=tuple(away), reservations=kept)
 
 
 def _running(
@@ -263,12 +260,8 @@ def _running(
             names = expand(job.node_list)
         except UsageError as error:
             raise SiteError(f"{snapshot.source}: job {job.name}: {error}; take the snapshot again") from None
-        if (
-            not names
-            or job.start is None
-            or any(name not in place for name in names)
-            or not {*job.partitions} & own.keys()
-        ):
+        known = bool(names) and all(name in place for name in names) and bool(own.keys() & {*job.partitions})
+        if job.start is None or not known:
             lost.append(job)
             continue
         mine = np.array([place[name] for name in names], dtype=np.int64)
@@ -292,16 +285,11 @@ def _running(
             "cluster, or is the site file older than the nodes? import it anew (policyfactory site import)"
         )
     if lost:
-        assumed.append(
-            f"{counted(len(lost), 'running job')} on nodes that the site does not have left out: "
-            f"{_first([job.name for job in lost])}"
-        )
+        assumed.append(f"{_first([job.name for job in lost])} on nodes that the site does not have left out")
     if less:
         assumed.append(f"{_first(less)} has more cores than the site's nodes have free; it is taken to have those")
     if not running:
-        assumed.append(
-            "no job runs in it (squeue -t PENDING?), so that all nodes are taken for free: take it of all states"
-        )
+        assumed.append("no job runs in it, so that all nodes are taken for free: take the snapshot of all states")
     return jobs, nodes, cores
 
 
@@ -320,13 +308,8 @@ def _partition(job: QueuedJob, site: Site, layout: Layout, own: dict[str, int]) 
 
     def fits(at: int) -> bool:
         its, members = site.partitions[at], layout.members[at]
-        most = min(its.max_nodes, int(members.sum()))
-        return (
-            its.up
-            and job.cores <= layout.cores[members].sum()
-            and job.nodes <= most
-            and (job.limit or 0) <= its.max_time
-        )
+        large = job.cores > layout.cores[members].sum() or job.nodes > min(its.max_nodes, int(members.sum()))
+        return its.up and not large and (job.limit or 0) <= its.max_time
 
     return site.partitions[known[0] if job.state == "running" else next(filter(fits, known), known[0])]
 
@@ -346,13 +329,8 @@ def _stops(job: QueuedJob, reservations: set[str]) -> str:
 
 def after(job: QueuedJob) -> int | None:
     """Return the number of the one job whose end a job waits for; None for none, or what cannot be foreseen."""
-    kind = next((kind for kind in _AFTER_END if job.dependency.startswith(kind)), "")
-    number = job.dependency.removeprefix(kind).split("(")[0]
-    return (
-        int(number)
-        if kind and number.isdigit() and len(number) < 16 and job.reason != "DependencyNeverSatisfied"
-        else None
-    )
+    match = None if job.reason == "DependencyNeverSatisfied" else _AFTER_END.fullmatch(job.dependency)
+    return int(match[1]) if match else None
 
 
 def _workload(
@@ -363,11 +341,11 @@ def _workload(
     zero = min([now, *(job.submit for job in jobs[running:])]) - 1
     submit = np.array([max(min(job.submit, now) - zero, 1) for job in jobs], dtype=np.int64)
     submit[:running] = 0
-    rows = rows[np.lexsort((np.array([job.number for job in jobs], dtype=np.int64)[rows], submit[rows]))]
+    numbers = np.array([job.number for job in jobs], dtype=np.int64)
+    rows = rows[np.lexsort((numbers[rows], submit[rows]))]
     # By their numbers, the tasks of an array one after the other.
     rank = np.empty(len(rows), dtype=np.int64)
-    numbers = np.array([job.number for job in jobs], dtype=np.int64)[rows]
-    rank[np.argsort(numbers, kind="stable")] = np.arange(1, len(rows) + 1)
+    rank[np.argsort(numbers[rows], kind="stable")] = np.arange(1, len(rows) + 1)
     ranks = {jobs[at].number: int(rank[row]) for row, at in enumerate(rows.tolist()) if jobs[at].tasks == 1}
     names: dict[str, tuple[str, ...]] = {}
 
