@@ -1,21 +1,29 @@
-"""A cluster's own files: genuine ones, and how they become a site."""
+"""A cluster's own files: genuine ones, and how they become a site; its queue, and what its jobs wait for."""
 
 from __future__ import annotations
 
+import functools
+import gzip
+import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from policyfactory.simulation.slurm.explanation import explain_queue
 from policyfactory.site.file import dump_site, read_site
 from policyfactory.site.model import Site
 from policyfactory.site.show import limit_rows, not_modelled_rows, partition_rows, setting_rows, summary
+from policyfactory.site.slurm.accounts import read_fair_shares
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock, find_zone
 from policyfactory.workload.declared import written_values
+from policyfactory.workload.snapshot import read_snapshot
+from recorded_queues import VERSIONS, queue_file, site_of_version
 from support import ROOT
 
 __all__ = [
-    "CONFS", "DUMPS", "EVENTS", "QOS", "RESERVATIONS", "SITES", "conf", "report",
-    "site_file",
+    "CONFS", "DUMPS", "EVENTS", "FAIR_SHARES", "QOS", "RESERVATIONS", "SITES", "SNAPSHOTS", "conf", "fair_shares",
+    "report", "site_file", "snapshot",
 ]  # fmt: skip
 
 _REAL = ROOT / "tests" / "site" / "real"
@@ -129,3 +137,40 @@ def report(kind: str) -> Callable[[Path], str]:
         return _said(import_slurm(beside, Reports(**{kind: path}), _CLOCK)[0], path)
 
     return read
+
+
+def _recorded(version: str, name: str) -> bytes:
+    data = queue_file(version, name).read_bytes()
+    return gzip.decompress(data) if name.endswith(".gz") else data
+
+
+def _some_jobs(version: str) -> bytes:
+    """Return what ``squeue --json`` prints of a few jobs."""
+    found = json.loads(_recorded(version, "squeue.json.gz"))
+    return json.dumps(found | {"jobs": found["jobs"][:5]}).encode()
+
+
+SNAPSHOTS = [
+    *map(_some_jobs, VERSIONS),
+    *(_recorded(version, name) for version in VERSIONS for name in ("scontrol.txt.gz", "lines.txt", "all.txt")),
+]
+FAIR_SHARES = [_recorded(version, "sshare.txt") for version in VERSIONS]
+
+
+@functools.cache
+def _site() -> Site:
+    with tempfile.TemporaryDirectory() as folder:
+        return site_of_version("24.11", Path(folder))
+
+
+def snapshot(path: Path) -> str:
+    """Read a queue, and explain it."""
+    found = explain_queue(read_snapshot(path, _CLOCK), _site())
+    texts = [wait.text for one in found.jobs for wait in one.waits] + list(found.assumed)
+    assert all(text.isprintable() for text in texts)
+    return f"{len(found.jobs)} {sorted({one.waits[0].kind for one in found.jobs})}"
+
+
+def fair_shares(path: Path) -> str:
+    """Read what sshare prints."""
+    return str(len(read_fair_shares(path)))

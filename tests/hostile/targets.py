@@ -447,6 +447,8 @@ TARGETS = {
         Target("qos", clusters.QOS, clusters.report("qos"), "qos.txt"),
         Target("events", clusters.EVENTS, clusters.report("events"), "events.txt"),
         Target("reservations", clusters.RESERVATIONS, clusters.report("reservations"), "reservations.txt"),
+        Target("snapshot", clusters.SNAPSHOTS, clusters.snapshot, "queue.txt", examples=300),
+        Target("sshare", clusters.FAIR_SHARES, clusters.fair_shares, "sshare.txt"),
         Target("scores", seeds.SCORES, _scores, "scores.csv"),
         Target("manifest", seeds.MANIFEST, _manifest, "table.manifest.json"),
         Target("model", seeds.MODEL, _model, "model.json"),
