@@ -400,7 +400,8 @@ def _show_job(one: ExplainedJob, alone: int | None, taken: int) -> None:
     for wait in one.waits:
         out.print(f"- {wait.text}", markup=False, soft_wrap=True)
     start, by_itself = _in_time(one.start, taken), _in_time(alone, taken)
-    out.print(f"would start in {start} if all ran to their limits" if one.start else "would never start", markup=False)
+    told = "would never start" if one.waits[0].kind == "never" else "when it would start cannot be told"
+    out.print(f"would start in {start} if all ran to their limits" if one.start else told, markup=False)
     if alone is not None and alone != one.start:
         out.print(f"would start in {by_itself} if no other job waited", markup=False)
 

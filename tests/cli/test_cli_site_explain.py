@@ -56,6 +56,8 @@ def test_one_job_and_why_it_is_before_another(run: Run, site: Path) -> None:
     assert "job 6 is before job 5" in done
     assert "66,667" in done
     assert "most of it by FAIRSHARE" in done
+    assert "would never start" in run("site", "explain", "--site", site, "--queue", QUEUE, "--job", 4).stdout
+    assert "cannot be told" in run("site", "explain", "--site", site, "--queue", QUEUE, "--job", 7).stdout
     alone = json.loads(run("site", "explain", "--site", site, "--queue", QUEUE, "--job", 13, "--json").stdout)
     assert alone["alone"] <= alone["start"]
     assert (
