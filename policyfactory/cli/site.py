@@ -393,7 +393,7 @@ def _show_queue(found: QueueExplanation) -> None:
 
 def _show_job(one: ExplainedJob, alone: int | None, taken: int) -> None:
     out, job = console(), one.job
-    place = f"number {one.place:,} of the queue" if one.place else "not in the queue"
+    place = f"number {one.position:,} of the queue" if one.position else "not in the queue"
     why = f"; Slurm says {job.reason}" if job.reason else ""
     text = f"job {job.name} of {job.user or '(no user)'} in partition {one.partition}: {place}{why}"
     out.print(text, style="bold", markup=False, soft_wrap=True)

@@ -219,15 +219,15 @@ def _reader(
     first = head.split("\n", 1)[0]
     if head.startswith("{"):
         listed = enumerate(jobs_in(JsonText(source.chunks(), name, "squeue --json"), others), 1)
-        return (_of_json(job, f"{name}: job {at} of the list", clock) for at, job in listed), []
+        return (_of_json(job, f"{name}: job {position} of the list", clock) for position, job in listed), []
     if head.startswith("JobId="):
-        return (_of_fields(fields, place, clock) for fields, place in _records(source)), []
+        return (_of_fields(fields, where, clock) for fields, where in _records(source)), []
     if {"STATE", "JOBID"} <= (columns := {cell.strip() for cell in first.split("|")}):
         lacking = {"TRES_ALLOC", "ACCRUE_TIME"} - columns
-        said = (
+        remark = (
             "the lines do not say what memory and GPUs jobs ask for, or since when their age counts: -O, or --json, do"
         )
-        return (_of_fields(fields, place, clock) for fields, place in _rows(source)), [said] if lacking else []
+        return (_of_fields(fields, where, clock) for fields, where in _rows(source)), [remark] if lacking else []
     raise TraceFormatError(
         f"{name}:1: {printable(first, 60)!r} does not begin what squeue or scontrol prints of a queue; {_CURE}"
     )
@@ -307,11 +307,11 @@ _KEYS = {
 }  # fmt: skip
 
 
-def _of_json(job: Any, place: str, clock: Clock) -> tuple[QueuedJob | None, int]:
+def _of_json(job: Any, where: str, clock: Clock) -> tuple[QueuedJob | None, int]:
     """Return a job, None if it has ended, and the latest time that is said of it."""
     job = _table(job)
     if "time" in job and "submit_time" not in job:
-        raise TraceFormatError(f"{place}: is of sacct --json, which has jobs that ended; {_CURE}")
+        raise TraceFormatError(f"{where}: is of sacct --json, which has jobs that ended; {_CURE}")
     fields = {name: _plain(job.get(key)) for key, name in _KEYS.items()}
     fields["JobState"] = _plain(job.get("job_state"))
     fields["NumNodes"] = "-".join(_plain(job.get(key)) or "0" for key in ("node_count", "max_nodes"))
@@ -320,8 +320,8 @@ def _of_json(job: Any, place: str, clock: Clock) -> tuple[QueuedJob | None, int]
     alone = "none" in _plain(job.get("shared")).split(",") or "--exclusive" in _plain(job.get("submit_line")).split()
     fields["OverSubscribe"] = "NO" if alone else ""
     parts = _table(_table(job.get("job_resources")).get("nodes")).get("allocation")
-    counts = [_plain(_table(_table(one).get("cpus")).get("count")) for one in parts or ()]
-    return _of_fields(fields, place, clock, tuple(int(count) for count in counts if count.isdecimal()))
+    counts = [_plain(_table(_table(part).get("cpus")).get("count")) for part in parts or ()]
+    return _of_fields(fields, where, clock, tuple(int(count) for count in counts if count.isdecimal()))
 
 
 def _plain(value: Any) -> str:
@@ -392,17 +392,17 @@ def _rows(source: Source) -> Iterator[tuple[dict[str, str], str]]:
             found.append((fields, f"{source.name}:{number}"))
     # Since 26.05 NO stands beside all jobs that share no core.
     if all(fields.get("OverSubscribe") == "NO" for fields, _ in found):
-        found = [({**fields, "OverSubscribe": ""}, place) for fields, place in found]
+        found = [({**fields, "OverSubscribe": ""}, where) for fields, where in found]
     yield from found
 
 
 def _of_fields(
-    fields: Mapping[str, str], place: str, clock: Clock, node_cores: tuple[int, ...] = ()
+    fields: Mapping[str, str], where: str, clock: Clock, node_cores: tuple[int, ...] = ()
 ) -> tuple[QueuedJob | None, int]:
     """Return a job, None if it has ended, and the latest time that is said of it."""
     number = _number(fields.get("JobId"))
     if number is None or not fields.get("JobState"):
-        raise TraceFormatError(f"{place}: a job without {'JobId' if number is None else 'JobState'}; {_CURE}")
+        raise TraceFormatError(f"{where}: a job without {'JobId' if number is None else 'JobState'}; {_CURE}")
 
     def time(name: str) -> int | None:
         text = fields.get(name, "")
@@ -410,7 +410,7 @@ def _of_fields(
             times = clock.read(text)
         except ValueError:
             raise TraceFormatError(
-                f"{place}: {name}={printable(text, 40)!r} of job {number} is no time; set SLURM_TIME_FORMAT=%s and "
+                f"{where}: {name}={printable(text, 40)!r} of job {number} is no time; set SLURM_TIME_FORMAT=%s and "
                 f"{_CURE}"
             ) from None
         return times[0] if times else None
@@ -422,7 +422,7 @@ def _of_fields(
     if state is None:
         return None, 0
     if submit is None:
-        raise TraceFormatError(f"{place}: a job without SubmitTime; {_CURE}")
+        raise TraceFormatError(f"{where}: a job without SubmitTime; {_CURE}")
     seen = (start or submit) + (duration(text("RunTime")) or 0) if state == "running" else submit
     seen = max(seen, time("LastSchedEval") or 0)
     tres = _tres((text("AllocTRES") if state == "running" else "") or text("ReqTRES") or text("TRES"))
@@ -433,8 +433,12 @@ def _of_fields(
     parent = _number(fields.get("ArrayJobId")) or 0
     name, count, limit = _array(text("ArrayTaskId"), parent, number)
     # In place of the word the description may stand: Nodes required for job are DOWN, DRAINED or reserved for ...
-    said = text("Reason").replace("_", " ")
-    reason = "Resources" if said.startswith("Nodes required") else text("Reason").strip("()").split(" ")[0].strip(",")
+    given_reason = text("Reason").replace("_", " ")
+    reason = (
+        "Resources"
+        if given_reason.startswith("Nodes required")
+        else text("Reason").strip("()").split(" ")[0].strip(",")
+    )
     eligible = time("EligibleTime")
     if eligible is None and state == "waiting" and reason == "BeginTime":
         eligible = start

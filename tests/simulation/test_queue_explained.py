@@ -380,7 +380,7 @@ def many() -> Callable[[int], tuple[QueuedJob, ...]]:
 def test_a_long_queue_takes_seconds(many: Callable[[int], tuple[QueuedJob, ...]]) -> None:
     found = explained(small(), running(1, "n1", 5), *many(2000))
     assert len(found.jobs) == 2000
-    assert found.jobs[-1].place == 2000
+    assert found.jobs[-1].position == 2000
     assert len(lay_out(found.queue.site).names) == 4
 
 

@@ -78,7 +78,7 @@ class ExplainedJob:
     job : QueuedJob
     partition : str
         In which it is planned.
-    place : int
+    position : int
         In the queue, from 1; 0: it is not in it.
     ahead : int
         How many jobs before it may use nodes that it may use.
@@ -92,7 +92,7 @@ class ExplainedJob:
 
     job: QueuedJob
     partition: str
-    place: int
+    position: int
     ahead: int
     terms: Mapping[str, float]
     waits: tuple[Wait, ...]
@@ -101,7 +101,7 @@ class ExplainedJob:
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         job = {name: getattr(self.job, name) for name in ("user", "account", "qos", "priority", "reason")}
-        others = {name: getattr(self, name) for name in ("partition", "place", "ahead", "start")}
+        others = {name: getattr(self, name) for name in ("partition", "position", "ahead", "start")}
         waits = [dataclasses.asdict(wait) for wait in self.waits]
         return {"job": self.job.name, **job, **others, "terms": dict(self.terms), "waits": waits}
 
@@ -152,7 +152,7 @@ class QueueExplanation:
             If there is no such job, or the site does not have its partition.
         """
         job = find_job(self.queue.snapshot, name)
-        found = next((one for one in self.jobs if one.job is job), None)
+        found = next((explained for explained in self.jobs if explained.job is job), None)
         if found is None and job.state == "waiting":
             raise UsageError(
                 f"job {job.name} waits for partition {','.join(job.partitions)}, which site {self.queue.site.name} "
@@ -162,14 +162,14 @@ class QueueExplanation:
 
     def alone(self, explained: ExplainedJob) -> int | None:
         """Return when a job would start if no other one waited (Unix seconds), all running to their limits."""
-        at = next(at for at, job in enumerate(self.queue.jobs) if job is explained.job)
-        run = begin(self.queue, only=at)
+        index = next(index for index, job in enumerate(self.queue.jobs) if job is explained.job)
+        run = begin(self.queue, only=index)
         run.run()
-        return run.starts(self.queue).get(at)
+        return run.starts(self.queue).get(index)
 
-    def order(self, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
+    def order(self, job: ExplainedJob, other: ExplainedJob) -> QueueOrder:
         """Say which of two jobs is looked at first, and why."""
-        return _order(self.queue.site, one, other)
+        return _order(self.queue.site, job, other)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -177,13 +177,13 @@ class QueueExplanation:
             "schema_version": 1,
             "site": self.queue.site.name,
             "taken": self.queue.snapshot.taken,
-            "jobs": [one.as_dict() for one in self.jobs],
+            "jobs": [job.as_dict() for job in self.jobs],
             "assumed": list(self.assumed),
         }
 
     def frame(self) -> pd.DataFrame:
         """Return the jobs as a table, a row each."""
-        rows = [one.as_dict() | {"waits": one.waits[0].text, **one.terms} for one in self.jobs]
+        rows = [job.as_dict() | {"waits": job.waits[0].text, **job.terms} for job in self.jobs]
         return pd.DataFrame(rows).drop(columns="terms", errors="ignore")
 
 
@@ -211,26 +211,28 @@ def explain_queue(
     site = site if isinstance(site, Site) else read_site(site)
     queue = place_queue(snapshot, site)
     run = begin(queue)
-    terms, said = _terms(queue, fair_shares)
+    terms, remarks = _terms(queue, fair_shares)
     waits, ahead = _waits(queue, run)
     run.run()
     starts = run.starts(queue)
-    outside = [at for at in range(queue.running, len(queue.jobs)) if at not in run.order]
+    outside = [index for index in range(queue.running, len(queue.jobs)) if index not in run.order]
     window, jobs = site.scheduling.bf_window, []
-    for place, at in [*enumerate(run.order, 1), *((0, at) for at in outside)]:
-        if site.scheduling.backfill and starts.get(at, 0) > snapshot.taken + window:
+    for position, index in [*enumerate(run.order, 1), *((0, index) for index in outside)]:
+        if site.scheduling.backfill and starts.get(index, 0) > snapshot.taken + window:
             text = f"it would start beyond what the backfilling pass plans (bf_window, {format_duration(window)})"
-            waits[at] = (*waits[at], Wait("backfill", "beyond bf_window", text))
+            waits[index] = (*waits[index], Wait("backfill", "beyond bf_window", text))
         jobs.append(
             ExplainedJob(
-                *(queue.jobs[at], queue.partition[at], place, ahead.get(at, 0), terms[at]), waits[at], starts.get(at)
+                *(queue.jobs[index], queue.partition[index], position, ahead.get(index, 0), terms[index]),
+                waits[index],
+                starts.get(index),
             )
         )
     if unknown := len(site.not_modelled):
-        said.append(
+        remarks.append(
             f"{counted(unknown, 'setting')} of the site {'is' if unknown == 1 else 'are'} not modelled (site show)"
         )
-    assumed = [*queue.assumed, *said, "running and waiting jobs run to their limits, nobody submits, no node fails"]
+    assumed = [*queue.assumed, *remarks, "running and waiting jobs run to their limits, nobody submits, no node fails"]
     return QueueExplanation(queue, tuple(jobs), tuple(assumed))
 
 
@@ -240,48 +242,51 @@ def explain_queue(
 def _terms(
     queue: QueueOnSite, fair_shares: Mapping[tuple[str, str], float] | None
 ) -> tuple[dict[int, dict[str, float]], list[str]]:
-    """Return the terms of each waiting job's priority, by place, and in sentences what was assumed."""
+    """Return the terms of each waiting job's priority, by its index, and in sentences what was assumed."""
     site, given = queue.site, queue.site.priority
-    places = [at for at in range(queue.running, len(queue.jobs)) if queue.jobs[at].priority]
-    none: dict[int, dict[str, float]] = {at: {} for at in range(queue.running, len(queue.jobs))}
+    places = [index for index in range(queue.running, len(queue.jobs)) if queue.jobs[index].priority]
+    none: dict[int, dict[str, float]] = {index: {} for index in range(queue.running, len(queue.jobs))}
     if given.kind != "multifactor":
         return none, ["PriorityType is priority/basic: first come, first served"]
     if not places:
         return none, []
-    jobs = [queue.jobs[at] for at in places]
+    jobs = [queue.jobs[index] for index in places]
     fixed = fixed_terms(site, lay_out(site), _weighed(queue, places))
     nice = 0.0 - np.array([job.nice for job in jobs], dtype=np.float64)
     rest = np.array([job.priority for job in jobs], dtype=np.float64) - sum(fixed.values()) - nice
     factors = np.array([(fair_shares or {}).get((job.account, job.user), math.nan) for job in jobs])
     fair = given.fair_share * factors if given.fair_share else np.zeros(len(jobs))
-    age, said = _age(queue, jobs, rest - fair)
+    age, remarks = _age(queue, jobs, rest - fair)
     rest -= age
     unknown = np.isnan(fair)
     fair = np.where(unknown, rest, fair)
     left = rest - fair
     left[np.abs(left) <= _REST] = 0.0
     if unknown.any():
-        said.append(
+        remarks.append(
             f"FAIRSHARE of {counted(int(unknown.sum()), 'job')} is what is left of the priority, with SITE and what "
             "age grew since it was calculated (--sshare FILE, of sshare -a -l -P, says it)"
         )
     columns = {"SITE": left, "AGE": age, "ASSOC": fixed.pop("ASSOC"), "FAIRSHARE": fair, **fixed, "NICE": nice}
-    for number, at in enumerate(places):
-        none[at] = {name: float(column[number]) for name, column in columns.items()}
-    return none, said
+    for number, index in enumerate(places):
+        none[index] = {name: float(column[number]) for name, column in columns.items()}
+    return none, remarks
 
 
 def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
     """Return what the request of each job counts in its priority."""
     site, layout = queue.site, lay_out(queue.site)
-    rules, own = Enforced(site), {one.name: number for number, one in enumerate(site.partitions)}
-    jobs, partition = [queue.jobs[at] for at in places], [own[queue.partition[at]] for at in places]
+    rules, numbers = (
+        Enforced(site),
+        {partition_of_site.name: number for number, partition_of_site in enumerate(site.partitions)},
+    )
+    jobs, partition = [queue.jobs[index] for index in places], [numbers[queue.partition[index]] for index in places]
     cores, qos, association = [], [], []
     for job, number in zip(jobs, partition, strict=True):
         chain = rules.chain(job.account, job.user)
         its = rules.qos.get(rules.qos_of(job.qos, chain))
         qos.append(0 if its is None else its.priority)
-        association.append(next((one.priority for one in chain if one.priority), 0))
+        association.append(next((rank.priority for rank in chain if rank.priority), 0))
         whole = job.exclusive or site.partitions[number].exclusive or site.scheduling.select == "nodes"
         each = int(np.median(layout.cores[layout.members[number]])) if whole else 1
         cores.append(max(job.cores, max(job.nodes, 1) * each))
@@ -289,7 +294,7 @@ def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
         job.resources or {"cpu": job.cores, "mem": job.memory or 0, "node": max(job.nodes, 1), "gres/gpu": job.gpus}
         for job in jobs
     ]
-    counts = {name: np.array([one.get(name, 0) for one in asked], dtype=np.float64) for name in _TRES}
+    counts = {name: np.array([amounts.get(name, 0) for amounts in asked], dtype=np.float64) for name in _TRES}
     return Weighed(
         partition=np.array(partition, dtype=np.int64),
         limit=np.array([max(job.limit or YEAR, 60) for job in jobs], dtype=np.int64),
@@ -312,7 +317,7 @@ def _age(queue: QueueOnSite, jobs: Sequence[QueuedJob], rest: FloatArray) -> tup
         [(job.submit if weights.from_submission else job.accrued) or now for job in jobs], dtype=np.float64
     )
 
-    def at(second: float) -> FloatArray:
+    def age_at(second: float) -> FloatArray:
         return weights.age * np.clip((second - since) / weights.max_age, 0.0, 1.0)
 
     if not weights.age:
@@ -320,17 +325,17 @@ def _age(queue: QueueOnSite, jobs: Sequence[QueuedJob], rest: FloatArray) -> tup
     known = ~np.isnan(rest)
     period = int(queue.site.priority.calculation_period)
     if not known.any():
-        return at(now), [f"AGE is that of the snapshot; Slurm's is up to {format_duration(period)} older"]
-    missed = [float(np.median(np.abs(at(now - back)[known] - rest[known]))) for back in range(period + 1)]
-    return at(now - int(np.argmin(missed))), []
+        return age_at(now), [f"AGE is that of the snapshot; Slurm's is up to {format_duration(period)} older"]
+    missed = [float(np.median(np.abs(age_at(now - back)[known] - rest[known]))) for back in range(period + 1)]
+    return age_at(now - int(np.argmin(missed))), []
 
 
-def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
+def _order(site: Site, job: ExplainedJob, other: ExplainedJob) -> QueueOrder:
     tiers = {its.name: its.tier for its in site.partitions}
-    first, second = sorted((one, other), key=lambda its: its.place or math.inf)
+    first, second = sorted((job, other), key=lambda its: its.position or math.inf)
     ours, theirs = first.job, second.job
-    if not second.place:
-        missing = [its.job.name for its in (first, second) if not its.place]
+    if not second.position:
+        missing = [its.job.name for its in (first, second) if not its.position]
         verb = "are" if len(missing) > 1 else "is"
         why = f"{enumerated(missing)} {verb} not in the queue: {second.waits[0].text}"
     elif bool(ours.reservation) != bool(theirs.reservation):
@@ -359,36 +364,36 @@ def _order(site: Site, one: ExplainedJob, other: ExplainedJob) -> QueueOrder:
 
 
 def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...]], dict[int, int]]:
-    """Return what each waiting job waits for, and how many jobs are before it on nodes that it may use, by place."""
+    """Return by index what each waiting job waits for, and how many jobs are before it on nodes that it may use."""
     parts, ahead, before = run.parts, {}, Counter[int]()
     members = parts.machine.partition.astype(np.int64)
     shared = members @ members.T > 0
     first_row: dict[int, int] = {}
-    for row, at in enumerate(queue.rows.tolist()):
-        first_row.setdefault(at, row)
-    for at in run.order:
-        number = int(parts.jobs.partition[first_row[at]])
-        ahead[at] = sum(count for other, count in before.items() if shared[number, other])
+    for row, index in enumerate(queue.rows.tolist()):
+        first_row.setdefault(index, row)
+    for index in run.order:
+        number = int(parts.jobs.partition[first_row[index]])
+        ahead[index] = sum(count for other, count in before.items() if shared[number, other])
         before[number] += 1
     looked = _not_looked_at(queue, run)
     waits = {}
-    for at in range(queue.running, len(queue.jobs)):
-        found = [*_outside(queue, run, at, first_row[at])]
-        if not found and at in ahead:
-            found = _inside(queue, run, at, first_row[at], ahead[at])
-            if why := looked.get(first_row[at]):
+    for index in range(queue.running, len(queue.jobs)):
+        found = [*_outside(queue, run, index, first_row[index])]
+        if not found and index in ahead:
+            found = _inside(queue, run, index, first_row[index], ahead[index])
+            if why := looked.get(first_row[index]):
                 found.append(Wait("backfill", "not looked at in backfilling", why))
-        waits[at] = tuple(found) or (Wait("nothing", "nothing known", "nothing that these rules know keeps it"),)
+        waits[index] = tuple(found) or (Wait("nothing", "nothing known", "nothing that these rules know keeps it"),)
     return waits, ahead
 
 
-def _outside(queue: QueueOnSite, run: QueueRun, at: int, row: int) -> list[Wait]:
+def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wait]:
     """Return what keeps a job out of the queue, or in it in vain."""
-    job, now, partition = queue.jobs[at], queue.snapshot.taken, queue.partition[at]
-    if at in queue.stopped:
+    job, now, partition = queue.jobs[index], queue.snapshot.taken, queue.partition[index]
+    if index in queue.stopped:
         kind = "held" if job.held else ("dependency" if job.dependency else "reservation")
         short = {"held": "its release (held)", "dependency": "other jobs", "reservation": "its reservation"}[kind]
-        return [Wait(kind, short, queue.stopped[at])]
+        return [Wait(kind, short, queue.stopped[index])]
     if why := run.placed.never.get(row):
         return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]
     number = int(run.parts.jobs.partition[row])
@@ -402,25 +407,27 @@ def _outside(queue: QueueOnSite, run: QueueRun, at: int, row: int) -> list[Wait]
     if other is not None and run.parts.jobs.after[row] >= 0:
         text = f"it waits for the end of job {other} ({job.dependency})"
         found.append(Wait("dependency", f"job {other} to end", text))
-    own = next((one for one in queue.site.reservations if one.name == job.reservation), None)
-    if own is not None and not own.start <= now < own.end:
-        text = f"reservation {own.name} begins {format_duration(own.start - now)} after the snapshot"
-        found.append(Wait("reservation", f"reservation {own.name}", text))
+    reservation = next(
+        (reservation for reservation in queue.site.reservations if reservation.name == job.reservation), None
+    )
+    if reservation is not None and not reservation.start <= now < reservation.end:
+        text = f"reservation {reservation.name} begins {format_duration(reservation.start - now)} after the snapshot"
+        found.append(Wait("reservation", f"reservation {reservation.name}", text))
     return found
 
 
-def _inside(queue: QueueOnSite, run: QueueRun, at: int, row: int, ahead: int) -> list[Wait]:
+def _inside(queue: QueueOnSite, run: QueueRun, index: int, row: int, ahead: int) -> list[Wait]:
     """Return what a job in the queue waits for."""
     found: list[Wait] = []
-    job, partition = queue.jobs[at], queue.partition[at]
+    job, partition = queue.jobs[index], queue.partition[index]
     request = run.parts.jobs.request[row]
     nodes, cores, free, free_cores = int(request[NODES]), int(request[TOTAL_CORES]), *_room(run, row)
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
     each = int(np.median(run.parts.machine.has[_members(run, row), CORES]))
     held = max(cores, nodes * each) if request[WHOLE] else cores
     would = np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes])
-    broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda one: one.asked <= one.most)
-    found += [_limit_wait(one, job) for one in broken[:_NAMED]]
+    broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda limit: limit.asked <= limit.most)
+    found += [_limit_wait(limit, job) for limit in broken[:_NAMED]]
     by_node = nodes > 1 or bool(request[WHOLE])
     kind = "whole node" if request[WHOLE] else "node"
     asks = f"{counted(nodes, kind)} ({counted(held, 'core')})" if by_node else counted(cores, "core")
@@ -481,14 +488,15 @@ def _room(run: QueueRun, row: int) -> tuple[int, int]:
 def _reserved(queue: QueueOnSite, run: QueueRun, row: int) -> list[Wait]:
     """Return the reservations of others that take nodes away from a job if it started now."""
     now, limit, found = queue.snapshot.taken, int(run.parts.jobs.limit[row]), []
-    for number, one in enumerate(queue.site.reservations):
-        if number == run.parts.jobs.reservation[row] or one.known > now or one.start >= now + limit:
+    for number, reservation in enumerate(queue.site.reservations):
+        if number == run.parts.jobs.reservation[row] or reservation.known > now or reservation.start >= now + limit:
             continue
         count = int((_members(run, row) & (run.parts.machine.reserved[number] == 1)).sum())
         if count:
-            begins = "now" if one.start <= now else f"in {format_duration(one.start - now)}"
-            text = f"reservation {one.name} ({begins}) keeps {counted(count, 'node')} from jobs that would run into it"
-            found.append(Wait("reservation", f"reservation {one.name}", text))
+            begins = "now" if reservation.start <= now else f"in {format_duration(reservation.start - now)}"
+            kept = f"keeps {counted(count, 'node')} from jobs that would run into it"
+            text = f"reservation {reservation.name} ({begins}) {kept}"
+            found.append(Wait("reservation", f"reservation {reservation.name}", text))
     return found
 
 

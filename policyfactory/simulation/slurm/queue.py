@@ -104,9 +104,9 @@ class QueueRun:
     def starts(self, queue: QueueOnSite) -> dict[int, int]:
         """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
         first: dict[int, int] = {}
-        for place, start in zip(queue.rows.tolist(), self.parts.run.start.tolist(), strict=True):
-            if start >= 0 and place >= queue.running:
-                first[place] = min(first.get(place, start), start)
+        for index, start in zip(queue.rows.tolist(), self.parts.run.start.tolist(), strict=True):
+            if start >= 0 and index >= queue.running:
+                first[index] = min(first.get(index, start), start)
         return first
 
 
@@ -126,18 +126,18 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
         If it has no job, or too many tasks.
     """
     _check(snapshot, site)
-    now, own = snapshot.taken, {one.name: number for number, one in enumerate(site.partitions)}
+    now, numbers = snapshot.taken, {partition.name: number for number, partition in enumerate(site.partitions)}
     site = _as_now(site, now)
     machine_layout = machine_of(site, 0)[1]
     layout = lay_out(site)
-    place = {name: number for number, name in enumerate(machine_layout.names)}
+    node_numbers = {name: number for number, name in enumerate(machine_layout.names)}
     assumed = [*snapshot.assumed]
-    running, nodes, cores = _running(snapshot, own, place, machine_layout, assumed)
-    waiting = [job for job in snapshot.of("waiting") if any(name in own for name in job.partitions)]
+    running, nodes, cores = _running(snapshot, numbers, node_numbers, machine_layout, assumed)
+    waiting = [job for job in snapshot.of("waiting") if any(name in numbers for name in job.partitions)]
     if lost := len(snapshot.of("waiting")) - len(waiting):
         assumed.append(f"{counted(lost, 'waiting job')} of partitions that {site.name} does not have left out")
     jobs = (*running, *waiting)
-    chosen = [_partition(job, site, layout, own) for job in jobs]
+    chosen = [_partition(job, site, layout, numbers) for job in jobs]
     if listed := [job.name for job in waiting if len(job.partitions) > 1]:
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
@@ -148,8 +148,10 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
             f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
             "fewer partitions (squeue --partition)"
         )
-    reserved = {one.name for one in site.reservations}
-    stopped = {at: why for at, job in enumerate(jobs) if job.state == "waiting" and (why := _stops(job, reserved))}
+    reserved = {reservation.name for reservation in site.reservations}
+    stopped = {
+        index: why for index, job in enumerate(jobs) if job.state == "waiting" and (why := _stops(job, reserved))
+    }
     workload, of = _workload(jobs, len(running), chosen, layout, now)
     return QueueOnSite(
         *(snapshot, site, jobs, len(running), of, workload, tuple(its.name for its in chosen)),
@@ -173,31 +175,31 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
         workload = dataclasses.replace(workload, run_time=run_time)
     machine, layout = machine_of(site, workload.unix_start)
     shares, associations = shares_of(site)
-    names = {one.name: number for number, one in enumerate(site.reservations)}
-    reservation = np.array([names.get(queue.jobs[at].reservation, -1) for at in queue.rows], dtype=np.int64)
+    names = {reservation_of_site.name: number for number, reservation_of_site in enumerate(site.reservations)}
+    reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
     placed = place_jobs(workload, site, layout, associations, None, reservation)
     jobs, weights = placed.jobs, weights_of(site)._replace(fair_share=0.0)
     # Rows are in the engine's order already, which is that of submission.
     of = queue.rows.tolist()
-    aside = np.array([at in queue.stopped or (only is not None and queue.running <= at != only) for at in of])
+    aside = np.array([index in queue.stopped or (only is not None and queue.running <= index != only) for index in of])
     hopeless = np.where(aside & (jobs.hopeless == WELCOME), ABSENT, jobs.hopeless).astype(np.uint8)
-    said = [queue.jobs[at].priority for at in of]
+    known = [queue.jobs[index].priority for index in of]
     since = jobs.submit if weights.from_submission else jobs.ready
     age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
     # Of the fraction that the snapshot cuts off, its mean.
-    fixed = [jobs.fixed[row] if one is None else one + 0.5 - age[row] for row, one in enumerate(said)]
+    fixed = [jobs.fixed[row] if priority is None else priority + 0.5 - age[row] for row, priority in enumerate(known)]
     jobs = jobs._replace(hopeless=hopeless, fixed=np.array(fixed, dtype=np.float64), by_core=np.zeros(len(of)))
     settings = settings_of(site, now)
     run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)
-    np.cumsum([len(queue.nodes[at]) for at in first], out=parts_from[1:])
+    np.cumsum([len(queue.nodes[index]) for index in first], out=parts_from[1:])
     parts = Parts(jobs, machine, run, settings, weights, shares)
     resume(
         *parts,
-        np.array([queue.jobs[at].start for at in first], dtype=np.int64),
+        np.array([queue.jobs[index].start for index in first], dtype=np.int64),
         parts_from,
-        *(np.concatenate([parts_from[:0], *(its[at] for at in first)]) for its in (queue.nodes, queue.cores)),
+        *(np.concatenate([parts_from[:0], *(its[index] for index in first)]) for its in (queue.nodes, queue.cores)),
     )
     order = dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])
     return QueueRun(parts, placed, tuple(order))
@@ -227,13 +229,13 @@ def _check(snapshot: Snapshot, site: Site) -> None:
     """Refuse a snapshot without jobs, or of another cluster."""
     if not snapshot.jobs:
         raise UsageError(f"{snapshot.source}: no job runs or waits there; there is nothing to explain")
-    own = {one.name for one in site.partitions}
-    strange = [job for job in snapshot.jobs if not own & {*job.partitions}]
+    partitions = {partition.name for partition in site.partitions}
+    strange = [job for job in snapshot.jobs if not partitions & {*job.partitions}]
     if strange and mostly_of_others(len(snapshot.jobs) - len(strange), len(snapshot.jobs)):
         raise SiteError(
             f"{snapshot.source}: {len(strange):,} of {counted(len(snapshot.jobs), 'job')} are of partitions that site "
             f"{site.name} does not have, the first (job {strange[0].name}) of {','.join(strange[0].partitions)!a}; it "
-            f"has {enumerated(sorted(own)[:10])}: is the snapshot of another cluster? give the site file of "
+            f"has {enumerated(sorted(partitions)[:10])}: is the snapshot of another cluster? give the site file of "
             f"{snapshot.cluster or 'its cluster'}"
         )
 
@@ -241,16 +243,16 @@ def _check(snapshot: Snapshot, site: Site) -> None:
 def _as_now(site: Site, now: int) -> Site:
     """Return a site with what is away at a time drained, and without what was before or is not known yet."""
     away = [
-        dataclasses.replace(one, start=float(now), end=math.inf, drained=True)
-        for one in site.outages
-        if one.start <= now < one.end
+        dataclasses.replace(outage, start=float(now), end=math.inf, drained=True)
+        for outage in site.outages
+        if outage.start <= now < outage.end
     ]
-    kept = tuple(one for one in site.reservations if one.end > now)
+    kept = tuple(reservation for reservation in site.reservations if reservation.end > now)
     return dataclasses.replace(site, outages=tuple(away), reservations=kept)
 
 
 def _running(
-    snapshot: Snapshot, own: dict[str, int], place: dict[str, int], layout: Layout, assumed: list[str]
+    snapshot: Snapshot, numbers: dict[str, int], node_numbers: dict[str, int], layout: Layout, assumed: list[str]
 ) -> tuple[list[QueuedJob], list[Int64Array], list[Int64Array]]:
     """Return the running jobs whose nodes the site has, with these and their cores there."""
     jobs, nodes, cores, lost, less = [], [], [], [], []
@@ -260,11 +262,11 @@ def _running(
             names = expand(job.node_list)
         except UsageError as error:
             raise SiteError(f"{snapshot.source}: job {job.name}: {error}; take the snapshot again") from None
-        known = bool(names) and all(name in place for name in names) and bool(own.keys() & {*job.partitions})
+        known = bool(names) and all(name in node_numbers for name in names) and bool(numbers.keys() & {*job.partitions})
         if job.start is None or not known:
             lost.append(job)
             continue
-        mine = np.array([place[name] for name in names], dtype=np.int64)
+        mine = np.array([node_numbers[name] for name in names], dtype=np.int64)
         given = np.array(job.node_cores, dtype=np.int64)
         if len(given) != len(mine):
             given = _spread(job.cores, layout.cores[mine])
@@ -296,18 +298,20 @@ def _running(
 def _spread(cores: int, has: Int64Array) -> Int64Array:
     """Return cores spread over nodes as evenly as these allow."""
     given, left = np.zeros(len(has), dtype=np.int64), cores
-    for at, node in enumerate(np.argsort(has, kind="stable").tolist()):
-        given[node] = min(-(-left // (len(has) - at)), has[node])
+    for done, node in enumerate(np.argsort(has, kind="stable").tolist()):
+        given[node] = min(-(-left // (len(has) - done)), has[node])
         left -= int(given[node])
     return given
 
 
-def _partition(job: QueuedJob, site: Site, layout: Layout, own: dict[str, int]) -> Partition:
+def _partition(job: QueuedJob, site: Site, layout: Layout, numbers: dict[str, int]) -> Partition:
     """Return the partition in which a job runs or is planned: of several the first, by tier, that can have it."""
-    known = sorted((own[name] for name in job.partitions if name in own), key=lambda at: -site.partitions[at].tier)
+    known = sorted(
+        (numbers[name] for name in job.partitions if name in numbers), key=lambda number: -site.partitions[number].tier
+    )
 
-    def fits(at: int) -> bool:
-        its, members = site.partitions[at], layout.members[at]
+    def fits(number: int) -> bool:
+        its, members = site.partitions[number], layout.members[number]
         large = job.cores > layout.cores[members].sum() or job.nodes > min(its.max_nodes, int(members.sum()))
         return its.up and not large and (job.limit or 0) <= its.max_time
 
@@ -337,7 +341,9 @@ def _workload(
     jobs: Sequence[QueuedJob], running: int, chosen: Sequence[Partition], layout: Layout, now: int
 ) -> tuple[Workload, Int64Array]:
     """Return the jobs as a workload that is submitted before now, the running ones first, and whose rows these are."""
-    rows = np.array([at for at, job in enumerate(jobs) for _ in range(min(job.tasks, _MOST_TASKS))], dtype=np.int64)
+    rows = np.array(
+        [index for index, job in enumerate(jobs) for _ in range(min(job.tasks, _MOST_TASKS))], dtype=np.int64
+    )
     zero = min([now, *(job.submit for job in jobs[running:])]) - 1
     submit = np.array([max(min(job.submit, now) - zero, 1) for job in jobs], dtype=np.int64)
     submit[:running] = 0
@@ -346,7 +352,7 @@ def _workload(
     # By their numbers, the tasks of an array one after the other.
     rank = np.empty(len(rows), dtype=np.int64)
     rank[np.argsort(numbers[rows], kind="stable")] = np.arange(1, len(rows) + 1)
-    ranks = {jobs[at].number: int(rank[row]) for row, at in enumerate(rows.tolist()) if jobs[at].tasks == 1}
+    ranks = {jobs[index].number: int(rank[row]) for row, index in enumerate(rows.tolist()) if jobs[index].tasks == 1}
     names: dict[str, tuple[str, ...]] = {}
 
     def column(value: Callable[[QueuedJob], float]) -> Int64Array:
@@ -354,8 +360,8 @@ def _workload(
 
     def named(key: str, given: Sequence[str]) -> Int64Array:
         names[key] = tuple(sorted({name for name in given if name}))
-        place = {name: at for at, name in enumerate(names[key])}
-        return np.array([place.get(name, -1) for name in given], dtype=np.int64)[rows]
+        ranks_of = {name: rank_of for rank_of, name in enumerate(names[key])}
+        return np.array([ranks_of.get(name, -1) for name in given], dtype=np.int64)[rows]
 
     longest = np.array([min(its.max_time, YEAR) for its in chosen], dtype=np.int64)[rows]
     limit = column(lambda job: min(job.limit or 0, YEAR))
@@ -370,7 +376,7 @@ def _workload(
         gpus=column(lambda job: job.gpus),
         exclusive=column(lambda job: int(job.exclusive)),
         eligible=column(lambda job: max((job.accrued or job.eligible or zero) - zero, 0)),
-        after=np.array([ranks.get(after(jobs[at]) or -1, -1) for at in rows], dtype=np.int64),
+        after=np.array([ranks.get(after(jobs[index]) or -1, -1) for index in rows], dtype=np.int64),
         partition=named("partition", [its.name for its in chosen]),
         qos=named("qos", [job.qos for job in jobs]),
         account=named("account", [job.account for job in jobs]),

@@ -321,8 +321,8 @@ def broken_limits(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> I
         What it would hold: jobs, nodes, cores, MB, GPUs; 0 where that is not asked.
     """
     jobs, limits = parts.jobs, parts.run.limits
-    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
-        row, limit = jobs.counters[at]
+    for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row, limit = jobs.counters[counter]
         held = limits.held[row] if row >= 0 else np.zeros(len(asks), dtype=np.int64)
         over = np.flatnonzero((asks > 0) & (held + asks > limits.most[limit]))
         if len(over):
