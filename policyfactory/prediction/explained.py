@@ -134,7 +134,7 @@ def explain_submission(policy: Policy, job: Job, submitter: Submitter) -> Explan
 def _check(policy: Policy, job: Job, forests: Forests) -> None:
     missing = [name for name in ("p", "q") if name not in job.given]
     if missing:
-        raise UsageError(f"job '{job.describe()}': give {' and '.join(missing)} as well, from which it is predicted")
+        raise UsageError(f"job '{job.describe()}': lacks {' and '.join(missing)}, from which it is predicted; give it")
     given = [name for name in PREDICTIONS if name in job.given]
     if given:
         raise UsageError(
