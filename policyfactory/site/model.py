@@ -22,8 +22,10 @@ from policyfactory.site.values import (
     NUMBERS,
     SECONDS,
     SHARES,
+    VERSION,
     WEIGHT,
     expand,
+    parse_version,
 )
 from policyfactory.workload.declared import FLAG, NAMES, TEXT, choice, count, kept, rows
 
@@ -87,6 +89,10 @@ class SchedulerParameter:
     high: int = 2**31 - 1
 
 
+# The versions of Slurm whose rules are simulated and compared with the real scheduler's, the oldest first.
+VERSIONS = ("22.05", "24.11")
+
+
 def _count(default: int, engine: str, *bounds: int) -> Any:
     return kept(COUNT, default, parameter=SchedulerParameter(engine, 1, *bounds))
 
@@ -117,6 +123,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         MB of a job that asks for none (DefMemPerCPU, DefMemPerNode); 0: all of the node where memory is consumed.
     kill_overrun : float
         Seconds that a job may run over its limit (OverTimeLimit); infinite: jobs are not killed.
+    slurm_version : str
+        Whose rules hold: ``24.11``; empty: nobody says it. See `rules_version`.
     """
 
     backfill: bool = kept(FLAG, True)
@@ -142,6 +150,29 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
     default_memory_per_core: int = kept(MEMORY, 0, slurm="DefMemPerCPU")
     default_memory_per_node: int = kept(MEMORY, 0, slurm="DefMemPerNode")
     kill_overrun: float = kept(SECONDS, 0.0)
+    slurm_version: str = kept(VERSION, "", slurm="SLURM_VERSION")
+
+    @property
+    def rules_version(self) -> str:
+        """The version whose rules are simulated: the newest of `VERSIONS` that is not newer, or else the oldest."""
+        asked = parse_version(self.slurm_version)
+        older = [version for version in VERSIONS if asked is None or (parse_version(version) or asked) <= asked]
+        return older[-1] if older else VERSIONS[0]
+
+    @property
+    def assumed_rules(self) -> str:
+        """What is assumed of the rules, in a sentence; empty where those of the very version are simulated."""
+        if not self.slurm_version:
+            return (
+                f"assumed: the rules of Slurm {self.rules_version}, the newest that are simulated; "
+                "give yours as slurm_version"
+            )
+        if self.slurm_version == self.rules_version:
+            return ""
+        return (
+            f"assumed: the rules of Slurm {self.rules_version} for those of {self.slurm_version}, the nearest that "
+            "are simulated"
+        )
 
 
 PARAMETERS: dict[str, SchedulerParameter] = {

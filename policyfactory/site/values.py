@@ -21,6 +21,7 @@ MOST_GPUS = 10_000  # of a node
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}
+_VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
 
 
 def _hosts(value: Any) -> str:
@@ -33,6 +34,24 @@ def _hosts(value: Any) -> str:
     except UsageError as error:
         raise WrongValueError(str(error)) from None
     return value
+
+
+def parse_version(text: str) -> tuple[int, int] | None:
+    """Return the number of a version of Slurm, as ``slurm 24.11.5`` or ``24.11``; None if it is none."""
+    match = _VERSION.fullmatch(text.strip().lower())
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def write_version(number: tuple[int, int]) -> str:
+    """Return the number of a version as Slurm writes it."""
+    return f"{number[0]}.{number[1]:02}"
+
+
+def _version(value: Any) -> str:
+    number = parse_version(value) if isinstance(value, str) else None
+    if number is None:
+        raise ValueError('a version of Slurm in quotes, for example "24.11"')
+    return write_version(number)
 
 
 def _number(value: Any) -> float:
@@ -153,6 +172,7 @@ COUNT = count()
 LIMIT = Kind(_limit, lambda value: "unlimited" if math.isinf(value) else int(value))
 WEIGHT = count(0, 2**32 - 1)
 HOSTS = Kind(_hosts)
+VERSION = Kind(_version)
 NUMBER = Kind(_number, lambda value: int(value) if value == int(value) else value)
 NUMBERS = Kind(_numbers, lambda value: {name: NUMBER.write(number) for name, number in value.items()})
 SHARES = Kind(_shares, lambda value: "parent" if math.isnan(value) else NUMBER.write(value))

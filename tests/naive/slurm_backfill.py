@@ -1,4 +1,7 @@
-"""Slurm's backfilling pass, plainly (Slurm 22.05, src/plugins/sched/backfill/backfill.c, _attempt_backfill)."""
+"""Slurm's backfilling pass, plainly (Slurm 22.05 and 24.11, src/plugins/sched/backfill/backfill.c, _attempt_backfill).
+
+In what they differ: slurm_versions.py.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import math
 
 from naive.slurm_jobs import Allocation, Demand, Entry, may_use
 from naive.slurm_limits import Request
-from naive.slurm_nodes import will_run
+from naive.slurm_nodes import will_run, will_run_from
 from naive.slurm_passes import Controller
+from naive.slurm_versions import Versioned
 
 __all__ = ["Backfill"]
 
@@ -25,14 +29,26 @@ class Row:
 class Table:
     """The plan of a pass: rows one after the other in time, from the pass to the end of the window."""
 
-    def __init__(self, now: int, window: int, resolution: int, available: set[int], most_rows: int) -> None:
-        self.resolution, self.most_rows = resolution, most_rows
+    def __init__(
+        self,
+        now: int,
+        window: int,
+        resolution: int,
+        available: set[int],
+        most_rows: int,
+        versioned: Versioned,
+    ) -> None:
+        self.resolution, self.most_rows, self.versioned = resolution, most_rows, versioned
         self.rows = [Row(self.floor(now), self.floor(now + window), set(available))]
         # Rows that were made; those that were merged again still count.
         self.made = 1
 
     def floor(self, time: int) -> int:
         return time // self.resolution * self.resolution
+
+    def end(self, time: int) -> int:
+        """Return a time at which something planned ends, rounded."""
+        return self.floor(time + (self.resolution - 1) * self.versioned.rounds_up)
 
     @property
     def full(self) -> bool:
@@ -87,6 +103,8 @@ class Table:
             if row.end <= start:
                 continue
             if row.begin > end:
+                if self.versioned.looks_past_end and not later and k + 2 < len(self.rows):
+                    later = self.rows[k + 1].end
                 break
             left &= row.free
         return left, later
@@ -106,7 +124,9 @@ class Backfill:
             int(self.settings.bf_resolution),
             controller.available,
             self.settings.bf_max_job_test,
+            controller.versioned,
         )
+        self.versioned = controller.versioned
         self.tried = 0
         self.seen: dict[tuple[str, ...], int] = {}
         self.reserved_in: dict[str, int] = {}
@@ -187,20 +207,31 @@ class Backfill:
             overlap |= also
         if left is None:
             return 0, counted
+        if self.versioned.stays_in_window and start > self.window_end:
+            return 0, counted
         end = max(start, self.now) + limit
         usable = left & c.nodes.of_partition[entry.partition.name] & c.available
         nodes, later = self.table.free_between(start, end, usable)
         later = self._or_end_of_reservation(start, later, overlap)
         again = 0 if now_only else later
-        if len(nodes) < demand.least:
+        large = {i for i in nodes if c.nodes.big_enough(i, demand)}
+        if len(large if self.versioned.small_first else nodes) < demand.least:
             return again, counted
-        nodes = {i for i in nodes if c.nodes.big_enough(i, demand)}
+        nodes = large
         self.tried += not counted
-        found = will_run(c.nodes, demand, nodes, c.use, c.running, self.now, now_only=now_only)
+        if self.versioned.looks_from_start:
+            busy = set(c.completing)
+            found = will_run_from(
+                c.nodes, demand, nodes, c.use, c.running, self.now, start, later, busy, now_only=now_only
+            )
+        else:
+            found = will_run(c.nodes, demand, nodes, c.use, c.running, self.now, now_only=now_only)
         if found is None:
             return again, True
         begin, allocation = max(found[0], start), found[1]
         entry.cores_seen = sum(cores for cores, _, _ in allocation.values())
+        if self.versioned.conflicts_first and begin > self.now and self._conflicts(begin, limit, allocation):
+            return begin, True
         if begin <= self.now and set(allocation) & set(c.completing):
             begin, later = self.now + 1, 0
         if begin <= self.now:
@@ -212,19 +243,27 @@ class Backfill:
             later = 0
         return self._reserve(entry, allocation, begin, limit, later, now_only), True
 
+    def _conflicts(self, begin: int, limit: int, allocation: Allocation) -> bool:
+        """Return whether nodes that the job would have are reserved for another in its time."""
+        table = self.table
+        return table.conflict(table.floor(begin), table.end(begin + limit), set(allocation))
+
+    @property
+    def window_end(self) -> int:
+        return self.table.floor(self.now + int(self.settings.bf_window))
+
     def _or_end_of_reservation(self, start: int, later: int, overlap: bool) -> int:
         """Return the sooner of ``later`` and the second after the next end of a reservation, rounded up."""
         ends = [one.end for one in self.c.reservations if one.end >= start]
         if not overlap or not ends:
             return later
         end = -(-math.ceil(min(ends)) // self.table.resolution) * self.table.resolution + 1
-        window_end = self.table.floor(self.now + int(self.settings.bf_window))
-        return end if end < window_end and (not later or end < later) else later
+        return end if end < self.window_end and (not later or end < later) else later
 
     def _has_started(self, entry: Entry) -> None:
         self.started.append(entry)
         if entry.demand.whole and not self.table.full:
-            self.table.reserve(0, self.table.floor(entry.believed_end), set(entry.allocation))
+            self.table.reserve(0, self.table.end(entry.believed_end), set(entry.allocation))
         most = self.settings.bf_max_job_start
         self.over = bool(most) and len(self.started) >= most
 
@@ -238,8 +277,8 @@ class Backfill:
         if begin > self.now + self.settings.bf_window:
             entry.plan = begin
             return 0
-        start, end, nodes = table.floor(begin), table.floor(begin + limit), set(allocation)
-        if begin > self.now and table.conflict(start, end, nodes):
+        start, end, nodes = table.floor(begin), table.end(begin + limit), set(allocation)
+        if begin > self.now and self._conflicts(begin, limit, allocation):
             return begin
         if not c.rules.after_placing(entry, Request.of(allocation, count_all=True), c.running):
             return 0

@@ -1,7 +1,8 @@
 """Nodes and how Slurm (select/cons_tres) places a job on them, plainly.
 
-Facts: Slurm 22.05, src/plugins/select/cons_tres/job_test.c and cons_common/job_test.c. Nodes are numbered here in the
-natural order of their names, as slurmctld sorts them; ``Nodes.number`` gives their place in the site.
+Facts: Slurm 22.05, src/plugins/select/cons_tres/job_test.c and cons_common/job_test.c, and what 24.11 has of them in
+src/plugins/select/cons_tres and src/plugins/topology/common; in what they differ: slurm_versions.py. Nodes are numbered
+here in the natural order of their names, as slurmctld sorts them; ``Nodes.number`` gives their place in the site.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import re
 from collections.abc import Iterable
 
 from naive.slurm_jobs import YEAR, Allocation, Demand, Entry
+from naive.slurm_versions import versioned
 from policyfactory.site.fits import lay_out, node_numbers
 from policyfactory.site.model import Site
 
-__all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "will_run"]
+__all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "will_run", "will_run_from"]
 
 KILL_WAIT = 30
 
@@ -43,6 +45,8 @@ class Nodes:
         }
         # GPUs that the last job that asked for some found on a node; see `weigh`.
         self.gpus_found = [0] * len(self.cores)
+        self.heavy: set[int] = set()  # nodes that are taken last among those of their weight
+        self.tries_idle = not versioned(site).skips_idle
         self.takes_memory = site.scheduling.select == "cores+memory"
         self.over = site.scheduling.kill_overrun
 
@@ -55,7 +59,7 @@ class Nodes:
         Looking for GPUs makes a node lighter by those found, and it stays so, for all jobs, until a job of its
         partition is next tried for a start (or submitted): backfilling in between prefers such nodes for its plans.
         """
-        return self.weight[i] * 256 + 255 - self.gpus_found[i]
+        return (self.weight[i] * 2 + (i in self.heavy)) * 256 + 255 - self.gpus_found[i]
 
     def forget_gpus(self, among: Iterable[int]) -> None:
         for i in among:
@@ -97,12 +101,12 @@ class Use:
 def place(nodes: Nodes, demand: Demand, among: Iterable[int], use: Use) -> Allocation | None:
     """Return where the job would go now; None if it can not.
 
-    Slurm tries twice, as if no core were in use and then with those that are free: where the way of choosing nodes
-    finds no place on idle cores, it is not asked again.
+    Slurm 22.05 tries twice, as if no core were in use and then with those that are free: where the way of choosing
+    nodes finds no place on idle cores, it is not asked again.
     """
     among = [i for i in sorted(among) if _state_allows(nodes, demand, use, i)]
     idle = dataclasses.replace(use, cores=[0] * len(use.cores))
-    if _choose(nodes, demand, among, idle) is None:
+    if nodes.tries_idle and _choose(nodes, demand, among, idle) is None:
         return None
     if demand.whole:
         among = [i for i in among if use.cores[i] == 0]
@@ -274,6 +278,80 @@ def will_run(
         found = place(nodes, demand, among, future)
         if found is not None:
             return (last.believed_end if last.believed_end > now else overdue_end(last, nodes.over, now)), found
+    return None
+
+
+def will_run_from(
+    nodes: Nodes,
+    demand: Demand,
+    among: Iterable[int],
+    use: Use,
+    running: list[Entry],
+    now: int,
+    start: int,
+    until: int,
+    completing: set[int],
+    *,
+    now_only: bool,
+) -> tuple[int, Allocation] | None:
+    """Return the same by the rules of 24.11 (_will_run_test, _future_run_test): when and where it starts from ``start``.
+
+    Jobs that end after ``until`` (0: never) are not waited for. Each look forgets what others found of GPUs; one for
+    now prefers nodes where nothing is being cleaned up (_set_sched_weight).
+    """
+    among = list(among)
+    nodes.forget_gpus(among)
+    if start <= now:
+        nodes.heavy = completing
+        found = place(nodes, demand, among, use)
+        nodes.heavy = set()
+        if found is not None:
+            return now, found
+        if now_only:
+            return None
+    future = use.copy()
+    for entry in running:
+        if entry.believed_end < start and set(among) & set(entry.allocation):
+            future.add(entry, -1)
+    found = place(nodes, demand, among, future)
+    if found is not None:
+        return now, found
+    ending = [entry for entry in running if entry.believed_end >= start]
+    ending.sort(key=lambda entry: (entry.believed_end, entry.job.id))
+    anchor, window, at, more = -1, 30, 0, True
+    while more:
+        last, following, taken, tested = None, None, 0, True
+        while True:
+            if at == len(ending) or (until and ending[at].believed_end > until):
+                more = False
+                break
+            entry, at = ending[at], at + 1
+            if not set(among) & set(entry.allocation):
+                continue
+            if anchor < 0:
+                anchor = entry.believed_end + 30 - entry.believed_end % 30
+            last = entry
+            future.add(entry, -1)
+            following = ending[at] if at < len(ending) else None
+            if following is None:
+                more = False
+                break
+            if following.believed_end > anchor + window:
+                break
+            taken += 1
+            if taken > 201:
+                tested = False
+                break
+        if last is None:
+            return None
+        if not tested:
+            continue
+        found = place(nodes, demand, among, future)
+        if found is not None:
+            return (last.believed_end if last.believed_end > now else overdue_end(last, nodes.over, now)), found
+        window *= 2
+        while following is not None and following.believed_end > anchor + window:
+            window *= 2
     return None
 
 

@@ -13,6 +13,7 @@ from naive.slurm_jobs import Allocation, Demand, Entry, Job, may_use
 from naive.slurm_limits import Request, Rules
 from naive.slurm_nodes import Nodes, Use, place, place_empty
 from naive.slurm_priority import Priorities
+from naive.slurm_versions import versioned
 from policyfactory.site.model import Reservation, Site
 
 __all__ = ["Controller"]
@@ -23,7 +24,7 @@ class Controller:
 
     def __init__(self, site: Site) -> None:
         self.site, self.settings = site, site.scheduling
-        self.nodes, self.rules = Nodes(site), Rules(site)
+        self.nodes, self.rules, self.versioned = Nodes(site), Rules(site), versioned(site)
         self.priorities = Priorities(site, self.nodes, self.rules)
         self.partitions = {partition.name: partition for partition in site.partitions}
         self.use = Use.none(len(self.nodes.cores))

@@ -8,15 +8,14 @@ is 500. ``scontrol show config`` prints what is in force, and needs none.
 from __future__ import annotations
 
 import dataclasses
-import re
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
 from policyfactory.site.model import Origin, Setting
 from policyfactory.site.slurm.conf import Conf, listed
+from policyfactory.site.values import parse_version, write_version
 
 NEWEST = (26, 5)
-_VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,8 +41,8 @@ _TABLE = (
 )
 
 
-def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) -> None:
-    """Give a slurm.conf what it does not say, where that depends on the version of Slurm.
+def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) -> str:
+    """Give a slurm.conf what it does not say, where that depends on the version of Slurm; return the version.
 
     Parameters
     ----------
@@ -57,6 +56,11 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
     origin : Origin
         Is told what was assumed.
 
+    Returns
+    -------
+    str
+        Of Slurm, as ``24.11``; empty where nobody says it.
+
     Raises
     ------
     UsageError
@@ -64,14 +68,14 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
     """
     printed = conf.value("SLURM_VERSION")
     told = version or printed
-    if printed and not version and _VERSION.fullmatch(printed.strip().lower()) is None:
+    if printed and not version and parse_version(printed) is None:
         what = f"SLURM_VERSION={shortened(printed, 40)}"
-        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {_written(NEWEST)}")
+        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {write_version(NEWEST)}")
         told = ""
     number = _number(told) if told else NEWEST
     if conf.reported and not printed:
         what = f"{shortened(name)} has no output of scontrol show config"
-        origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {_written(number)}")
+        origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {write_version(number)}")
     for key in dict.fromkeys(default.key for default in _TABLE):
         if _missing(conf, key):
             of_key = [default for default in _TABLE if default.key == key]
@@ -79,11 +83,12 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
             setting, _, parameter = key.partition(" ")
             added = f"{parameter}={taken.value}" if parameter else taken.value
             value = ",".join([*listed(conf.value(setting)), added])
-            conf.settings[setting.lower()] = Setting(setting, value, f"default of Slurm {_written(number)}")
+            conf.settings[setting.lower()] = Setting(setting, value, f"default of Slurm {write_version(number)}")
             if not printed:
                 cure = "" if told else f"; it is the newest known: give yours with --slurm-version, or write {key}"
-                how = f"the default of Slurm {_written(number)}{_change(of_key, taken)}{cure}"
+                how = f"the default of Slurm {write_version(number)}{_change(of_key, taken)}{cure}"
                 origin.remark("assumed", f"{key}={taken.value}", how)
+    return write_version(number) if told else ""
 
 
 def _missing(conf: Conf, key: str) -> bool:
@@ -105,19 +110,15 @@ def _change(of_key: list[_Default], taken: _Default) -> str:
     """Return what a default was before, or is since; nothing where there was never another."""
     *before, newest = of_key
     if taken is not newest:
-        return f" (since {_written(newest.since)} it is {newest.value})"
-    return f" (before {_written(newest.since)} it was {before[-1].value})" if before else ""
+        return f" (since {write_version(newest.since)} it is {newest.value})"
+    return f" (before {write_version(newest.since)} it was {before[-1].value})" if before else ""
 
 
 def _number(version: str) -> tuple[int, int]:
-    match = _VERSION.fullmatch(version.strip().lower())
-    if match is None:
+    number = parse_version(version)
+    if number is None:
         raise UsageError(
             f"--slurm-version {shortened(version, 40)!r} is no version of Slurm; give for example 24.11, as scontrol "
             "--version prints it"
         )
-    return int(match[1]), int(match[2])
-
-
-def _written(number: tuple[int, int]) -> str:
-    return f"{number[0]}.{number[1]:02}"
+    return number

@@ -92,7 +92,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     """
     conf = read_conf(path)
     origin = Origin(_CURES)
-    fill_defaults(conf, version, path.name, origin)
+    version = fill_defaults(conf, version, path.name, origin)
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
         raise SiteError(f"{path}: names no node; {_no_node(conf, nodes)}")
@@ -105,7 +105,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         nodes=tuple(nodes.groups),
         partitions=tuple(partitions),
         priority=read_priority(conf, origin),
-        scheduling=read_scheduling(conf, nodes.threads, origin),
+        scheduling=dataclasses.replace(read_scheduling(conf, nodes.threads, origin), slurm_version=version),
         enforced=enforced(conf),
     )
     origin.not_modelled += of_nodes

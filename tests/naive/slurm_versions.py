@@ -1,0 +1,49 @@
+"""In what Slurm's rules differ from version to version: the plain Slurm asks here, and nowhere else.
+
+Each rule is followed by where Slurm 24.11.5 has it and, where its release notes (NEWS) tell, since when.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from policyfactory.site.model import Site
+
+__all__ = ["Versioned", "versioned"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Versioned:
+    """Which of the rules that changed after 22.05 hold."""
+
+    # The end of what is planned is rounded up to bf_resolution, not down.
+    # sched/backfill, _set_slot_time and _bf_reserve_running; 24.05.4.
+    rounds_up: bool
+    # From a start in the future on: running jobs that end before it are gone, and none is waited for that ends after
+    # the next look. sched/backfill, will_run_data; select/cons_tres/job_test.c, _future_run_test; 24.11.0.
+    looks_from_start: bool
+    # Whether the nodes found are planned for others is asked before whether to look again.
+    # sched/backfill, _attempt_backfill (overlap_tested); 24.11.0.
+    conflicts_first: bool
+    # Where the plan has rows after the job's end, it is looked again from the end of the first of them.
+    # sched/backfill, _attempt_backfill (node_space[next].next); 24.11.0.
+    looks_past_end: bool
+    # Nodes that are too small are left out before the nodes that are left are counted: a job without enough of them
+    # does not count as tried. sched/backfill, _attempt_backfill (job_req_node_filter).
+    small_first: bool
+    # Nothing is looked for from after the end of the window on. sched/backfill, _attempt_backfill; 23.11.2.
+    stays_in_window: bool
+    # A job is not tried on idle cores first. select/cons_tres/job_test.c, _job_test ("test 0 skipped").
+    skips_idle: bool
+    # Each look for a start forgets what others found of GPUs, and one for now prefers nodes where nothing is being
+    # cleaned up. select/cons_tres/job_test.c, _set_sched_weight.
+    weighs_anew: bool
+
+
+_VERSIONS = {"22.05": False, "24.11": True}
+
+
+def versioned(site: Site) -> Versioned:
+    """Return the rules of the site's version of Slurm."""
+    changed = _VERSIONS[site.scheduling.rules_version]
+    return Versioned(**{field.name: changed for field in dataclasses.fields(Versioned)})
