@@ -52,8 +52,10 @@ def test_the_same_nodes_are_chosen(seed: int) -> None:
     for _ in range(200):
         request, has, used, blocks, allowed = draw(rng)
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        chosen = choose(request, has, used, blocks, allowed, choice)
-        assert chosen == plain.choose(request, has, used, blocks, allowed, by_plain), (request, has, used, allowed)
+        weights, idle = np.array([rng.choice((1, 1, 2)) for _ in has]), rng.random() < 0.5
+        chosen = choose(request, has, used, blocks, weights, allowed, choice, idle)
+        expected = plain.choose(request, has, used, blocks, weights, allowed, by_plain, idle)
+        assert chosen == expected, (request, has, used, allowed)
         assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0
     assert 20 < found < 190
@@ -67,12 +69,10 @@ def test_the_same_nodes_are_chosen_where_cores_alone_are_asked_for(seed: int) ->
         request, has, used, blocks, allowed = draw(rng)
         request[4:7] = 0
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        chosen = choose_by_cores(request, blocks, blocks.free, allowed, choice)
-        assert chosen == plain.choose_by_cores(request, blocks, blocks.free, allowed, by_plain), (
-            request,
-            used,
-            allowed,
-        )
+        weights, idle = blocks.weight, rng.random() < 0.5
+        chosen = choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, idle)
+        expected = plain.choose_by_cores(request, blocks, weights, blocks.free, allowed, by_plain, idle)
+        assert chosen == expected, (request, used, allowed)
         assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0
     assert 20 < found < 190

@@ -32,8 +32,9 @@ def test_plans_are_equal_step_by_step(resolution: int) -> None:
             start = now + rng.randrange(8000)
             end = start + rng.choice((60, 600, 3600, 86400))
             nodes, by_plain_nodes = np.empty_like(allowed), np.empty_like(allowed)
-            later = usable_nodes(fast, start, end, allowed, nodes)
-            assert later == plain.usable_nodes(by_plain, start, end, allowed, by_plain_nodes)
+            past_end = rng.random() < 0.5
+            later = usable_nodes(fast, start, end, allowed, nodes, past_end)
+            assert later == plain.usable_nodes(by_plain, start, end, allowed, by_plain_nodes, past_end)
             assert nodes.tolist() == by_plain_nodes.tolist()
             first, last = start // resolution * resolution, end // resolution * resolution
             assert is_reserved(fast, taken, first, last) == plain.is_reserved(by_plain, taken, first, last)

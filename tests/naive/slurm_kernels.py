@@ -91,7 +91,14 @@ def parts(choice: NodeChoice) -> list[tuple[int, int]]:
 
 
 def choose(
-    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: NodeChoice
+    request: Int64Array,
+    has: Int64Array,
+    used: Int64Array,
+    blocks: Blocks,
+    weights: Int64Array,
+    allowed: UInt8Array,
+    choice: NodeChoice,
+    idle_first: bool,
 ) -> int:
     """Choose nodes for a job; see `slurm_nodes.place`."""
     size = blocks.size[BLOCKS]
@@ -118,7 +125,9 @@ def choose(
         bool(request[WHOLE]),
         int(request[NODE_CORES]),
     )
-    nodes.weigh = lambda i: nodes.weight[i]  # what a look for GPUs changes is left out of the kernel
+    by_node = np.repeat(weights[:size], blocks.nodes[:size])
+    nodes.weigh = lambda i: by_node[i]  # what a look for GPUs changes is left out of the kernel
+    nodes.tries_idle = idle_first
     found = place(nodes, demand, np.flatnonzero(allowed).tolist(), use)
     for at, (node, (cores, _, _)) in enumerate((found or {}).items()):
         choice.node[at], choice.many[at], choice.cores[at] = node, 1, cores
@@ -127,7 +136,13 @@ def choose(
 
 
 def choose_by_cores(
-    request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: NodeChoice
+    request: Int64Array,
+    blocks: Blocks,
+    weights: Int64Array,
+    free: Int32Array,
+    allowed: UInt8Array,
+    choice: NodeChoice,
+    idle_first: bool,
 ) -> int:
     """Choose nodes for a job that asks for cores alone; see `choose`."""
     size = blocks.size[BLOCKS]
@@ -138,14 +153,15 @@ def choose_by_cores(
     by_node = np.repeat(free[:size], blocks.nodes[:size])
     used[:, 0] = has[:, 0] - np.maximum(by_node, 0)
     used[:, 3] = np.where(by_node < 0, ALONE, used[:, 0] > 0)
-    return choose(request, has, used, blocks, allowed, choice)
+    return choose(request, has, used, blocks, weights, allowed, choice, idle_first)
 
 
 # The plan of the backfilling pass.
 
 
-def _table(plan: BackfillPlan, resolution: int = 1) -> Table:
+def _table(plan: BackfillPlan, resolution: int = 1, *, past_end: bool = False) -> Table:
     table = object.__new__(Table)
+    table.versioned = SimpleNamespace(looks_past_end=past_end)
     table.resolution, table.most_rows, table.made, table.rows = resolution, 2**30, int(plan.size[0]), []
     at = 0
     while True:
@@ -182,12 +198,14 @@ def _fill_in(words: UInt64Array, nodes: set[int]) -> None:
 def begin_plan(plan: BackfillPlan, now: int, window: int, resolution: int, up: UInt64Array, words: int) -> None:
     """Begin a plan without reservations."""
     plan.size[1] = words
-    _write(Table(now, window, resolution, _nodes(up), 2**30), plan)
+    _write(Table(now, window, resolution, _nodes(up), 2**30, None), plan)
 
 
-def usable_nodes(plan: BackfillPlan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
+def usable_nodes(
+    plan: BackfillPlan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array, past_end: bool
+) -> int:
     """Fill in which of the allowed nodes are free of reservations; return when to try again."""
-    left, later = _table(plan).free_between(start, end, _nodes(allowed))
+    left, later = _table(plan, past_end=past_end).free_between(start, end, _nodes(allowed))
     _fill_in(nodes, left)
     return later
 

@@ -294,7 +294,7 @@ def will_run_from(
     *,
     now_only: bool,
 ) -> tuple[int, Allocation] | None:
-    """Return the same by the rules of 24.11 (_will_run_test, _future_run_test): when and where it starts from ``start``.
+    """Return when and where it could start from ``start`` on, by the rules of 24.11 (_will_run_test, _future_run_test).
 
     Jobs that end after ``until`` (0: never) are not waited for. Each look forgets what others found of GPUs; one for
     now prefers nodes where nothing is being cleaned up (_set_sched_weight).

@@ -1,8 +1,9 @@
 """Slurm's backfilling pass: every job of the queue in its order is started, or gets a reservation.
 
-The rules are those of sched/backfill and select/cons_tres of Slurm 22.05, found in their source. When a job could start
-is found by letting running jobs end, by their limits, in ever larger steps; among the nodes that no reservation of the
-plan takes; and again from the end of each record of the plan, until it is before a reservation sets in.
+The rules are those of sched/backfill and select/cons_tres of Slurm 22.05 and 24.11, found in their sources. When a job
+could start is found by letting running jobs end, by their limits, in ever larger steps; among the nodes that no
+reservation of the plan takes; and again from the end of each record of the plan, until it is before a reservation sets
+in.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from policyfactory.engine.slurm.nodes import (
     MEMBERS_OF,
     MEMORY,
     NODE_CORES,
+    NODE_GPUS,
     NODE_MEMORY,
     NODES,
     TOTAL_CORES,
@@ -86,6 +88,16 @@ from policyfactory.engine.slurm.state import (
     RunState,
     divide_nodes,
     see_cores,
+)
+from policyfactory.engine.slurm.versions import (
+    CONFLICTS_FIRST,
+    LOOKS_FROM_START,
+    LOOKS_PAST_END,
+    ROUNDS_UP,
+    SKIPS_IDLE,
+    SMALL_FIRST,
+    STAYS_IN_WINDOW,
+    WEIGHS_ANEW,
 )
 
 BACKFILLED = 2  # in `Run.by`
@@ -150,13 +162,13 @@ def _until(plan: BackfillPlan, now: int, end: int) -> int:
 
 
 @step
-def _may_still_start(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> bool:
+def _may_still_start(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int) -> bool:
     """Tell whether the plan leaves as many nodes and cores as a job needs, to start it now."""
     request, now, end, blocks = jobs.request[job], run.state[NOW], run.state[NOW] + jobs.planned[job], run.blocks
     if blocks.size[MEMBERS_OF] != jobs.partition[job]:
         allow_members(blocks, run.up, machine.partition[jobs.partition[job]], blocks.mask[_ALLOWED])
         _pack_allowed(blocks, jobs.partition[job])
-    _leave_planned(run, now, end)
+    _leave_planned(run, settings, now, end)
     nodes, cores = count_usable(request, blocks, blocks.mask[_USABLE])
     if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
         return True
@@ -172,10 +184,10 @@ def _pack_allowed(blocks: Blocks, partition: int) -> None:
 
 
 @step
-def _leave_planned(run: RunState, start: int, end: int) -> int:
+def _leave_planned(run: RunState, settings: SlurmSettings, start: int, end: int) -> int:
     """Fill in which allowed blocks are not reserved from one time to another; return when to try again (0: never)."""
-    blocks = run.blocks
-    later = usable_nodes(run.plan, start, end, blocks.bits[_ALLOWED], blocks.bits[_USABLE])
+    blocks, past_end = run.blocks, settings.version >= LOOKS_PAST_END
+    later = usable_nodes(run.plan, start, end, blocks.bits[_ALLOWED], blocks.bits[_USABLE], past_end)
     unpack(blocks.bytes_[_USABLE], blocks.eights[_USABLE], blocks.size[WORDS])
     return int(later)
 
@@ -241,7 +253,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
         blocks.bits[_PLANNED, word] = np.uint64(0)
     for at in range(run.state[WAITING]):
         while not settings.plan_all and at <= last and run.plan.size[RECORDS] > size:
-            if _may_still_start(jobs, machine, run, run.waiting[last]):
+            if _may_still_start(jobs, machine, run, settings, run.waiting[last]):
                 size = run.plan.size[RECORDS]
             else:
                 last = _last_that_may_start(jobs, run, last)
@@ -291,32 +303,22 @@ def _plan_job(
 ) -> tuple[int, bool]:
     """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
     state, now, limit, request = run.state, run.state[NOW], jobs.planned[job], jobs.request[job]
-    plan, resolution = run.plan, settings.resolution
-    blocks, usable = run.blocks, run.blocks.mask[_USABLE]
-    later, counted = now, False
+    blocks, usable, later, counted = run.blocks, run.blocks.mask[_USABLE], now, False
     while True:
         begin, overlaps = later, False
         # Without reservations of the site the nodes of a job are the same at all times.
         if len(machine.reservation) > 0 or blocks.size[MEMBERS_OF] != jobs.partition[job]:
             begin, overlaps = allow(jobs, machine, run, job, later, blocks.mask[_ALLOWED])
             _pack_allowed(blocks, -1 if len(machine.reservation) > 0 else jobs.partition[job])
-        if begin < 0:
+        if begin < 0 or _is_beyond_window(run, settings, begin):
             return _LEFT, counted
         if begin == now:
-            state[HORIZON] = min(state[HORIZON], _until(plan, now, now + limit))
-        later = _leave_planned(run, begin, max(begin, now) + limit)
+            state[HORIZON] = min(state[HORIZON], _until(run.plan, now, now + limit))
+        later = _leave_planned(run, settings, begin, max(begin, now) + limit)
         if overlaps:
             state[HORIZON] = now
             later = after_reservations(machine, settings, now, begin, later)
-        chosen, time = 0, -1
-        bound = 0 if settings.plan_all else later
-        # Once the job counts, those that it could start on by the bound are counted alone.
-        if (counted and bound > 0) or count_nodes(blocks, usable) >= request[NODES]:
-            counted = True
-            _leave_small(machine, run, request, usable)
-            list_given(jobs, run)
-            if bound == 0 or could_start(request, blocks, usable, bound):
-                time, chosen = earliest(jobs, machine, run, settings, job, usable, now_only, bound)
+        time, chosen, counted = _look(jobs, machine, run, settings, job, usable, begin, later, counted, now_only)
         if chosen == 0:
             if later > 0 and not now_only:
                 continue
@@ -325,6 +327,10 @@ def _plan_job(
         see_cores(run, settings, job, cores)
         part_blocks(run.plan, run.blocks, run.choice)
         time = max(time, begin)
+        tested = settings.version >= CONFLICTS_FIRST and time > now
+        if tested and _conflicts(run, settings, time, limit):
+            later = time
+            continue
         if time <= now and state[LEAVING] > 0 and _is_cleaned_up(run):
             time, later, state[HORIZON] = now + 1, 0, now
         if time <= now:
@@ -339,19 +345,58 @@ def _plan_job(
         if time > now + settings.window:
             state[HORIZON] = min(state[HORIZON], time - settings.window)
             return _LEFT, counted
-        first, end = time // resolution * resolution, (time + limit) // resolution * resolution
-        _note_edges(run, settings, first, end)
-        if time > now and is_reserved(plan, run.choice.bits, first, end):
+        if time > now and not tested and _conflicts(run, settings, time, limit):
             later = time
             continue
         if jobs.no_reserve[job] == 1:
             return _LEFT, counted
         if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, False):
             return _LEFT, counted
-        return _reserve(jobs, run, settings, job, first, end), counted
+        return _reserve(jobs, run, settings, job, time), counted
+
+
+@inlined
+def _is_beyond_window(run: RunState, settings: SlurmSettings, begin: int) -> bool:
+    """Tell whether nothing is looked for from a time on, because the window has ended."""
+    now, resolution = run.state[NOW], settings.resolution
+    if settings.version < STAYS_IN_WINDOW or begin <= (now + settings.window) // resolution * resolution:
+        return False
+    run.state[HORIZON] = now
+    return True
 
 
 @joined
+def _look(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    usable: UInt8Array,
+    begin: int,
+    later: int,
+    counted: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    now_only: bool,  # noqa: FBT001
+) -> tuple[int, int, bool]:
+    """Find when a job could start and on how many nodes, before it is looked again; and whether it has counted."""
+    request, blocks, small_first = jobs.request[job], run.blocks, settings.version >= SMALL_FIRST
+    # A start after that would not count.
+    bound = 0 if settings.plan_all and settings.version < LOOKS_FROM_START else later
+    if small_first:
+        _leave_small(machine, run, request, usable)
+    # Once the job counts, those that it could start on by the bound are counted alone.
+    if (not counted or bound == 0) and count_nodes(blocks, usable) < request[NODES]:
+        return -1, 0, counted
+    if not small_first:
+        _leave_small(machine, run, request, usable)
+    list_given(jobs, run)
+    if bound > 0 and not could_start(request, blocks, usable, bound):
+        return -1, 0, True
+    time, chosen = earliest(jobs, machine, run, settings, job, usable, begin, now_only, bound)
+    return time, chosen, True
+
+
+@inlined
 def _leave_small(machine: SlurmMachine, run: RunState, request: Int64Array, usable: UInt8Array) -> None:
     """Take nodes with less memory than a job needs of each out of a mask."""
     needed = max(request[NODE_MEMORY], request[CORE_MEMORY])
@@ -369,9 +414,17 @@ def _is_cleaned_up(run: RunState) -> bool:
     return busy
 
 
+@step
+def _conflicts(run: RunState, settings: SlurmSettings, time: int, limit: int) -> bool:
+    """Tell whether one of the chosen nodes is reserved for another in the time of a job that starts at a time."""
+    first, end = _slot(run, settings, time, limit)
+    return bool(is_reserved(run.plan, run.choice.bits, first, end))
+
+
 @joined
-def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, first: int, end: int) -> int:
-    """Reserve the chosen nodes for a job; return what came of it."""
+def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, time: int) -> int:
+    """Reserve the chosen nodes for a job that starts at a time; return what came of it."""
+    first, end = _slot(run, settings, time, jobs.planned[job])
     if settings.reserved_of_partition > 0:
         run.tally[_RESERVED, jobs.partition[job]] += 1
     for word in range(run.blocks.size[WORDS]):
@@ -382,15 +435,27 @@ def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, 
     return _LEFT
 
 
-@joined
-def _note_edges(run: RunState, settings: SlurmSettings, first: int, end: int) -> None:
-    """Note when the clock, or the end of the window, comes to the next edge of a reservation."""
+@inlined
+def _rounded_end(settings: SlurmSettings, time: int) -> int:
+    """Return until when nodes are reserved for a job that ends at a time."""
+    more = settings.resolution - 1 if settings.version >= ROUNDS_UP else 0
+    return (time + more) // settings.resolution * settings.resolution
+
+
+@step
+def _slot(run: RunState, settings: SlurmSettings, time: int, limit: int) -> tuple[int, int]:
+    """Return from when to when nodes are reserved for a job that starts at a time.
+
+    It is noted when the clock, or the end of the window, comes to the next edge of that.
+    """
     state, resolution = run.state, settings.resolution
+    first, end = time // resolution * resolution, _rounded_end(settings, time + limit)
     past = first if first > state[NOW] // resolution * resolution else first + resolution
     state[HORIZON] = min(state[HORIZON], past)
     for edge in (first, end):
         if edge >= (state[NOW] + settings.window) // resolution * resolution:
             state[HORIZON] = min(state[HORIZON], edge + resolution - settings.window)
+    return first, end
 
 
 @joined
@@ -398,14 +463,14 @@ def _start_now(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int, usable: UInt8Array
 ) -> int:
     """Start a job on the nodes that the plan leaves it."""
-    request, now, resolution = jobs.request[job], run.state[NOW], settings.resolution
+    request, now = jobs.request[job], run.state[NOW]
     blocks, ready = run.blocks, run.blocks.mask[_READY]
     for block in range(blocks.size[BLOCKS]):
         ready[block] = usable[block] & (run.completing[blocks.first[block]] == 0)
     # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
-    chosen = choose_now(jobs, machine, run, job, ready)
+    chosen = choose_now(jobs, machine, run, settings, job, ready, False)
     if chosen == 0:
-        choose_now(jobs, machine, run, job, usable)
+        choose_now(jobs, machine, run, settings, job, usable, False)
         part_blocks(run.plan, run.blocks, run.choice)
         return _BUSY
     part_blocks(run.plan, run.blocks, run.choice)
@@ -415,8 +480,7 @@ def _start_now(
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
     if request[WHOLE] == 1 and run.plan.size[RECORDS] < settings.most_tested:
-        end = (now + jobs.limit[job]) // resolution * resolution
-        reserve(run.plan, run.choice.bits, 0, end, resolution)
+        reserve(run.plan, run.choice.bits, 0, _rounded_end(settings, now + jobs.limit[job]), settings.resolution)
     return _STARTED
 
 
@@ -424,7 +488,7 @@ def _start_now(
 
 # When a job could start, and on which of the nodes that it may use, by the limits of the running jobs.
 #
-# The rules are those of select/cons_tres of Slurm 22.05, found in its source.
+# The rules are those of select/cons_tres of Slurm 22.05 and 24.11, found in their sources.
 
 
 # Columns of `Run.given` and `Run.given_part`.
@@ -433,6 +497,7 @@ _NODE, _NODES, _CORES = range(3)
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
 _MOST_REMOVED = 200
+_GPUS_TOLD = 256  # so many or more GPUs of a node are as good as one less
 _NEVER = 2**60
 _YEAR = 365 * 86400
 
@@ -459,6 +524,7 @@ def earliest(
     settings: SlurmSettings,
     job: int,
     allowed: UInt8Array,
+    begin: int,
     now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
     later: int,
 ) -> tuple[int, int]:
@@ -475,6 +541,8 @@ def earliest(
         Its number.
     allowed : uint8 array (N,)
         1 for the blocks to choose among.
+    begin : int
+        It cannot start before (s).
     now_only : bool
         Whether only the present is looked at.
     later : int
@@ -488,13 +556,14 @@ def earliest(
         How many are in ``run.choice``.
     """
     request, now, blocks = jobs.request[job], run.state[NOW], run.blocks
-    by_cores = asks_cores_alone(request)
+    by_cores, from_start = asks_cores_alone(request), settings.version >= LOOKS_FROM_START
+    clean_first = settings.version >= WEIGHS_ANEW and run.state[LEAVING] > 0
     if by_cores:
         nodes, cores = count_usable(request, blocks, allowed)
     else:
         nodes, cores = _look_ahead(request, machine, run, allowed)
-    if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
-        chosen = choose_now(jobs, machine, run, job, allowed)
+    if (begin <= now or not from_start) and nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
+        chosen = choose_now(jobs, machine, run, settings, job, allowed, clean_first)
         if chosen > 0:
             return now, chosen
     if now_only:
@@ -502,14 +571,19 @@ def earliest(
     for block in range(blocks.size[BLOCKS]):
         blocks.ahead[block] = blocks.free[block]
     window, bound, at, last, removed = _STEP, -1, 0, -1, 0
+    if from_start:
+        more_nodes, more_cores, at = _give_back_until(jobs, machine, run, allowed, request, begin)
+        nodes, cores = nodes + more_nodes, cores + more_cores
+        chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
+        if chosen > 0:
+            return now, chosen
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
         reached, following = at >= run.state[RUNNING], _NEVER
+        reached = reached or (from_start and 0 < later < run.given[at, _ENDS])
         if not reached:
             other, end = at, run.given[at, _ENDS]
-            more_nodes, more_cores, touched = (
-                _end_of_cores(run, allowed, request, at) if by_cores else _end(jobs, machine, run, allowed, request, at)
-            )
+            more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, at)
             at += 1
             if not touched:
                 continue
@@ -531,16 +605,81 @@ def earliest(
         window *= 2
         while following < _NEVER and following > bound + window:
             window *= 2
-        if nodes >= request[NODES] and cores >= request[TOTAL_CORES]:
-            if by_cores:
-                chosen = choose_by_cores(request, blocks, blocks.ahead, allowed, run.choice)
-            else:
-                chosen = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
-            if chosen > 0:
-                return _believed_end(jobs, run, settings, run.running[last]), chosen
+        chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
+        if chosen > 0:
+            return _believed_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
         last = -1
+
+
+@step
+def _choose_ahead(
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    request: Int64Array,
+    allowed: UInt8Array,
+    nodes: int,
+    cores: int,
+) -> int:
+    """Choose nodes for a request as they will be, where there are so many nodes and cores; return how many."""
+    if nodes < request[NODES] or cores < request[TOTAL_CORES]:
+        return 0
+    blocks, choice, idle_first = run.blocks, run.choice, settings.version < SKIPS_IDLE
+    if asks_cores_alone(request):
+        return int(choose_by_cores(request, blocks, blocks.weight, blocks.ahead, allowed, choice, idle_first))
+    weights = choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
+    return int(choose(request, machine.has, run.scratch, blocks, weights, allowed, choice, idle_first))
+
+
+@inlined
+def weigh(
+    request: Int64Array,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    clean_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> bool:
+    """Fill in the weights of blocks for one request, and tell whether they are not the nodes' own.
+
+    Of nodes of one weight those with more GPUs are lighter for a job that gets all of them, and with ``clean_first``
+    those where a job is being cleaned up are heavier.
+    """
+    gpus = settings.version >= WEIGHS_ANEW and request[WHOLE] == 1 and request[NODE_GPUS] > 0
+    if not gpus and not clean_first:
+        return False
+    blocks = run.blocks
+    for block in range(blocks.size[BLOCKS]):
+        node = blocks.first[block]
+        weight = 2 * blocks.weight[block] + (clean_first and run.completing[node] > 0)
+        run.choice.weight[block] = weight * _GPUS_TOLD - (min(machine.has[node, GPUS], _GPUS_TOLD - 1) if gpus else 0)
+    return True
+
+
+@joined
+def _give_back_until(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, begin: int
+) -> tuple[int, int, int]:
+    """Let running jobs end that end before a time; return how many nodes and cores more there are, how many jobs."""
+    at = nodes = cores = 0
+    while at < run.state[RUNNING] and run.given[at, _ENDS] < begin:
+        more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, at)
+        nodes, cores, at = nodes + more_nodes, cores + more_cores, at + 1
+    if begin <= run.state[NOW] and at < run.state[RUNNING]:
+        # From then on the next one is over its limit.
+        run.state[HORIZON] = min(run.state[HORIZON], run.given[at, _ENDS] + 1)
+    return nodes, cores, at
+
+
+@step
+def _give_back(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, at: int
+) -> tuple[int, int, bool]:
+    """Let a running job end; return how many nodes and cores more a request can have then, and whether it had any."""
+    if asks_cores_alone(request):
+        return _end_of_cores(run, allowed, request, at)
+    return _end(jobs, machine, run, allowed, request, at)
 
 
 @inlined
@@ -603,14 +742,23 @@ def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: 
 
 
 @step
-def choose_now(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, allowed: UInt8Array) -> int:
-    """Choose nodes for a job as they are now; return how many (see `choose`)."""
-    request, blocks = jobs.request[job], run.blocks
+def choose_now(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    allowed: UInt8Array,
+    clean_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> int:
+    """Choose nodes for a job as they are now; return how many (see `choose` and `weigh`)."""
+    request, blocks, choice, idle_first = jobs.request[job], run.blocks, run.choice, settings.version < SKIPS_IDLE
     if not may_fit(jobs, run, job):
         return 0
+    weights = choice.weight if weigh(request, machine, run, settings, clean_first) else blocks.weight
     if asks_cores_alone(request):
-        return int(choose_by_cores(request, blocks, blocks.free, allowed, run.choice))
-    return int(choose(request, machine.has, run.used, blocks, allowed, run.choice))
+        return int(choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, idle_first))
+    return int(choose(request, machine.has, run.used, blocks, weights, allowed, choice, idle_first))
 
 
 @step

@@ -39,6 +39,8 @@ most_of_association, most_started, reserved_of_partition, least_age : int
         From one calculation of priorities to the next; 0: never.
     requeue_delay : int
         From the end of a node to when its jobs may start again.
+    version : int
+        Whose rules hold: 2411 of Slurm 24.11; see `policyfactory.engine.slurm.versions`.
     plan_all : bool
         Whether the plan changes priorities or what is held against limits, so that it is made for all jobs even if none
         of them can start.
@@ -74,6 +76,7 @@ most_of_association, most_started, reserved_of_partition, least_age : int
     origin: int
     calculation: int
     requeue_delay: int
+    version: int
     plan_all: bool
     stops: bool
     foretells: bool = False

@@ -1,8 +1,8 @@
 """Which nodes Slurm gives a job: best fit among runs of consecutive nodes (select/cons_tres without a topology).
 
-The rules are those of Slurm 22.05, found in its source: of all runs of nodes that follow each other, can be used and
-have one weight, the lightest and then the smallest that suffices is taken; if none does, the one with most cores, and
-then the next, until there is enough.
+The rules are those of Slurm 22.05 and 24.11, found in their sources: of all runs of nodes that follow each other, can
+be used and have one weight, the lightest and then the smallest that suffices is taken; if none does, the one with most
+cores, and then the next, until there is enough.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class NodeChoice(NamedTuple):
         How many nodes of a block, its first ones, are not to be used.
     runs : int64 array (N, 5)
         Runs of consecutive blocks.
+    weight : int64 array (N,)
+        Weights of blocks for one job alone.
     bits : uint64 array (N / 64,)
         The set of the blocks of chosen nodes.
     """
@@ -50,6 +52,7 @@ class NodeChoice(NamedTuple):
     size: Int32Array
     skipped: Int64Array
     runs: Int64Array
+    weight: Int64Array
     bits: UInt64Array
 
 
@@ -64,13 +67,21 @@ def new_choice(nodes: int) -> NodeChoice:
         np.empty(nodes, np.int32),
         np.empty(nodes, np.int64),
         np.empty((nodes, 5), np.int64),
+        np.empty(nodes, np.int64),
         np.zeros(-(-nodes // WORD), np.uint64),
     )
 
 
 @kernel
 def choose(
-    request: Int64Array, has: Int64Array, used: Int64Array, blocks: Blocks, allowed: UInt8Array, choice: NodeChoice
+    request: Int64Array,
+    has: Int64Array,
+    used: Int64Array,
+    blocks: Blocks,
+    weights: Int64Array,
+    allowed: UInt8Array,
+    choice: NodeChoice,
+    idle_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes for a job.
 
@@ -81,25 +92,30 @@ def choose(
     has, used : int64 array (N, 4)
         What each node has, and what is taken of it; the first ones of blocks are looked at.
     blocks : Blocks
+    weights : int64 array (N,)
+        Of each block: lighter ones are taken first.
     allowed : uint8 array (N,)
         1 for the blocks to choose among.
     choice : Choice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
+    idle_first : bool
+        Whether nodes must be found, too, if no core were in use.
 
     Returns
     -------
     int
         How many nodes were chosen; 0 if there are not enough.
     """
-    # It is first tried as if no core were in use; that can only fail where cores may be spread in several ways.
+    # On idle cores that can only fail where cores may be spread in several ways.
     if (
-        request[WHOLE] == 0
+        idle_first
+        and request[WHOLE] == 0
         and request[NODE_CORES] == 0
         and request[TOTAL_CORES] > request[NODES]
-        and _choose_among(request, has, used, blocks, allowed, choice, True) == 0
+        and _choose_among(request, has, used, blocks, weights, allowed, choice, True) == 0
     ):
         return 0
-    return _choose_among(request, has, used, blocks, allowed, choice, False)
+    return _choose_among(request, has, used, blocks, weights, allowed, choice, False)
 
 
 @step
@@ -108,6 +124,7 @@ def _choose_among(
     has: Int64Array,
     used: Int64Array,
     blocks: Blocks,
+    weights: Int64Array,
     allowed: UInt8Array,
     choice: NodeChoice,
     idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
@@ -126,12 +143,18 @@ def _choose_among(
                 usable[block] = request[NODE_CORES]
         most = max(most, size[block])
         cores += usable[block] * count
-    return _choose_usable(request, blocks, choice, nodes, cores, most)
+    return _choose_usable(request, blocks, weights, choice, nodes, cores, most)
 
 
 @kernel
 def choose_by_cores(
-    request: Int64Array, blocks: Blocks, free: Int32Array, allowed: UInt8Array, choice: NodeChoice
+    request: Int64Array,
+    blocks: Blocks,
+    weights: Int64Array,
+    free: Int32Array,
+    allowed: UInt8Array,
+    choice: NodeChoice,
+    idle_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes for a job that asks for cores alone, as `choose` does.
 
@@ -140,12 +163,16 @@ def choose_by_cores(
     request : int64 array (8,)
         Of the job: no GPUs and no memory.
     blocks : Blocks
+    weights : int64 array (N,)
+        Of each block: lighter ones are taken first.
     free : int32 array (N,)
         Cores that are free on each node of a block; -1 where a job shares its node with nobody.
     allowed : uint8 array (N,)
         1 for the blocks to choose among.
     choice : Choice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
+    idle_first : bool
+        Whether nodes must be found, too, if no core were in use.
 
     Returns
     -------
@@ -154,7 +181,7 @@ def choose_by_cores(
     """
     least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
     usable, size, cores, count, end = choice.usable, choice.size, blocks.cores, blocks.nodes, blocks.size[BLOCKS]
-    spread = not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
+    spread = idle_first and not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
     # With as many nodes as cores it fails neither way if there are enough of both.
     for idle in range(int(spread and request[MOST_NODES] < request[TOTAL_CORES]), -1, -1):
         # Loops without branches inside: each is made of wide instructions.
@@ -173,21 +200,23 @@ def choose_by_cores(
             total += np.int64(usable[block]) * count[block]
             most = max(most, usable[block])
             size[block] = usable[block]
-        chosen = _choose_usable(request, blocks, choice, nodes, total, most)
+        chosen = _choose_usable(request, blocks, weights, choice, nodes, total, most)
         if chosen == 0:
             return 0
     return chosen
 
 
 @step
-def _choose_usable(request: Int64Array, blocks: Blocks, choice: NodeChoice, nodes: int, cores: int, most: int) -> int:
+def _choose_usable(
+    request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice, nodes: int, cores: int, most: int
+) -> int:
     """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
     usable, size, skipped = choice.usable, choice.size, choice.skipped
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
     for block in range(blocks.size[BLOCKS]):
         skipped[block] = 0
-    chosen = _take(request, blocks, choice)
+    chosen = _take(request, blocks, weights, choice)
     # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
     least = 1
     while chosen == 0 and nodes > request[NODES] and least < most:
@@ -201,16 +230,16 @@ def _choose_usable(request: Int64Array, blocks: Blocks, choice: NodeChoice, node
                 nodes -= gone
                 removed += gone
         if removed > 0 or least == 1:
-            chosen = _take(request, blocks, choice)
+            chosen = _take(request, blocks, weights, choice)
         least += 1
     return chosen
 
 
 @step
-def _take(request: Int64Array, blocks: Blocks, choice: NodeChoice) -> int:
+def _take(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
     runs, usable, skipped, part = choice.runs, choice.usable, choice.skipped, -1
-    count = _find_runs(blocks, choice)
+    count = _find_runs(blocks, weights, choice)
     chosen, left_nodes, left_cores = 0, request[NODES], request[TOTAL_CORES]
     while chosen < request[MOST_NODES]:
         best = _best(runs, count, left_nodes, left_cores)
@@ -268,9 +297,9 @@ def _wholly(request: Int64Array, here: int, cores: int, chosen: int, left_nodes:
 
 
 @joined
-def _find_runs(blocks: Blocks, choice: NodeChoice) -> int:
+def _find_runs(blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
     """Note the runs of usable nodes of one weight; return how many there are."""
-    usable, skipped, runs, weights = choice.usable, choice.skipped, choice.runs, blocks.weight
+    usable, skipped, runs = choice.usable, choice.skipped, choice.runs
     previous, weight, nodes, cores, count = -2, 0, 0, 0, -1
     lots = (blocks.size[BLOCKS] + _LOT - 1) // _LOT
     for block in range(blocks.size[BLOCKS], _LOT * lots):

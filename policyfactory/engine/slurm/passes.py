@@ -13,7 +13,7 @@ from __future__ import annotations
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import next_end, pop_end, push_end
-from policyfactory.engine.slurm.backfill import asked, backfill_pass, choose_now, is_young
+from policyfactory.engine.slurm.backfill import asked, backfill_pass, choose_now, is_young, weigh
 from policyfactory.engine.slurm.holding import (
     allow,
     allow_members,
@@ -577,7 +577,7 @@ def _try(
         machine.partition[jobs.partition[job]],
     )
     allowed, ready = blocks.mask[_ALLOWED], blocks.mask[_READY]
-    if plain and not may_fit(jobs, run, job) and _needs(jobs, machine, run, job, members) > 0:
+    if plain and not may_fit(jobs, run, job) and _needs(jobs, machine, run, settings, job, members) > 0:
         return _NOT_NOW if _would_be_limited(jobs, run, job, run.needs[job]) else _BUSY
     begin, _ = allow(jobs, machine, run, job, now, allowed)
     if begin != now:
@@ -585,7 +585,7 @@ def _try(
     for block in range(blocks.size[BLOCKS]):
         allowed[block] &= free[block]
         ready[block] = allowed[block] & (run.completing[blocks.first[block]] == 0)
-    chosen = choose_now(jobs, machine, run, job, ready)
+    chosen = choose_now(jobs, machine, run, settings, job, ready, False)
     if chosen > 0:
         nodes, cores, memory, gpus = asked(request, machine, run, chosen)
         see_cores(run, settings, job, cores)
@@ -594,7 +594,7 @@ def _try(
         part_blocks(run.plan, run.blocks, run.choice)
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
         return _STARTED
-    busy, nodes = _is_busy(request, machine, run, allowed, ready, members)
+    busy, nodes = _is_busy(request, machine, run, settings, allowed, ready, members)
     # A limit outweighs other reasons: such a job keeps nobody else from starting.
     return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
 
@@ -630,21 +630,26 @@ def _would_be_limited(jobs: SlurmJobs, run: RunState, job: int, nodes: int) -> b
 
 
 @joined
-def _needs(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, members: UInt8Array) -> int:
+def _needs(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int, members: UInt8Array
+) -> int:
     """Return how many nodes a job gets if those of its partition are all there and empty; 0 if it cannot run."""
     if run.needs[job] < 0:
-        run.needs[job] = _choose_empty(jobs.request[job], machine, run, members)
+        run.needs[job] = _choose_empty(jobs.request[job], machine, run, settings, members)
     return int(run.needs[job])
 
 
 @step
-def _choose_empty(request: Int64Array, machine: SlurmMachine, run: RunState, members: UInt8Array) -> int:
+def _choose_empty(
+    request: Int64Array, machine: SlurmMachine, run: RunState, settings: SlurmSettings, members: UInt8Array
+) -> int:
     """Return how many nodes a request gets of some nodes (N,) if they are all there and empty."""
     blocks, mask = run.blocks, run.blocks.mask[_MEMBERS]
     for block in range(blocks.size[BLOCKS]):
         mask[block] = members[blocks.first[block]]
     _empty(run)
-    return int(choose(request, machine.has, run.scratch, blocks, mask, run.choice))
+    weights = run.choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
+    return int(choose(request, machine.has, run.scratch, blocks, weights, mask, run.choice, False))
 
 
 @inlined
@@ -660,6 +665,7 @@ def _is_busy(
     request: Int64Array,
     machine: SlurmMachine,
     run: RunState,
+    settings: SlurmSettings,
     allowed: UInt8Array,
     ready: UInt8Array,
     members: UInt8Array,
@@ -677,6 +683,7 @@ def _is_busy(
                 free += blocks.nodes[block]
     possible = 0
     if free >= request[NODES]:
-        possible = choose(request, machine.has, run.scratch, blocks, allowed, run.choice)
-    nodes = possible if possible > 0 else _choose_empty(request, machine, run, members)
+        weights = run.choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
+        possible = choose(request, machine.has, run.scratch, blocks, weights, allowed, run.choice, False)
+    nodes = possible if possible > 0 else _choose_empty(request, machine, run, settings, members)
     return possible > 0 or enough != free, max(nodes, request[NODES])

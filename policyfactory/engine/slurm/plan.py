@@ -1,8 +1,8 @@
 """The plan of Slurm's backfilling pass: which nodes are free of reservations, from one time to the next.
 
-The records follow each other in time and cover the window from the pass on. The rules are those of Slurm 22.05
-(sched/backfill), found in its source; also that a record is split where a reservation begins before it is looked at
-whether that is needed.
+The records follow each other in time and cover the window from the pass on. The rules are those of Slurm 22.05 and
+24.11 (sched/backfill), found in their sources; also that a record is split where a reservation begins before it is
+looked at whether that is needed.
 
 Sets of nodes are sets of blocks, a bit for each (see `policyfactory.engine.slurm.nodes`).
 """
@@ -78,7 +78,14 @@ def begin_plan(plan: BackfillPlan, now: int, window: int, resolution: int, up: U
 
 
 @kernel
-def usable_nodes(plan: BackfillPlan, start: int, end: int, allowed: UInt64Array, nodes: UInt64Array) -> int:
+def usable_nodes(
+    plan: BackfillPlan,
+    start: int,
+    end: int,
+    allowed: UInt64Array,
+    nodes: UInt64Array,
+    past_end: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> int:
     """Fill in which of the allowed blocks are free of reservations from ``start`` to ``end``.
 
     Parameters
@@ -91,6 +98,8 @@ def usable_nodes(plan: BackfillPlan, start: int, end: int, allowed: UInt64Array,
         The blocks that the job may use.
     nodes : uint64 array (N / 64,)
         Filled in.
+    past_end : bool
+        Whether to try again after a record that begins after the end, where no other block is free before.
 
     Returns
     -------
@@ -121,6 +130,8 @@ def usable_nodes(plan: BackfillPlan, start: int, end: int, allowed: UInt64Array,
             return later
         if record[at, END] > start:
             if record[at, BEGIN] > end:
+                if past_end and later == 0 and following != 0 and record[following, NEXT] != 0:
+                    later = record[following, END]
                 break
             for word in range(words):
                 nodes[word] &= free[at, word]

@@ -260,7 +260,8 @@ class _FitJudge:
         if key not in self._could:
             members = self.layout.members[number][self.blocks.first].astype(np.uint8)
             empty = np.zeros_like(self.has)
-            self._could[key] = choose(request, self.has, empty, self.blocks, members, self.choice) > 0
+            blocks = self.blocks
+            self._could[key] = choose(request, self.has, empty, blocks, blocks.weight, members, self.choice, False) > 0
         if self._could[key]:
             return ""
         return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"

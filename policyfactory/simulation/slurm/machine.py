@@ -168,6 +168,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
         origin=origin,
         calculation=int(site.priority.calculation_period) if recalculated else 0,
         requeue_delay=_REQUEUE,
+        version=int(given.rules_version.replace(".", "")),
         plan_all="limits" in site.enforced
         or (recalculated and bool(site.priority.job_size or site.priority.tres.get("cpu"))),
         stops=stops,
