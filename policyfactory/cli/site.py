@@ -155,8 +155,8 @@ def import_site(
     slurm_version: Annotated[
         str | None,
         typer.Option(
-            help="Of Slurm, whose defaults hold for what slurm.conf does not say (default: what scontrol show config "
-            "says, else the newest that is known): 24.11.",
+            help="Of Slurm, whose rules hold, and whose defaults for what slurm.conf does not say (default: what "
+            "scontrol show config says, else the newest that are known): 24.11.",
             show_default=False,
         ),
     ] = None,
@@ -214,7 +214,10 @@ def show(path: SiteOption, json: Json = False) -> None:
         return
     rows = {"partitions": partition_rows, "settings": setting_rows, "not_modelled": not_modelled_rows}
     shown = {name: make(site) for name, make in rows.items()}
-    console().file.write(dump_json({"schema_version": 1, "name": site.name, **shown, "remarks": list(site.remarks)}))
+    passes = site.scheduling
+    rules = {"slurm_version": passes.slurm_version, "simulated": passes.rules_version, "said": passes.rules_in_words}
+    content = {"schema_version": 1, "name": site.name, **shown, "rules": rules, "remarks": list(site.remarks)}
+    console().file.write(dump_json(content))
 
 
 def _show(site: Site) -> None:
@@ -238,7 +241,7 @@ def _show(site: Site) -> None:
             show_table(title, columns, rows, left=tuple(range(len(columns))))
     if not site.not_modelled:
         console().print("nothing that is known to matter was left out", markup=False)
-    for remark in site.remarks:
+    for remark in (site.scheduling.rules_in_words, *site.remarks):
         console().print(remark, markup=False, soft_wrap=True)
 
 

@@ -234,11 +234,16 @@ def _site(experiment: Experiment, log: str) -> tuple[str, ...]:
         return (_EASY,) if is_imported and rules.backfill == "easy" and rules.compatibility == "none" else ()
     if rules.site.assumed:
         return (f"{rules.site.assumed} Describe your own in a site file (--site, docs/site.md).",)
-    lacking = len(rules.site.not_modelled)
-    if not lacking:
-        return ()
+    lacking, said = len(rules.site.not_modelled), rules.site.scheduling.rules_in_words
     what = "setting that matters and is" if lacking == 1 else "settings that matter and are"
-    return (f"Site {rules.site.name} has {lacking:,} {what} not modelled (policyfactory site show).",)
+    return (
+        *([f"Site {rules.site.name}: {said}."] if rules.backfill == "slurm" and said.startswith("assumed") else []),
+        *(
+            [f"Site {rules.site.name} has {lacking:,} {what} not modelled (policyfactory site show)."]
+            if lacking
+            else []
+        ),
+    )
 
 
 def requests_invented(jobs: Workload) -> tuple[str, ...]:

@@ -160,18 +160,17 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         return older[-1] if older else VERSIONS[0]
 
     @property
-    def assumed_rules(self) -> str:
-        """What is assumed of the rules, in a sentence; empty where those of the very version are simulated."""
+    def rules_in_words(self) -> str:
+        """Whose rules are simulated, and what is assumed of that."""
         if not self.slurm_version:
             return (
-                f"assumed: the rules of Slurm {self.rules_version}, the newest that are simulated; "
-                "give yours as slurm_version"
+                f"assumed: the rules of Slurm {self.rules_version}, the newest that are simulated; the site does not "
+                f"say its version (slurm_version under [scheduling])"
             )
         if self.slurm_version == self.rules_version:
-            return ""
+            return f"the rules are those of Slurm {self.rules_version}"
         return (
-            f"assumed: the rules of Slurm {self.rules_version} for those of {self.slurm_version}, the nearest that "
-            "are simulated"
+            f"assumed: the rules of Slurm {self.rules_version}, the nearest to {self.slurm_version} that are simulated"
         )
 
 

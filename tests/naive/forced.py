@@ -280,7 +280,7 @@ def distance(starts: Sequence[float], others: Sequence[float], mean_wait: float)
 
 
 def at_origin(site: Site, record: Record) -> Site:
-    """Return a site whose reservations and outages are in Unix seconds, outages as they were in the record."""
+    """Return a site as it was in the record: times in Unix seconds, its outages, and the rules of its version."""
     reservations = tuple(
         dataclasses.replace(
             one,
@@ -299,4 +299,10 @@ def at_origin(site: Site, record: Record) -> Site:
             outages.append(Outage(names, begin, at // 1000 + record.origin, drained=drained))
         else:
             gone[names] = (at // 1000 + record.origin, state == "DRAIN")
-    return dataclasses.replace(site, reservations=reservations, outages=tuple(outages))
+    version = ".".join(record.version.split(".")[:2])
+    return dataclasses.replace(
+        site,
+        reservations=reservations,
+        outages=tuple(outages),
+        scheduling=dataclasses.replace(site.scheduling, slurm_version=version),
+    )

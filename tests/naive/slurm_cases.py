@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from naive import slurm
 from naive.slurm import Job
 from naive.slurm_workload import run_fast
-from policyfactory.site.model import NodeGroup, Partition, Scheduling, Site
+from policyfactory.site.model import VERSIONS, NodeGroup, Partition, Scheduling, Site
 
 __all__ = ["IMPLEMENTATIONS", "TIMES", "batch", "job", "scheduling"]
 
+Simulate = Callable[..., dict[int, object]]
+
+
+def _by_rules_of(version: str, simulate: Simulate) -> Simulate:
+    def simulated(site: Site, jobs: Sequence[Job], **more: object) -> dict[int, object]:
+        passes = dataclasses.replace(site.scheduling, slurm_version=version)
+        return simulate(dataclasses.replace(site, scheduling=passes), jobs, **more)
+
+    return simulated
+
+
+def _of_each_version(simulate: Simulate, name: str) -> list[object]:
+    return [pytest.param(_by_rules_of(version, simulate), id=f"{name}-{version}") for version in VERSIONS]
+
+
 # (site, jobs, begin=..., turnround=...) -> what became of each job, by id.
-IMPLEMENTATIONS = [pytest.param(slurm.simulate, id="plain")]
+IMPLEMENTATIONS = _of_each_version(slurm.simulate, "plain")
 # Those and the one that does not say on which nodes.
-TIMES = [*IMPLEMENTATIONS, pytest.param(run_fast, id="fast")]
+TIMES = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast")]
 
 
 def batch(nodes: int, **more: object) -> Site:

@@ -36,6 +36,10 @@ def _bare(site: Site) -> Site:
     return dataclasses.replace(site, not_modelled=(), remarks=())
 
 
+def _without_version(site: Site) -> Site:
+    return dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, slurm_version=""))
+
+
 # Real clusters. ------------------------------------------------------------------------------------------------------
 
 
@@ -46,7 +50,8 @@ def test_a_cluster_is_the_same_by_its_file_and_by_scontrol(shared: Shared, clust
         if not (folder / dump).exists():
             continue
         reports = Reports(folder / dump, folder / "qos.txt", folder / "events.txt", folder / "reservations.txt")
-        written = _imported(folder / "slurm.conf", reports, cluster.removeprefix("slurm").partition("/")[0] + ".05")
+        version = {"slurm24": "24.11", "slurm26": "26.05"}[cluster.partition("/")[0]]
+        written = _imported(folder / "slurm.conf", reports, version)
         shown = _imported(folder / "config.txt", reports)
         assert _bare(written) == _bare(shown)
         assert not any(one.effect.startswith(UNKNOWN) for one in (*written.not_modelled, *shown.not_modelled))
@@ -57,7 +62,9 @@ def test_a_cluster_is_the_same_by_its_file_and_by_scontrol(shared: Shared, clust
 def test_defaults_are_those_of_a_real_slurmctld(shared: Shared, cluster: str, version: str | None) -> None:
     folder = shared(f"oracles/{cluster}/defaults")
     written, shown = _imported(folder / "slurm.conf", None, version), _imported(folder / "config.txt")
-    assert _bare(written) == _bare(shown)
+    assert shown.scheduling.slurm_version == {"slurm24": "24.11", "slurm26": "26.05"}[cluster]
+    assert written.scheduling.slurm_version == (shown.scheduling.slurm_version if version else "")
+    assert _bare(written) == _bare(shown if version else _without_version(shown))
     assert [one.partition(":")[2].partition(":")[0].strip() for one in written.remarks] == [
         "PriorityType=priority/multifactor", "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory",
     ]  # fmt: skip

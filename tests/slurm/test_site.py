@@ -41,7 +41,8 @@ def test_slurm_reads_its_own_file_as_we_do(start_cluster: Callable[..., Cluster]
     cluster = start_cluster(
         nodes=3, processors=4, scheduler="backfill", parameters="bf_window=60", lines=LINES, partitions=PARTITIONS
     )
-    written, _ = import_slurm(cluster.configuration, Reports(), Clock())
+    version = ".".join(f"{number:02}" for number in cluster.version)
+    written, _ = import_slurm(cluster.configuration, Reports(), Clock(), version)
     theirs = shown(cluster, tmp_path)
     # What is said of them differs.
     bare = [dataclasses.replace(one, not_modelled=(), remarks=()) for one in (theirs, written)]
