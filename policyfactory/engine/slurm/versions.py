@@ -6,17 +6,6 @@ and, where its release notes (NEWS) tell, since when. All other rules are those 
 
 from __future__ import annotations
 
-__all__ = [
-    "CONFLICTS_FIRST",
-    "LOOKS_FROM_START",
-    "LOOKS_PAST_END",
-    "ROUNDS_UP",
-    "SKIPS_IDLE",
-    "SMALL_FIRST",
-    "STAYS_IN_WINDOW",
-    "WEIGHS_ANEW",
-]
-
 # The end of what is planned is rounded up to bf_resolution; before, down.
 # sched/backfill, _set_slot_time and _bf_reserve_running; 24.05.4.
 ROUNDS_UP = 2411
