@@ -295,10 +295,10 @@ def _end_jobs(
         job = pop_end(run.heap)
         if job >= n:
             job -= n
-            if weights.tail:
+            if weights.tail and not weights.from_submission:
                 run.seen[job] = RELEASED * (run.seen[job] == RELEASED)
             elif run.seen[job] == 0 and max(state[MAIN], state[PASSED]) >= run.submit[job]:
-                run.seen[job] = 1  # without limits a pass looks at those aside, too
+                run.seen[job] = 1  # without limits, or with ACCRUE_ALWAYS, a pass looks at those aside, too
             if state[CALCULATED] > run.submit[job]:
                 run.priority[job] = new_priority(jobs, run, weights, shares, job)
             enqueue(jobs, machine, run, job)
@@ -308,7 +308,7 @@ def _end_jobs(
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
-            _let_go(jobs, run, job)
+            _let_go(jobs, run, weights, job)
     while state[LEAVING] > 0 and run.leaving[state[LEFT], 0] <= now:
         run.completing[run.leaving[state[LEFT], 1]] -= 1
         state[LEFT], state[LEAVING] = (state[LEFT] + 1) % len(run.leaving), state[LEAVING] - 1
@@ -341,11 +341,12 @@ def _has_ended(run: RunState, job: int) -> bool:
 
 
 @joined
-def _let_go(jobs: SlurmJobs, run: RunState, job: int) -> None:
+def _let_go(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int) -> None:
     """Let the jobs start that waited for the end of another."""
-    other = run.dependent[job]
+    other, passed = run.dependent[job], max(run.state[MAIN], run.state[PASSED])
     while other >= 0:
-        run.seen[other] = RELEASED
+        # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
+        run.seen[other] = RELEASED + (weights.from_submission and passed >= run.submit[other])
         run.ready[other] = max(run.ready[other], run.state[NOW])
         push_end(run.heap, run.ready[other], len(jobs.ready) + other)
         other = run.sibling[other]

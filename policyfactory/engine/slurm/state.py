@@ -60,7 +60,7 @@ class RunState(NamedTuple):
     cores_seen : int64 array (n,)
         Cores of the nodes that were last chosen for a job, now or in a plan; 0 before.
     seen : uint8 array (n,)
-        1 for a job that was in the queue when a pass was made: its age counts from then on; 2: see `RELEASED`.
+        1 for a job that was in the queue when a pass was made: its age counts from then on; 2 more: see `RELEASED`.
     ready, submit : int64 array (n,)
         As those of the jobs, later after a requeue.
     waiting : int64 array (n,)
@@ -288,9 +288,9 @@ def see_all(run: RunState) -> None:
     run.state[UNSEEN] = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
-        if run.seen[job] == RELEASED:
+        if run.seen[job] >= RELEASED:
             run.ready[job] = max(run.ready[job], now)
-            run.seen[job] = 0
+            run.seen[job] -= RELEASED
             run.state[UNSEEN] += 1
             run.state[CHANGED] = now
             _change_queue(run)
