@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import SiteError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration
-from policyfactory.site.model import VERSIONS, Limits, NodeGroup, Partition, Qos, Site
+from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Scheduling, Site
 from policyfactory.site.values import expand
 from policyfactory.workload.jobs import Requests, Workload
 
@@ -517,7 +517,7 @@ def site_of(workload: Workload) -> Site:
         (Partition("all", default=True, exclusive=whole),),
         assumed=f"Nobody described the site: one partition of {nodes}, "
         f"{'given to jobs as a whole' if whole else 'shared by jobs'}, and the default settings "
-        f"and the rules of Slurm {VERSIONS[-1]} are assumed.",
+        f"and the rules of Slurm {Scheduling().rules_version} are assumed.",
     )
 
 

@@ -89,8 +89,10 @@ class SchedulerParameter:
     high: int = 2**31 - 1
 
 
-# The versions of Slurm whose rules are simulated and compared with the real scheduler's, the oldest first.
-VERSIONS = ("22.05", "24.11")
+# The versions of Slurm whose rules are simulated and compared with the real scheduler's, the oldest first; and the
+# newest of those whose whole schedules were compared, too: it is taken where none is said.
+VERSIONS = ("22.05", "24.11", "26.05")
+_ASSUMED_VERSION = "24.11"
 
 
 def _count(default: int, engine: str, *bounds: int) -> Any:
@@ -155,7 +157,7 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
     @property
     def rules_version(self) -> str:
         """The version whose rules are simulated: the newest of `VERSIONS` that is not newer, or else the oldest."""
-        asked = parse_version(self.slurm_version)
+        asked = parse_version(self.slurm_version or _ASSUMED_VERSION)
         older = [version for version in VERSIONS if asked is None or (parse_version(version) or asked) <= asked]
         return older[-1] if older else VERSIONS[0]
 
@@ -164,8 +166,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         """Whose rules are simulated, and what is assumed of that."""
         if not self.slurm_version:
             return (
-                f"assumed: the rules of Slurm {self.rules_version}, the newest that are simulated; the site does not "
-                f"say its version (slurm_version under [scheduling])"
+                f"assumed: the rules of Slurm {self.rules_version}; the site does not say its version (slurm_version "
+                "under [scheduling])"
             )
         if self.slurm_version == self.rules_version:
             return f"the rules are those of Slurm {self.rules_version}"

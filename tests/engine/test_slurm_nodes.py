@@ -52,9 +52,9 @@ def test_the_same_nodes_are_chosen(seed: int) -> None:
     for _ in range(200):
         request, has, used, blocks, allowed = draw(rng)
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        weights, idle = np.array([rng.choice((1, 1, 2)) for _ in has]), rng.random() < 0.5
-        chosen = choose(request, has, used, blocks, weights, allowed, choice, idle)
-        expected = plain.choose(request, has, used, blocks, weights, allowed, by_plain, idle)
+        weights, version = np.array([rng.choice((1, 1, 2)) for _ in has]), rng.choice((2205, 2411, 2605))
+        chosen = choose(request, has, used, blocks, weights, allowed, choice, version)
+        expected = plain.choose(request, has, used, blocks, weights, allowed, by_plain, version)
         assert chosen == expected, (request, has, used, allowed)
         assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0
@@ -69,9 +69,9 @@ def test_the_same_nodes_are_chosen_where_cores_alone_are_asked_for(seed: int) ->
         request, has, used, blocks, allowed = draw(rng)
         request[4:7] = 0
         choice, by_plain = new_choice(len(has)), new_choice(len(has))
-        weights, idle = blocks.weight, rng.random() < 0.5
-        chosen = choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, idle)
-        expected = plain.choose_by_cores(request, blocks, weights, blocks.free, allowed, by_plain, idle)
+        weights, version = blocks.weight, rng.choice((2205, 2411, 2605))
+        chosen = choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, version)
+        expected = plain.choose_by_cores(request, blocks, weights, blocks.free, allowed, by_plain, version)
         assert chosen == expected, (request, used, allowed)
         assert not chosen or plain.parts(choice) == plain.parts(by_plain)
         found += chosen > 0

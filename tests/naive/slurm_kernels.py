@@ -98,7 +98,7 @@ def choose(
     weights: Int64Array,
     allowed: UInt8Array,
     choice: NodeChoice,
-    idle_first: bool,
+    version: int,
 ) -> int:
     """Choose nodes for a job; see `slurm_nodes.place`."""
     size = blocks.size[BLOCKS]
@@ -127,7 +127,7 @@ def choose(
     )
     by_node = np.repeat(weights[:size], blocks.nodes[:size])
     nodes.weigh = lambda i: by_node[i]  # what a look for GPUs changes is left out of the kernel
-    nodes.tries_idle = idle_first
+    nodes.versioned = SimpleNamespace(skips_idle=version >= 2411, takes_first=version >= 2605)
     found = place(nodes, demand, np.flatnonzero(allowed).tolist(), use)
     for at, (node, (cores, _, _)) in enumerate((found or {}).items()):
         choice.node[at], choice.many[at], choice.cores[at] = node, 1, cores
@@ -142,7 +142,7 @@ def choose_by_cores(
     free: Int32Array,
     allowed: UInt8Array,
     choice: NodeChoice,
-    idle_first: bool,
+    version: int,
 ) -> int:
     """Choose nodes for a job that asks for cores alone; see `choose`."""
     size = blocks.size[BLOCKS]
@@ -153,7 +153,7 @@ def choose_by_cores(
     by_node = np.repeat(free[:size], blocks.nodes[:size])
     used[:, 0] = has[:, 0] - np.maximum(by_node, 0)
     used[:, 3] = np.where(by_node < 0, ALONE, used[:, 0] > 0)
-    return choose(request, has, used, blocks, weights, allowed, choice, idle_first)
+    return choose(request, has, used, blocks, weights, allowed, choice, version)
 
 
 # The plan of the backfilling pass.

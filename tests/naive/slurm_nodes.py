@@ -46,7 +46,7 @@ class Nodes:
         # GPUs that the last job that asked for some found on a node; see `weigh`.
         self.gpus_found = [0] * len(self.cores)
         self.heavy: set[int] = set()  # nodes that are taken last among those of their weight
-        self.tries_idle = not versioned(site).skips_idle
+        self.versioned = versioned(site)
         self.takes_memory = site.scheduling.select == "cores+memory"
         self.over = site.scheduling.kill_overrun
 
@@ -106,7 +106,7 @@ def place(nodes: Nodes, demand: Demand, among: Iterable[int], use: Use) -> Alloc
     """
     among = [i for i in sorted(among) if _state_allows(nodes, demand, use, i)]
     idle = dataclasses.replace(use, cores=[0] * len(use.cores))
-    if nodes.tries_idle and _choose(nodes, demand, among, idle) is None:
+    if not nodes.versioned.skips_idle and _choose(nodes, demand, among, idle) is None:
         return None
     if demand.whole:
         among = [i for i in among if use.cores[i] == 0]
@@ -170,6 +170,8 @@ def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[in
     if demand.gpus and demand.per_node:
         # Of a node with GPUs the cores beyond the job's own are hidden from it: such nodes all look alike.
         offered = dict.fromkeys(offered, demand.per_node)
+    if nodes.versioned.takes_first and most == 1:
+        return _first(nodes, demand, offered)
     chosen = _best_fit(nodes, demand, most, offered)
     if chosen is not None or len(offered) <= demand.least:
         return chosen
@@ -183,6 +185,15 @@ def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[in
         if chosen is not None or len(offered) <= demand.least:
             return chosen
     return None
+
+
+def _first(nodes: Nodes, demand: Demand, offered: dict[int, int]) -> dict[int, int] | None:
+    """Return the first of the lightest nodes on which a job for one node can run, and its cores there."""
+    enough = [i for i in offered if offered[i] >= demand.cores]
+    if not enough:
+        return None
+    first = min(enough, key=lambda i: (nodes.weigh(i), i))
+    return {first: offered[first] if demand.whole else demand.per_node or demand.cores}
 
 
 def _runs_of_nodes(nodes: Nodes, offered: dict[int, int]) -> list[list[int]]:

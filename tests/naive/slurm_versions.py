@@ -38,12 +38,19 @@ class Versioned:
     # Each look for a start forgets what others found of GPUs, and one for now prefers nodes where nothing is being
     # cleaned up. select/cons_tres/job_test.c, _set_sched_weight.
     weighs_anew: bool
+    # A job for one node gets the first one, of the lightest, on which it can run. Seen in the log of 26.05.5:
+    # select/cons_tres, _get_one_res.
+    takes_first: bool
 
 
-_VERSIONS = {"22.05": False, "24.11": True}
+_ALL = Versioned(**{field.name: True for field in dataclasses.fields(Versioned)})
+_VERSIONS = {
+    "22.05": Versioned(**{field.name: False for field in dataclasses.fields(Versioned)}),
+    "24.11": dataclasses.replace(_ALL, takes_first=False),
+    "26.05": _ALL,
+}
 
 
 def versioned(site: Site) -> Versioned:
     """Return the rules of the site's version of Slurm."""
-    changed = _VERSIONS[site.scheduling.rules_version]
-    return Versioned(**{field.name: changed for field in dataclasses.fields(Versioned)})
+    return _VERSIONS[site.scheduling.rules_version]

@@ -94,7 +94,6 @@ from policyfactory.engine.slurm.versions import (
     LOOKS_FROM_START,
     LOOKS_PAST_END,
     ROUNDS_UP,
-    SKIPS_IDLE,
     SMALL_FIRST,
     STAYS_IN_WINDOW,
     WEIGHS_ANEW,
@@ -626,11 +625,11 @@ def _choose_ahead(
     """Choose nodes for a request as they will be, where there are so many nodes and cores; return how many."""
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
-    blocks, choice, idle_first = run.blocks, run.choice, settings.version < SKIPS_IDLE
+    blocks, choice, version = run.blocks, run.choice, settings.version
     if asks_cores_alone(request):
-        return int(choose_by_cores(request, blocks, blocks.weight, blocks.ahead, allowed, choice, idle_first))
+        return int(choose_by_cores(request, blocks, blocks.weight, blocks.ahead, allowed, choice, version))
     weights = choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
-    return int(choose(request, machine.has, run.scratch, blocks, weights, allowed, choice, idle_first))
+    return int(choose(request, machine.has, run.scratch, blocks, weights, allowed, choice, version))
 
 
 @inlined
@@ -752,13 +751,13 @@ def choose_now(
     clean_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes for a job as they are now; return how many (see `choose` and `weigh`)."""
-    request, blocks, choice, idle_first = jobs.request[job], run.blocks, run.choice, settings.version < SKIPS_IDLE
+    request, blocks, choice, version = jobs.request[job], run.blocks, run.choice, settings.version
     if not may_fit(jobs, run, job):
         return 0
     weights = choice.weight if weigh(request, machine, run, settings, clean_first) else blocks.weight
     if asks_cores_alone(request):
-        return int(choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, idle_first))
-    return int(choose(request, machine.has, run.used, blocks, weights, allowed, choice, idle_first))
+        return int(choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, version))
+    return int(choose(request, machine.has, run.used, blocks, weights, allowed, choice, version))
 
 
 @step

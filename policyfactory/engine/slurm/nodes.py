@@ -14,6 +14,7 @@ import numpy as np
 from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
+from policyfactory.engine.slurm.versions import SKIPS_IDLE, TAKES_FIRST
 
 # Columns of a run of blocks.
 _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
@@ -81,7 +82,7 @@ def choose(
     weights: Int64Array,
     allowed: UInt8Array,
     choice: NodeChoice,
-    idle_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    version: int,
 ) -> int:
     """Choose nodes for a job.
 
@@ -98,24 +99,24 @@ def choose(
         1 for the blocks to choose among.
     choice : Choice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
-    idle_first : bool
-        Whether nodes must be found, too, if no core were in use.
+    version : int
+        Of Slurm; see `policyfactory.engine.slurm.versions`.
 
     Returns
     -------
     int
         How many nodes were chosen; 0 if there are not enough.
     """
-    # On idle cores that can only fail where cores may be spread in several ways.
+    # On idle cores it can only fail where they may be spread in several ways.
     if (
-        idle_first
+        version < SKIPS_IDLE
         and request[WHOLE] == 0
         and request[NODE_CORES] == 0
         and request[TOTAL_CORES] > request[NODES]
-        and _choose_among(request, has, used, blocks, weights, allowed, choice, True) == 0
+        and _choose_among(request, has, used, blocks, weights, allowed, choice, version, True) == 0
     ):
         return 0
-    return _choose_among(request, has, used, blocks, weights, allowed, choice, False)
+    return _choose_among(request, has, used, blocks, weights, allowed, choice, version, False)
 
 
 @step
@@ -127,6 +128,7 @@ def _choose_among(
     weights: Int64Array,
     allowed: UInt8Array,
     choice: NodeChoice,
+    version: int,
     idle: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> int:
     """Choose nodes as if no core were in use (``idle``), or of the cores that are not."""
@@ -143,7 +145,7 @@ def _choose_among(
                 usable[block] = request[NODE_CORES]
         most = max(most, size[block])
         cores += usable[block] * count
-    return _choose_usable(request, blocks, weights, choice, nodes, cores, most)
+    return _choose_usable(request, blocks, weights, choice, version, nodes, cores, most)
 
 
 @kernel
@@ -154,7 +156,7 @@ def choose_by_cores(
     free: Int32Array,
     allowed: UInt8Array,
     choice: NodeChoice,
-    idle_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    version: int,
 ) -> int:
     """Choose nodes for a job that asks for cores alone, as `choose` does.
 
@@ -171,8 +173,8 @@ def choose_by_cores(
         1 for the blocks to choose among.
     choice : Choice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
-    idle_first : bool
-        Whether nodes must be found, too, if no core were in use.
+    version : int
+        Of Slurm; see `policyfactory.engine.slurm.versions`.
 
     Returns
     -------
@@ -181,7 +183,7 @@ def choose_by_cores(
     """
     least, whole = max(request[NODE_CORES], 1), request[WHOLE] == 1
     usable, size, cores, count, end = choice.usable, choice.size, blocks.cores, blocks.nodes, blocks.size[BLOCKS]
-    spread = idle_first and not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
+    spread = version < SKIPS_IDLE and not whole and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
     # With as many nodes as cores it fails neither way if there are enough of both.
     for idle in range(int(spread and request[MOST_NODES] < request[TOTAL_CORES]), -1, -1):
         # Loops without branches inside: each is made of wide instructions.
@@ -200,7 +202,7 @@ def choose_by_cores(
             total += np.int64(usable[block]) * count[block]
             most = max(most, usable[block])
             size[block] = usable[block]
-        chosen = _choose_usable(request, blocks, weights, choice, nodes, total, most)
+        chosen = _choose_usable(request, blocks, weights, choice, version, nodes, total, most)
         if chosen == 0:
             return 0
     return chosen
@@ -208,9 +210,18 @@ def choose_by_cores(
 
 @step
 def _choose_usable(
-    request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice, nodes: int, cores: int, most: int
+    request: Int64Array,
+    blocks: Blocks,
+    weights: Int64Array,
+    choice: NodeChoice,
+    version: int,
+    nodes: int,
+    cores: int,
+    most: int,
 ) -> int:
     """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
+    if version >= TAKES_FIRST and request[MOST_NODES] == 1:
+        return _take_first(request, blocks, weights, choice)
     usable, size, skipped = choice.usable, choice.size, choice.skipped
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
@@ -233,6 +244,21 @@ def _choose_usable(
             chosen = _take(request, blocks, weights, choice)
         least += 1
     return chosen
+
+
+@joined
+def _take_first(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
+    """Choose the first node of the lightest that suffices alone; return 0 if none does."""
+    best, usable = -1, choice.usable
+    for block in range(blocks.size[BLOCKS]):
+        if usable[block] >= max(request[TOTAL_CORES], 1) and (best < 0 or weights[block] < weights[best]):
+            best = block
+    if best < 0:
+        return 0
+    cores = request[NODE_CORES] if request[NODE_CORES] > 0 else request[TOTAL_CORES]
+    choice.node[0], choice.many[0], choice.parts[0] = blocks.first[best], 1, 1
+    choice.cores[0] = usable[best] if request[WHOLE] == 1 else cores
+    return 1
 
 
 @step

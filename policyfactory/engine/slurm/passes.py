@@ -650,7 +650,7 @@ def _choose_empty(
         mask[block] = members[blocks.first[block]]
     _empty(run)
     weights = run.choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
-    return int(choose(request, machine.has, run.scratch, blocks, weights, mask, run.choice, False))
+    return int(choose(request, machine.has, run.scratch, blocks, weights, mask, run.choice, settings.version))
 
 
 @inlined
@@ -685,6 +685,6 @@ def _is_busy(
     possible = 0
     if free >= request[NODES]:
         weights = run.choice.weight if weigh(request, machine, run, settings, False) else blocks.weight
-        possible = choose(request, machine.has, run.scratch, blocks, weights, allowed, run.choice, False)
+        possible = choose(request, machine.has, run.scratch, blocks, weights, allowed, run.choice, settings.version)
     nodes = possible if possible > 0 else _choose_empty(request, machine, run, settings, members)
     return possible > 0 or enough != free, max(nodes, request[NODES])

@@ -27,6 +27,9 @@ STAYS_IN_WINDOW = 2411
 # Nodes are chosen among free cores alone. Before, a job was first tried as if no core were in use, and had to find a
 # place then, too. select/cons_tres, _job_test ("test 0 skipped").
 SKIPS_IDLE = 2411
+# A job for one node takes the first one, of the lightest, on which it can run. Before, the best fit in the best run of
+# nodes. Seen in the log of 26.05.5: select/cons_tres, _get_one_res.
+TAKES_FIRST = 2605
 # Each look for a start weighs nodes anew. Before, what one found of GPUs changed the weights of those after it, which
 # is not simulated. A plan for now prefers nodes where nothing is being cleaned up. select/cons_tres, _set_sched_weight.
 WEIGHS_ANEW = 2411

@@ -37,6 +37,7 @@ from policyfactory.simulation.slurm.machine import (
     counts_memory,
     node_capacity,
     shares_of,
+    version_number,
 )
 from policyfactory.site.fits import (
     Layout,
@@ -201,6 +202,7 @@ class _FitJudge:
         self.asked, self.allowed = asked, _allowed_to(asked.log, site, asked.partition, self.rules)
         self.counters = Counters()
         self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
+        self.version = version_number(site)
         self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
         cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
         divide(self.blocks, cores, self.has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
@@ -260,8 +262,9 @@ class _FitJudge:
         if key not in self._could:
             members = self.layout.members[number][self.blocks.first].astype(np.uint8)
             empty = np.zeros_like(self.has)
-            blocks = self.blocks
-            self._could[key] = choose(request, self.has, empty, blocks, blocks.weight, members, self.choice, False) > 0
+            blocks, version = self.blocks, self.version
+            chosen = choose(request, self.has, empty, blocks, blocks.weight, members, self.choice, version)
+            self._could[key] = chosen > 0
         if self._could[key]:
             return ""
         return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"

@@ -136,6 +136,11 @@ def _up(seconds: float) -> int:
     return math.ceil(min(max(seconds, -_FAR), _FAR))
 
 
+def version_number(site: Site) -> int:
+    """Return the version of Slurm whose rules hold for the engine: 2411 of 24.11."""
+    return int(site.scheduling.rules_version.replace(".", ""))
+
+
 def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = False) -> SlurmSettings:
     """Return the settings for the engine.
 
@@ -168,7 +173,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
         origin=origin,
         calculation=int(site.priority.calculation_period) if recalculated else 0,
         requeue_delay=_REQUEUE,
-        version=int(given.rules_version.replace(".", "")),
+        version=version_number(site),
         plan_all="limits" in site.enforced
         or (recalculated and bool(site.priority.job_size or site.priority.tres.get("cpu"))),
         stops=stops,
