@@ -21,6 +21,7 @@ from support import ROOT
 _NOT_READ = {
     "bf_continue": "it is for passes that are interrupted, and passes take no time in the simulation",
     "FAIR_TREE": "Slurm's default: that it is on is what NO_FAIR_TREE does not say",
+    "slurm_version": "the version whose rules are simulated is made of it (rules_version), which is read",
     "NO_NORMAL_ALL": "the import writes the flags that it stands for, which are read",
 }
 
@@ -35,6 +36,7 @@ _CONF = {
     "PriorityWeightJobSize": "5", "PriorityWeightPartition": "5", "PriorityWeightQOS": "5",
     "PriorityWeightTRES": "cpu=5", "SchedulerParameters": "bf_interval=5", "SchedulerType": "sched/builtin",
     "SelectType": "select/linear", "SelectTypeParameters": "CR_Core", "ClusterName": "other",
+    "SLURM_VERSION": "22.05.8",
 }  # fmt: skip
 _PARTITION = {
     "AllowAccounts": "a", "AllowQos": "a", "Default": "YES", "DefaultTime": "5", "MaxNodes": "2", "MaxTime": "5",

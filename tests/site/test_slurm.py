@@ -119,7 +119,7 @@ def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
 
 def test_what_scontrol_shows_is_the_same_site() -> None:
     """Slurm writes its defaults out there: so ours are its own."""
-    written, _ = import_slurm(REAL / "slurm.conf", Reports(), Clock())
+    written, _ = import_slurm(REAL / "slurm.conf", Reports(), Clock(), "22.05")
     shown, _ = import_slurm(REAL / "shown.txt", Reports(), Clock())
     assert dataclasses.replace(shown, not_modelled=(), remarks=()) == dataclasses.replace(
         written, not_modelled=(), remarks=()

@@ -10,6 +10,7 @@ import pytest
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.site.consistent import UNKNOWN
+from policyfactory.site.file import read_site, write_site
 from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.site.slurm import defaults
 from policyfactory.site.slurm.site import Reports, import_slurm
@@ -192,3 +193,37 @@ def test_a_default_of_a_parameter_by_version_is_one_line(tmp_path: Path, monkeyp
     ):
         path.write_text(text)
         assert _imported(path, version=version).scheduling.bf_max_job_test == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules", "said"),
+    [
+        ("22.05", "22.05", "the rules are those of Slurm 22.05"),
+        ("24.11.5", "24.11", "the rules are those of Slurm 24.11"),
+        ("slurm 26.05.5", "26.05", "the rules are those of Slurm 26.05"),
+        ("20.11", "22.05", "assumed: the rules of Slurm 22.05, the nearest to 20.11 that are simulated"),
+        ("24.05", "22.05", "assumed: the rules of Slurm 22.05, the nearest to 24.05 that are simulated"),
+        ("25.11", "24.11", "assumed: the rules of Slurm 24.11, the nearest to 25.11 that are simulated"),
+        ("27.05", "26.05", "assumed: the rules of Slurm 26.05, the nearest to 27.05 that are simulated"),
+    ],
+)
+def test_the_version_says_whose_rules_hold(tmp_path: Path, asked: str, rules: str, said: str) -> None:
+    (tmp_path / "slurm.conf").write_text(SMALL)
+    site = _imported(tmp_path / "slurm.conf", version=asked)
+    write_site(site, tmp_path / "site.toml")
+    for passes in (site.scheduling, read_site(tmp_path / "site.toml").scheduling):
+        assert (passes.rules_version, passes.rules_in_words) == (rules, said)
+
+
+def test_without_a_version_its_rules_are_assumed_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(SMALL)
+    passes = _imported(tmp_path / "slurm.conf").scheduling
+    assert (passes.slurm_version, passes.rules_version) == ("", "24.11")
+    assert passes.rules_in_words.startswith("assumed: the rules of Slurm 24.11; the site does not say its version")
+    path = tmp_path / "site.toml"
+    for value in ("24.11", '"new"'):
+        path.write_text(
+            f'schema = 1\n[[nodes]]\nnames = "n1"\n[[partitions]]\nname = "p"\n[scheduling]\nslurm_version = {value}\n'
+        )
+        with pytest.raises(SiteError, match=r'a version of Slurm in quotes, for example "24\.11"'):
+            read_site(path)
