@@ -300,7 +300,7 @@ def _end_jobs(
             elif run.seen[job] == 0 and max(state[MAIN], state[PASSED]) >= run.submit[job]:
                 run.seen[job] = 1  # without limits, or with ACCRUE_ALWAYS, a pass looks at those aside, too
             if state[CALCULATED] > run.submit[job]:
-                run.priority[job] = new_priority(jobs, run, weights, shares, job)
+                run.priority[job] = new_priority(jobs, run, weights, shares, job, state[CALCULATED])
             enqueue(jobs, machine, run, job)
             state[ASIDE] -= 1
         elif run.held_count[job] > 0 and run.end[job] == now:
@@ -400,7 +400,7 @@ def _change_nodes(
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, nodes)
             give_back(jobs, machine, run, job)
-            run.priority[job] = new_priority(jobs, run, weights, shares, job)
+            run.priority[job] = new_priority(jobs, run, weights, shares, job, state[NOW])
             run.start[job] = run.end[job] = -1
             run.by[job] = run.cores_seen[job] = run.seen[job] = 0
             run.restarts[job] += 1
@@ -426,7 +426,7 @@ def _submit(
         if jobs.hopeless[job] == ABSENT:
             state[ASIDE] += 1
             continue
-        run.priority[job] = new_priority(jobs, run, weights, shares, job)
+        run.priority[job] = new_priority(jobs, run, weights, shares, job, state[NOW])
         before = jobs.after[job]
         if 0 <= before < job and not _has_ended(run, before):
             run.sibling[job], run.dependent[before] = run.dependent[before], job

@@ -84,8 +84,10 @@ class FairShares(NamedTuple):
 
 
 @step
-def new_priority(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int) -> float:
-    """Return the priority of a job at this time, a whole number.
+def new_priority(
+    jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int, time: int
+) -> float:
+    """Return the priority of a job at a time, a whole number.
 
     Parameters
     ----------
@@ -93,15 +95,15 @@ def new_priority(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, share
     run : RunState
     weights : Weights
     shares : Shares
-    job : int
-        Its number.
+    job, time : int
+        Its number; seconds.
     """
     priority = jobs.fixed[job] + weights.fair_share * shares.factor[jobs.association[job]]
     if run.cores_seen[job] > 0:
         priority += jobs.by_core[job] * (run.cores_seen[job] - jobs.request[job, TOTAL_CORES])
     if run.seen[job] % RELEASED == 1:
         since = run.submit[job] if weights.from_submission else run.ready[job]
-        priority += weights.age * min(max(run.state[NOW] - since, 0) / weights.max_age, 1.0)
+        priority += weights.age * min(max(time - since, 0) / weights.max_age, 1.0)
     return float(min(math.floor(max(priority, 1.0)), _LARGEST))
 
 
@@ -159,7 +161,7 @@ def _calculate(
         else:
             no_fair_tree(shares)
     for at in range(run.state[WAITING]):
-        run.priority[run.waiting[at]] = new_priority(jobs, run, weights, shares, run.waiting[at])
+        run.priority[run.waiting[at]] = new_priority(jobs, run, weights, shares, run.waiting[at], run.state[NOW])
     sort_queue(jobs, machine, run)
 
 
