@@ -18,9 +18,11 @@ import logging
 import pickle
 import socket
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -403,9 +405,19 @@ def connected(address: str, seconds: float) -> Iterator[Client]:
     from distributed import Client
 
     check_reachable(address, seconds)
+    answer: Future[Client] = Future()
+
+    def connect() -> None:
+        try:
+            answer.set_result(Client(address, timeout=seconds, set_as_default=False, name=CLIENT))
+        except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
+            answer.set_exception(error)
+
+    # Dask's own time limit does not hold while it waits for the first message.
+    threading.Thread(target=connect, name="dask-connect", daemon=True).start()
     try:
-        client = Client(address, timeout=seconds, set_as_default=False, name=CLIENT)
-    except Exception as error:  # noqa: BLE001 (what is no scheduler answers in many ways)
+        client = answer.result(2 * seconds)
+    except Exception as error:  # noqa: BLE001 (the same)
         raise WorkersError(f"{_not_a_scheduler(address)} ({type(error).__name__})") from None
     try:
         yield client
@@ -433,8 +445,9 @@ def local(threads: int) -> Iterator[Client]:
                 workers={"threads": {"cls": Worker, "options": {**both, "nthreads": threads, "memory_limit": 0}}},
                 silence_logs=60,
             )
-        client = Client(cluster, set_as_default=False, name=CLIENT)
+        client: Client | None = None
         try:
+            client = Client(cluster, set_as_default=False, name=CLIENT)
             yield client
         finally:
             if process.stopping():
@@ -442,7 +455,8 @@ def local(threads: int) -> Iterator[Client]:
                 process.abandon()
             else:
                 with contextlib.suppress(Exception):
-                    client.close(timeout=_LOOK)
+                    if client is not None:
+                        client.close(timeout=_LOOK)
                 with contextlib.suppress(Exception):
                     cluster.close(timeout=_ANSWER)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import http.server
 import json
@@ -251,9 +252,32 @@ def test_what_is_no_scheduler_is_refused(says):
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with refusal(WorkersError, "something scheduler"):
-            list(results(worker_tasks.square, 0, [1], Workers(1, "dask", f"127.0.0.1:{server.getsockname()[1]}")))
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with refusal(WorkersError, f"tcp://{address} 8786"):
+            list(results(worker_tasks.square, 0, [1], Workers(1, "dask", address)))
         thread.join()
+
+
+def test_what_begins_as_a_scheduler_does_and_is_silent_then_is_given_up(monkeypatch):
+    monkeypatch.setattr(dask, "_ANSWER", 0.5)
+    callers = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def begin() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    callers.append(server.accept()[0])
+                    callers[-1].sendall((100).to_bytes(8, "little"))
+
+        thread = threading.Thread(target=begin)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with refusal(WorkersError, f"tcp://{address} 8786 TimeoutError"):
+            list(results(worker_tasks.square, 0, [1], Workers(1, "dask", address)))
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for caller in callers:
+        caller.close()
 
 
 def test_a_web_server_waits_and_is_no_scheduler(monkeypatch):
