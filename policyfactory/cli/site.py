@@ -155,8 +155,8 @@ def import_site(
     slurm_version: Annotated[
         str | None,
         typer.Option(
-            help="Of Slurm, whose rules hold, and whose defaults for what slurm.conf does not say (default: what "
-            "scontrol show config says, else the newest that are known): 24.11.",
+            help="Of Slurm: whose defaults hold for what slurm.conf does not say, and whose rules are simulated "
+            "(default: what scontrol show config says; else the defaults of 26.05 and the rules of 24.11): 24.11.",
             show_default=False,
         ),
     ] = None,

@@ -90,7 +90,7 @@ class SchedulerParameter:
 
 
 # The versions of Slurm whose rules are simulated and compared with the real scheduler's, the oldest first; and the
-# newest of those whose whole schedules were compared, too: it is taken where none is said.
+# newest whose starts were compared in replays: it is taken where none is said.
 VERSIONS = ("22.05", "24.11", "26.05")
 _ASSUMED_VERSION = "24.11"
 
@@ -172,7 +172,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         if self.slurm_version == self.rules_version:
             return f"the rules are those of Slurm {self.rules_version}"
         return (
-            f"assumed: the rules of Slurm {self.rules_version}, the nearest to {self.slurm_version} that are simulated"
+            f"assumed: the rules of Slurm {self.rules_version}; those of {self.slurm_version} are not simulated "
+            f"(simulated are {', '.join(VERSIONS)})"
         )
 
 

@@ -13,6 +13,7 @@ import pytest
 from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
 from naive.slurm_jobs import Job
 from policyfactory.site.model import (
+    VERSIONS,
     Association,
     Limits,
     NodeGroup,
@@ -32,17 +33,24 @@ PLAIN_ONLY = {
     "test_names_are_in_natural_order_whatever_the_file_says",
     "test_one_core_is_kept_for_every_further_node",
     "test_one_node_as_full_as_can_be",
+    "test_a_job_for_one_node_takes_the_first_on_which_it_can_run",
     "test_memory_and_gpus_of_the_nodes",
     "test_too_many_submitted",
     "test_a_job_that_would_reach_into_a_reservation_goes_elsewhere",
     "test_jobs_in_a_reservation",
 }
+# Where jobs for one node go differs: one test is of the newest version, two of those before.
+NEWEST = "test_a_job_for_one_node_takes_the_first_on_which_it_can_run"
+OLDER = {"test_one_core_is_kept_for_every_further_node", "test_one_node_as_full_as_can_be"}
 Simulate = Callable[..., dict[int, object]]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    plain_only = metafunc.function.__name__ in PLAIN_ONLY
-    metafunc.parametrize("simulate", IMPLEMENTATIONS if plain_only else TIMES)
+    name = metafunc.function.__name__
+    of_each = IMPLEMENTATIONS if name in PLAIN_ONLY else TIMES
+    newest = [simulate for simulate in of_each if str(simulate.id).endswith(VERSIONS[-1])]
+    older = [simulate for simulate in of_each if simulate not in newest]
+    metafunc.parametrize("simulate", newest if name == NEWEST else older if name in OLDER else of_each)
 
 
 def starts(schedule: dict[int, object]) -> list[int]:
@@ -107,6 +115,17 @@ def test_one_node_as_full_as_can_be(simulate: Simulate) -> None:
     site = shared(NodeGroup("n1", cores=8), NodeGroup("n2", cores=2), NodeGroup("n3", cores=4))
     jobs = (Job(1, 0, 500, 600, -1, 3), Job(2, 0, 500, 600, -1, 1), Job(3, 0, 500, 600, -1, 2))
     assert nodes(simulate, site, *jobs, Job(4, 0, 500, 600, -1, 8)) == [(2,), (2,), (1,), (0,)]
+
+
+def test_a_job_for_one_node_takes_the_first_on_which_it_can_run(simulate: Simulate) -> None:
+    # As the last test but one; 3 (1 core) goes to n1, though it would fill n2 up. Job 2 of the last goes to n1, and the
+    # others, which may spread over nodes, as before.
+    site = shared(NodeGroup("n[1-2]", cores=6))
+    jobs = (Job(1, 0, 500, 600, 2, 5), Job(2, 1, 500, 600, 1, 4), Job(3, 2, 500, 600, 1, 1))
+    assert nodes(simulate, site, *jobs) == [(0, 1), (1,), (0,)]
+    site = shared(NodeGroup("n1", cores=8), NodeGroup("n2", cores=2), NodeGroup("n3", cores=4))
+    jobs = (Job(1, 0, 500, 600, -1, 3), Job(2, 0, 500, 600, -1, 1), Job(3, 0, 500, 600, -1, 2))
+    assert nodes(simulate, site, *jobs) == [(2,), (0,), (1,)]
 
 
 def test_memory_and_gpus_of_the_nodes(simulate: Simulate) -> None:

@@ -201,10 +201,26 @@ def test_a_default_of_a_parameter_by_version_is_one_line(tmp_path: Path, monkeyp
         ("22.05", "22.05", "the rules are those of Slurm 22.05"),
         ("24.11.5", "24.11", "the rules are those of Slurm 24.11"),
         ("slurm 26.05.5", "26.05", "the rules are those of Slurm 26.05"),
-        ("20.11", "22.05", "assumed: the rules of Slurm 22.05, the nearest to 20.11 that are simulated"),
-        ("24.05", "22.05", "assumed: the rules of Slurm 22.05, the nearest to 24.05 that are simulated"),
-        ("25.11", "24.11", "assumed: the rules of Slurm 24.11, the nearest to 25.11 that are simulated"),
-        ("27.05", "26.05", "assumed: the rules of Slurm 26.05, the nearest to 27.05 that are simulated"),
+        (
+            "20.11",
+            "22.05",
+            "assumed: the rules of Slurm 22.05; those of 20.11 are not simulated (simulated are 22.05, 24.11, 26.05)",
+        ),
+        (
+            "24.05",
+            "22.05",
+            "assumed: the rules of Slurm 22.05; those of 24.05 are not simulated (simulated are 22.05, 24.11, 26.05)",
+        ),
+        (
+            "25.11",
+            "24.11",
+            "assumed: the rules of Slurm 24.11; those of 25.11 are not simulated (simulated are 22.05, 24.11, 26.05)",
+        ),
+        (
+            "27.05",
+            "26.05",
+            "assumed: the rules of Slurm 26.05; those of 27.05 are not simulated (simulated are 22.05, 24.11, 26.05)",
+        ),
     ],
 )
 def test_the_version_says_whose_rules_hold(tmp_path: Path, asked: str, rules: str, said: str) -> None:

@@ -223,7 +223,7 @@ def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -
 
 # Those of its partition that are up, and what reservations leave of them.
 #
-# The rules are those of the reservations of Slurm 22.05, found in their source.
+# The rules are those of the reservations of Slurm (versions.py), found in their source.
 
 
 # How often a maintenance of the whole partition is waited for.

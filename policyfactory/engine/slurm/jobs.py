@@ -208,7 +208,7 @@ class SlurmLimits(NamedTuple):
 
 # What running jobs hold against the limits of QOS, associations and arrays --------------------------------------------
 
-# The rules are those of acct_policy of Slurm 22.05, found in its source.
+# The rules are those of acct_policy of Slurm (versions.py), found in its source.
 
 
 # Columns of limits: running jobs, and nodes, cores, MB and GPUs that they hold.

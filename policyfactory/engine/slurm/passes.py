@@ -1,7 +1,8 @@
 """Slurm's scheduler: its main pass, its backfilling pass and its priorities, each at its times.
 
 The clock counts whole seconds. At one second: ends, nodes that go and come, submissions, the calculation of priorities,
-the main pass, the backfilling pass. Passes take no time. The rules are those of Slurm 22.05, found in its source.
+the main pass, the backfilling pass. Passes take no time. The rules are those of Slurm, found in its source; in what
+they differ from version to version, versions.py says.
 
 Left out: while it looks for GPUs, the real scheduler lowers the weights of the nodes where it found some, until a job
 of their partition is next tried for a start. Where nodes of one partition differ in GPUs, its plans can have others.
@@ -463,7 +464,7 @@ def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
 
 # The queue in its order, each partition up to the first job that cannot start.
 #
-# The rules are those of Slurm 22.05, found in its source.
+# The rules are those of Slurm (versions.py), found in its source.
 
 
 STARTED_BY_MAIN = 1  # in `Run.by`

@@ -1,6 +1,6 @@
 """Slurm's multifactor priority: what time and usage change, and Fair Tree.
 
-The formulas are those of priority/multifactor of Slurm 22.05, found in its source.
+The formulas are those of priority/multifactor of Slurm (versions.py), found in its source.
 """
 
 from __future__ import annotations

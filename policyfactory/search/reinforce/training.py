@@ -700,7 +700,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     content = read_bytes(path, limit=_LARGEST, replaceable=True)
     size = hashlib.sha256().digest_size
     digest, data = content[:size], content[size:]
-    if content.startswith(b"PK\x03\x04"):  # schema 1 was the npz file alone
+    if content.startswith(b"PK\x03\x04") and zipfile.is_zipfile(io.BytesIO(content)):  # schema 1: the npz file alone
         raise _of_schema(path, 1)
     if hashlib.sha256(data).digest() != digest:
         raise ModelFileError(
