@@ -32,7 +32,9 @@ SQUEUE = f"squeue -a -O '{','.join(f'{name}:|' for name in _COLUMNS)}'"
 _CURE = "print it with squeue --json or scontrol -o show job (docs/site.md)"
 _MOST_JOBS = 200_000
 _MOST_TASKS = 4_000_001  # MaxArraySize
-_LARGEST = 2**53
+_MOST_TEXT = 1 << 29  # bytes that the texts of all jobs take, about
+_TEXT = 50  # bytes of a text beside its characters
+_LARGEST = 1 << 40  # of any quantity or time: beyond all machines and calendars
 _LONGEST = 1 << 20  # characters of a list of nodes
 _RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "STAGE_OUT", "SIGNALING", "RESIZING"}
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -40,6 +42,7 @@ _NONE = {"", "(null)", "N/A", "n/a", "None", "Unknown", "*"}
 _MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?::[^,:=(]+)?[:=](\d{1,6})", re.ASCII)
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z_/:]{1,30})=")
 _TASKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?(?::(\d{1,8}))?", re.ASCII)
@@ -189,7 +192,7 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     """
     source, clock = Source(path), clock or Clock()
     others: dict[str, Any] = {"meta": None, "last_update": None}
-    jobs, over, latest = [], 0, 0
+    jobs, over, latest, written = [], 0, 0, 0
     found, assumed = _reader(source, clock, others)
     for job, seen in found:
         latest = max(latest, seen)
@@ -197,10 +200,20 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
             over += 1
         else:
             jobs.append(job)
+            written += _size(job)
         if len(jobs) + over > _MOST_JOBS:
             raise TraceFormatError(f"{source.name}: more than {_MOST_JOBS:,} jobs; print fewer (squeue --partition)")
+        if written > _MOST_TEXT:
+            raise TraceFormatError(
+                f"{source.name}: the texts of its first {counted(len(jobs), 'job')} take more than {_MOST_TEXT:,} "
+                "bytes; print fewer jobs (squeue --partition)"
+            )
+    # Since 26.05 NO stands beside all jobs that share no core.
+    if others.get("alone"):
+        jobs = [dataclasses.replace(job, exclusive=False) for job in jobs]
     if taken is None:
-        taken = max(_number(others["last_update"]) or 0, latest)
+        updated = _number(others["last_update"]) or 0
+        taken = max(updated if updated <= _LARGEST else 0, latest)
         if source.head.lstrip().startswith("{") and others["last_update"] is None:
             assumed.append("the queue is of the last time that is said in it (another one: --taken)")
     if over:
@@ -227,10 +240,17 @@ def _reader(
         remark = (
             "the lines do not say what memory and GPUs jobs ask for, or since when their age counts: -O, or --json, do"
         )
-        return (_of_fields(fields, where, clock) for fields, where in _rows(source)), [remark] if lacking else []
+        rows = _rows(source, others)
+        return (_of_fields(fields, where, clock) for fields, where in rows), [remark] if lacking else []
     raise TraceFormatError(
         f"{name}:1: {printable(first, 60)!r} does not begin what squeue or scontrol prints of a queue; {_CURE}"
     )
+
+
+def _size(job: QueuedJob) -> int:
+    """Return about how many bytes the texts and lists of a job take."""
+    texts = (job.name, job.user, job.account, job.qos, job.reason, job.dependency, job.node_list, job.reservation)
+    return sum(len(text) + _TEXT for text in (*texts, *job.partitions, *job.resources)) + _TEXT * len(job.node_cores)
 
 
 # One job --------------------------------------------------------------------------------------------------------------
@@ -258,7 +278,9 @@ def _tres(text: str) -> dict[str, float]:
         name, _, value = part.partition("=")
         if match := _SIZE.fullmatch(value):
             scale = _MB[match[2]] if name == "mem" else _MB[match[2]] * (1024**2 if match[2] else 1)
-            found[name.lower()] = float(match[1]) * scale
+            amount = float(match[1]) * scale
+            if amount <= _LARGEST:
+                found[name.lower()] = amount
     return found
 
 
@@ -267,7 +289,8 @@ def _gpus(tres: Mapping[str, float], *texts: tuple[str, int]) -> int:
     if "gres/gpu" in tres:
         return int(tres["gres/gpu"])
     typed = sum(count for name, count in tres.items() if name.startswith("gres/gpu:"))
-    return int(typed) or sum(int(match[1]) * many for text, many in texts for match in _GPU.finditer(text[:500]))
+    each = (int(match[1]) * many for text, many in texts for match in _GPU.finditer(text[:500]))
+    return min(int(typed) or sum(each), _LARGEST)
 
 
 def _state_of(words: list[str]) -> State | None:
@@ -282,14 +305,14 @@ def _array(tasks: str, parent: int, number: int) -> tuple[str, int, int]:
     if not parent or not tasks:
         return str(number), 1, 0
     plain, _, limit = tasks.strip("[]").partition("%")
-    if plain.isdigit():
-        return f"{parent}_{plain}", 1, int(limit or 0) if limit.isdigit() else 0
+    most = int(limit) if _COUNT.fullmatch(limit) else 0
+    if _COUNT.fullmatch(plain):
+        return f"{parent}_{plain}", 1, most
     count = 0
     for part in plain.split(","):
         if match := _TASKS.fullmatch(part):
             first, last = int(match[1]), int(match[2] or match[1])
             count += max((last - first) // max(int(match[3] or 1), 1) + 1, 1)
-    most = int(limit) if limit.isdigit() and len(limit) < 9 else 0
     return f"{parent}_[{printable(plain, 30)}{f'%{limit[:8]}' if limit else ''}]", min(max(count, 1), _MOST_TASKS), most
 
 
@@ -320,8 +343,11 @@ def _of_json(job: Any, where: str, clock: Clock) -> tuple[QueuedJob | None, int]
     alone = "none" in _plain(job.get("shared")).split(",") or "--exclusive" in _plain(job.get("submit_line")).split()
     fields["OverSubscribe"] = "NO" if alone else ""
     parts = _table(_table(job.get("job_resources")).get("nodes")).get("allocation")
-    counts = [_plain(_table(_table(part).get("cpus")).get("count")) for part in parts or ()]
-    return _of_fields(fields, where, clock, tuple(int(count) for count in counts if count.isdecimal()))
+    counts = [
+        _number(_table(_table(part).get("cpus")).get("count")) for part in (parts if isinstance(parts, list) else ())
+    ]
+    cores = tuple(count for count in counts if count is not None and 0 <= count <= _LARGEST)
+    return _of_fields(fields, where, clock, cores)
 
 
 def _plain(value: Any) -> str:
@@ -351,11 +377,12 @@ _HEADINGS = {
 
 
 def _records(source: Source) -> Iterator[tuple[dict[str, str], str]]:
-    """Give the fields of each record of scontrol; those of several lines end with a blank line or at the next job."""
+    """Give the fields of each record of scontrol; those of several lines end where the next begins."""
     lines, first = "", 1
     for number, line in enumerate(itertools.chain(source.lines(), ["JobId="]), 1):
-        if line.startswith("JobId=") and lines:
-            yield _fields(lines), f"{source.name}:{first}"
+        if line.startswith("JobId="):
+            if lines:
+                yield _fields(lines), f"{source.name}:{first}"
             lines, first = "", number
         if len(lines) > 1 << 20:
             raise TraceFormatError(f"{source.name}:{first}: a job of more than {1 << 20:,} characters; {_CURE}")
@@ -372,28 +399,26 @@ def _fields(text: str) -> dict[str, str]:
     return found
 
 
-def _rows(source: Source) -> Iterator[tuple[dict[str, str], str]]:
-    """Give the fields of each line of squeue by scontrol's names."""
-    lines = source.lines()
-    columns = [name.strip() for name in next(lines).split("|")]
-    found: list[tuple[dict[str, str], str]] = []
-    for number, line in enumerate(lines, 2):
+def _rows(source: Source, others: dict[str, Any]) -> Iterator[tuple[dict[str, str], str]]:
+    """Give the fields of each line of squeue by scontrol's names.
+
+    Afterwards ``others["alone"]`` tells whether OverSubscribe is NO in all of them.
+    """
+    lines = ((number, line) for number, line in enumerate(source.lines(), 1) if line.strip())
+    columns = [name.strip() for name in next(lines)[1].split("|")]
+    for number, line in lines:
         cells = [cell.strip() for cell in line.split("|")]
-        if line.strip() and len(cells) != len(columns):
+        if len(cells) != len(columns):
             raise TraceFormatError(
                 f"{source.name}:{number}: {printable(line, 60)!r} has {len(cells)} cells, and there are {len(columns)} "
                 f"columns (is there a | in the name of a job?); {_CURE}"
             )
-        if line.strip() and len(found) <= _MOST_JOBS:
-            # Of two columns of a name the last has whole numbers (priority).
-            pairs = dict(zip(columns, cells, strict=True))
-            fields = {_HEADINGS[name]: value for name, value in pairs.items() if name in _HEADINGS}
-            fields["JobId"] = pairs["JOBID"].split("_")[0].split("+")[0]
-            found.append((fields, f"{source.name}:{number}"))
-    # Since 26.05 NO stands beside all jobs that share no core.
-    if all(fields.get("OverSubscribe") == "NO" for fields, _ in found):
-        found = [({**fields, "OverSubscribe": ""}, where) for fields, where in found]
-    yield from found
+        # Of two columns of a name the last has whole numbers (priority).
+        pairs = dict(zip(columns, cells, strict=True))
+        fields = {_HEADINGS[name]: value for name, value in pairs.items() if name in _HEADINGS}
+        fields["JobId"] = pairs["JOBID"].split("_")[0].split("+")[0]
+        others["alone"] = others.get("alone", True) and fields.get("OverSubscribe") == "NO"
+        yield fields, f"{source.name}:{number}"
 
 
 def _of_fields(
@@ -408,6 +433,8 @@ def _of_fields(
         text = fields.get(name, "")
         try:
             times = clock.read(text)
+            if times and times[0] > _LARGEST:
+                raise ValueError(text)
         except ValueError:
             raise TraceFormatError(
                 f"{where}: {name}={printable(text, 40)!r} of job {number} is no time; set SLURM_TIME_FORMAT=%s and "
@@ -429,7 +456,7 @@ def _of_fields(
     match = _NODES.fullmatch(text("NumNodes"))
     nodes, most = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
     nodes = int(tres.get("node", 0)) or nodes
-    cores = max(_number(text("NumCPUs").split("-")[0]) or 0, int(tres.get("cpu", 0)), 1)
+    cores = max(min(_number(text("NumCPUs").split("-")[0]) or 0, _LARGEST), int(tres.get("cpu", 0)), 1)
     parent = _number(fields.get("ArrayJobId")) or 0
     name, count, limit = _array(text("ArrayTaskId"), parent, number)
     # In place of the word the description may stand: Nodes required for job are DOWN, DRAINED or reserved for ...
@@ -474,7 +501,7 @@ def _of_fields(
         reservation=text("Reservation"),
         array=parent if "ArrayTaskId" in fields and text("ArrayTaskId") else 0,
         tasks=count,
-        array_limit=limit or _number(fields.get("ArrayTaskThrottle")) or 0,
+        array_limit=limit or min(max(_number(fields.get("ArrayTaskThrottle")) or 0, 0), _MOST_TASKS),
     ), seen
 
 
@@ -482,5 +509,6 @@ def _memory_of(fields: Mapping[str, str], nodes: int, cores: int) -> float | Non
     """Return the MB of a job, which asks for them by core or by node."""
     for name, many in (("MinMemoryCPU", cores), ("MinMemoryNode", max(nodes, 1))):
         if match := _SIZE.fullmatch(fields.get(name, "")):
-            return float(match[1]) * _MB[match[2]] * many or None
+            amount = float(match[1]) * _MB[match[2]] * many
+            return amount if 0 < amount <= _LARGEST else None
     return None

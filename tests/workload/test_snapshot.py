@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from policyfactory.core.errors import InputError, TraceFormatError
+from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError
+from policyfactory.simulation.slurm.explanation import explain_queue
+from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.snapshot import Snapshot, read_snapshot
 from recorded_queues import FORMS, VERSIONS, queue_file
 
@@ -137,17 +142,71 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_snapshot(tmp_path / "none.json")
 
 
-def test_strange_values_are_taken_as_unknown(tmp_path: Path) -> None:
-    """Whatever stands in the fields of a job: nothing but an error of ours, and no number out of bounds."""
-    good = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"][0]
-    for key in good:
-        for value in (None, [], {}, [[]], {"set": True, "number": 1e300}, -(2**70), "\x1b[31m", "9" * 400, True, [1]):
-            (tmp_path / "q.json").write_text(json.dumps({"jobs": [good | {key: value}]}))
-            try:
-                snapshot = read_snapshot(tmp_path / "q.json")
-            except TraceFormatError:
-                continue
-            for job in snapshot.jobs:
-                assert "\x1b" not in repr(job)
-                assert abs(job.cores) < 2**53
-                assert job.tasks < 2**53
+def test_blank_lines_before_the_first_are_nothing(tmp_path: Path) -> None:
+    lines = "\n \nJOBID|STATE|SUBMIT_TIME\n1|PENDING|5\n"
+    assert [job.number for job in read(tmp_path / "q.txt", lines).jobs] == [1]
+    with pytest.raises(TraceFormatError, match=":5: "):
+        read(tmp_path / "q.txt", lines + "2|PENDING\n")
+    with pytest.raises(TraceFormatError, match=":3: a job without SubmitTime"):
+        read(tmp_path / "q.txt", "\n\n" + SCONTROL.replace("SubmitTime=1000", "SubmitTime=Unknown"))
+
+
+def test_no_shared_cores_mean_whole_nodes_only_where_some_jobs_share(tmp_path: Path) -> None:
+    lines = "JOBID|STATE|SUBMIT_TIME|OVER_SUBSCRIBE\n1|PENDING|5|NO\n2|PENDING|5|NO\n"
+    assert [job.exclusive for job in read(tmp_path / "q.txt", lines).jobs] == [False, False]
+    jobs = read(tmp_path / "q.txt", lines + "3|PENDING|5|OK\n").jobs
+    assert [job.exclusive for job in jobs] == [True, True, False]
+
+
+def test_the_texts_of_all_jobs_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policyfactory.workload.snapshot._MOST_TEXT", 3000)
+    lines = "JOBID|STATE|SUBMIT_TIME|USER\n" + "".join(f"{number}|PENDING|5|{'u' * 900}\n" for number in range(3))
+    with pytest.raises(TraceFormatError, match=r"first 3 jobs.*squeue --partition"):
+        read(tmp_path / "q.txt", lines)
+
+
+def test_numbers_have_bounds(tmp_path: Path) -> None:
+    (job,) = read(tmp_path / "q.txt", SCONTROL.replace("mem=4G", "mem=999999999999999P")).jobs
+    assert job.memory is None
+    (job,) = read(tmp_path / "q.txt", SCONTROL.replace("mem=4G", "x=1 MinMemoryNode=999999999999999P")).jobs
+    assert job.memory is None
+    for throttle, limit in (("%3", 3), ("%\N{SUPERSCRIPT TWO}", 0), ("%" + "9" * 30, 0)):
+        (job,) = read(tmp_path / "q.txt", f"{SCONTROL} ArrayJobId=7 ArrayTaskId=5{throttle}").jobs
+        assert (job.tasks, job.array_limit) == (1, limit)
+    with pytest.raises(TraceFormatError, match=r":1: EligibleTime='9{20}' of job 7 is no time"):
+        read(tmp_path / "q.txt", SCONTROL.replace("EligibleTime=1000", "EligibleTime=" + "9" * 20))
+
+
+def variants(good: Any, values: tuple[Any, ...]) -> Iterator[Any]:
+    """Give a value with each of its parts replaced by each value, however deep the part is."""
+    if isinstance(good, dict | list):
+        for key in good if isinstance(good, dict) else range(len(good)):
+            for other in (*values, *variants(good[key], values)):
+                changed = good.copy()
+                changed[key] = other
+                yield changed
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_strange_values_are_taken_as_unknown(tmp_path: Path, state: str) -> None:
+    """Whatever stands in a job's fields: nothing but an error of ours, no number out of bounds, and it is explained."""
+    jobs = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"]
+    good = next(job for job in jobs if job["job_state"] == [state])
+    strange = (
+        None, [], {}, [[]], {"set": True, "number": 1e300}, -(2**70), "\x1b[31m", "9" * 400, True, [1], 5, "9" * 20,
+        10**14, "999999999999999P", "\N{SUPERSCRIPT TWO}",
+    )  # fmt: skip
+    site = Site("small", (NodeGroup("n[1-4]", 4),), partitions=(Partition("batch"), Partition("short")))
+    found = {}
+    for changed in variants(good, strange):
+        (tmp_path / "q.json").write_text(json.dumps({"jobs": [changed]}))
+        with contextlib.suppress(TraceFormatError):
+            queue = read_snapshot(tmp_path / "q.json")
+            found[repr(queue)] = queue
+    assert len(found) > 20
+    for queue in found.values():
+        for job in queue.jobs:
+            assert "\x1b" not in repr(job)
+            assert max(abs(job.cores), job.tasks, job.memory or 0, job.gpus, *job.node_cores, 0) < 2**53
+        with contextlib.suppress(PolicyfactoryError):
+            explain_queue(queue, site)
