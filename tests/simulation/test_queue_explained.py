@@ -216,6 +216,22 @@ def test_reservations_and_nodes_that_are_away_are_counted() -> None:
     assert found.jobs[0].start >= NOW + 3900
 
 
+def test_nodes_that_are_drained_are_not_told_as_free() -> None:
+    found = explained(small(outages=(Outage("n[2-4]", NOW - 100),)), running(1, "n1", 60), waiting(2, 5))
+    assert (found.jobs[0].waits[0].kind, found.jobs[0].waits[0].short) == ("nodes", "4 cores (0 free)")
+    assert NOW + 60 * MINUTE <= found.jobs[0].start <= NOW + 61 * MINUTE
+    found = explained(small(outages=(Outage("n[1-2]", NOW - 100),)), waiting(2, 5, nodes=3, most_nodes=3, cores=12))
+    assert found.jobs[0].waits[0].short == "3 nodes (2 free)"
+    assert found.jobs[0].start is None
+
+
+def test_where_all_nodes_are_drained_none_is_free() -> None:
+    found = explained(small(outages=(Outage("n[1-4]", NOW - 100),)), waiting(2, 5), waiting(3, 4, exclusive=True))
+    assert [one.waits[0].kind for one in found.jobs] == ["nodes", "nodes"]
+    assert "1 whole node (4 cores) of" in found.jobs[1].waits[0].text
+    assert [one.start for one in found.jobs] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

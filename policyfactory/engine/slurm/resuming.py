@@ -6,7 +6,7 @@ from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.slurm.holding import part_blocks, start_job
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings
-from policyfactory.engine.slurm.passes import _GOES_ON, _submit
+from policyfactory.engine.slurm.passes import _GOES_ON, _change_nodes, _submit
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import (
     CALCULATED,
@@ -39,8 +39,8 @@ def resume(
 ) -> None:
     """Let the first jobs run that started before ``settings.origin``, and put those into the queue that wait then.
 
-    The age of those in the queue counts; passes and calculations of priorities are counted from the origin. Call
-    `policyfactory.engine.slurm.passes.slurm` to go on.
+    Nodes that went by then are away. The age of those in the queue counts; passes and calculations of priorities are
+    counted from the origin. Call `policyfactory.engine.slurm.passes.slurm` to go on.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ def resume(
     state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
     state[CHANGED] = settings.origin
     state[READY], state[STOPPED] = len(start), _GOES_ON
+    _change_nodes(jobs, machine, run, settings, weights, shares)
     _submit(jobs, machine, run, weights, shares)
     for at in range(state[WAITING]):
         run.seen[run.waiting[at]] = 1

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import FloatArray
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration, number_text
 from policyfactory.engine.slurm.jobs import CLOSED, LIMITED
 from policyfactory.engine.slurm.nodes import (
@@ -288,7 +288,7 @@ def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
         qos.append(0 if its is None else its.priority)
         association.append(next((rank.priority for rank in chain if rank.priority), 0))
         whole = job.exclusive or site.partitions[number].exclusive or site.scheduling.select == "nodes"
-        each = int(np.median(layout.cores[layout.members[number]])) if whole else 1
+        each = _usual(layout.cores[layout.members[number]]) if whole else 1
         cores.append(max(job.cores, max(job.nodes, 1) * each))
     asked = [
         job.resources or {"cpu": job.cores, "mem": job.memory or 0, "node": max(job.nodes, 1), "gres/gpu": job.gpus}
@@ -423,7 +423,8 @@ def _inside(queue: QueueOnSite, run: QueueRun, index: int, row: int, ahead: int)
     request = run.parts.jobs.request[row]
     nodes, cores, free, free_cores = int(request[NODES]), int(request[TOTAL_CORES]), *_room(run, row)
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
-    each = int(np.median(run.parts.machine.has[_members(run, row), CORES]))
+    machine = run.parts.machine
+    each = _usual(machine.has[machine.partition[run.parts.jobs.partition[row]] == 1, CORES])
     held = max(cores, nodes * each) if request[WHOLE] else cores
     would = np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes])
     broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda limit: limit.asked <= limit.most)
@@ -465,6 +466,11 @@ def _limit_wait(broken: BrokenLimit, job: QueuedJob) -> Wait:
         return Wait("array", f"its array (%{broken.most})", text)
     text = f"{broken.text}: {whose} holds {broken.held:,}, and it asks for {broken.asked:,}"
     return Wait("limit", f"{name} ({whose.partition(' ')[2] or whose})", text)
+
+
+def _usual(cores: Int64Array) -> int:
+    """Return how many cores a node of some has; 1 where there is none."""
+    return int(np.median(cores)) if len(cores) else 1
 
 
 def _members(run: QueueRun, row: int) -> NDArray[np.bool_]:
