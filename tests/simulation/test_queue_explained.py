@@ -232,6 +232,17 @@ def test_where_all_nodes_are_drained_none_is_free() -> None:
     assert [one.start for one in found.jobs] == [None, None]
 
 
+def test_a_job_for_which_nothing_is_reserved_does_not_count_as_one_for_which_nodes_are() -> None:
+    site = small(scheduling=Scheduling(bf_job_part_count_reserve=1, bf_min_age_reserve=200.0))
+    young = waiting(2, 9, submit=NOW - 100, eligible=NOW - 100, accrued=NOW - 100)
+    busy = running(1, "n[1-4]", 60, nodes=4, cores=16)
+    found = explained(site, busy, young, waiting(3, 7), waiting(4, 5))
+    told = [" ".join(wait.text for wait in one.waits if wait.kind == "backfill") for one in found.jobs]
+    assert "bf_min_age_reserve" in told[0]
+    assert told[1] == ""
+    assert "bf_job_part_count_reserve" in told[2]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -215,7 +215,8 @@ def explain_queue(
     waits, ahead = _waits(queue, run)
     run.run()
     starts = run.starts(queue)
-    outside = [index for index in range(queue.running, len(queue.jobs)) if index not in run.order]
+    inside = {*run.order}
+    outside = [index for index in range(queue.running, len(queue.jobs)) if index not in inside]
     window, jobs = site.scheduling.bf_window, []
     for position, index in [*enumerate(run.order, 1), *((0, index) for index in outside)]:
         if site.scheduling.backfill and starts.get(index, 0) > snapshot.taken + window:
@@ -545,5 +546,6 @@ def _not_looked_at(queue: QueueOnSite, run: QueueRun) -> dict[int, str]:
                 f"nodes are reserved for {given.bf_job_part_count_reserve:,} jobs of its partition before it "
                 "(bf_job_part_count_reserve), and not for it"
             )
-        reserved[partition] += 1
+        elif not jobs.no_reserve[row]:
+            reserved[partition] += 1
     return found
