@@ -11,7 +11,9 @@ import pytest
 from naive import slurm
 from naive.slurm_random import BEGIN, draw
 from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
+from policyfactory.simulation.slurm import queue as slurm_queue
 from policyfactory.simulation.slurm.explanation import QueueExplanation, explain_queue
+from policyfactory.site import values
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import (
     Association,
@@ -232,6 +234,30 @@ def test_where_all_nodes_are_drained_none_is_free() -> None:
     assert [one.start for one in found.jobs] == [None, None]
 
 
+def test_the_end_of_an_array_or_of_a_job_that_is_not_there_is_not_foreseen() -> None:
+    on = {"reason": "Dependency", "eligible": None, "accrued": None}
+    found = explained(
+        small(),
+        running(1, "n1", 5),
+        running(7, "n2", 5, name="7_1"),
+        waiting(7, 9, name="7_[2-4]"),
+        waiting(9, 8, name="9_[1-4]", array=9, tasks=4),
+        waiting(10, 5, dependency="afterany:9(unfulfilled)", **on),
+        waiting(11, 5, dependency="afterok:7(unfulfilled)", **on),
+        waiting(12, 5, dependency="afterok:99(unfulfilled)", **on),
+        waiting(13, 5, dependency="afterok:14(unfulfilled)", **on),
+        waiting(14, 5),
+        waiting(15, 5, dependency="afterok:98"),
+        waiting(16, 5, dependency="afterok:1(unfulfilled)", **on),
+    )
+    foreseen = {one.job.number: one.start is not None for one in found.jobs if one.job.number >= 10}
+    assert foreseen == {10: False, 11: False, 12: False, 13: False, 14: True, 15: True, 16: True}
+    assert {number: reasons(found)[number] for number in ("10", "11", "12", "13", "16")} == dict.fromkeys(
+        ("10", "11", "12", "13", "16"), "dependency"
+    )
+    assert "afterany:9" in found.find("10").waits[0].text
+
+
 def test_a_job_for_which_nothing_is_reserved_does_not_count_as_one_for_which_nodes_are() -> None:
     site = small(scheduling=Scheduling(bf_job_part_count_reserve=1, bf_min_age_reserve=200.0))
     young = waiting(2, 9, submit=NOW - 100, eligible=NOW - 100, accrued=NOW - 100)
@@ -358,6 +384,22 @@ def test_what_little_does_not_fit_is_said_and_left_out() -> None:
     assert any("partitions that small does not have" in text for text in found.assumed)
 
 
+def test_the_names_of_all_nodes_of_running_jobs_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "MOST_NAMED", 5)
+    jobs = [running(number, "n[1-4]", 5, nodes=4, cores=8) for number in (1, 2)]
+    with pytest.raises(SiteError, match=r"job 2.*more than 5 nodes"):
+        explained(small(), *jobs, waiting(3, 5))
+    # Jobs are counted before their lists of nodes are looked at.
+    monkeypatch.setattr(slurm_queue, "_MOST_ROWS", 2)
+    with pytest.raises(UsageError, match=r"3 jobs and tasks.*squeue --partition"):
+        explained(small(), *jobs, waiting(3, 5))
+
+
+def test_a_begin_beyond_a_year_is_told_and_not_simulated() -> None:
+    found = explained(small(), running(1, "n1", 5), waiting(2, 5, eligible=2**40, accrued=None, reason="BeginTime"))
+    assert (found.jobs[0].waits[0].kind, found.jobs[0].start) == ("begin", None)
+
+
 def test_more_cores_than_a_node_has_are_cut_and_said() -> None:
     found = explained(small(1), running(1, "n1", 5), running(2, "n1", 5), waiting(3, 5))
     assert any("job 2" in text and "more cores" in text for text in found.assumed)
@@ -386,7 +428,9 @@ def test_a_job_that_runs_beyond_its_limit_is_believed_to_end_at_once() -> None:
     [
         {"cores": 10**9}, {"nodes": 10**9, "most_nodes": 10**9}, {"memory": 1e15}, {"gpus": 10**6}, {"limit": 2**52},
         {"submit": 2**52}, {"submit": -5}, {"priority": 2**50}, {"priority": None}, {"tasks": 4_000_000, "array": 2},
-        {"dependency": "afterok:" + "9" * 500}, {"user": "x" * 1000}, {"eligible": 2**52}, {"nice": -(2**40)},
+        {"dependency": "afterok:" + "9" * 500}, {"user": "x" * 1000}, {"eligible": 2**52},
+        {"accrued": 2**40, "eligible": None}, {"nodes": 10**9, "memory": 2.0**40}, {"nodes": 10**9, "gpus": 2**40},
+        {"cores": 2**40, "memory": 2.0**40, "gpus": 2**40}, {"array": 10**15, "array_limit": 10**9}, {"nice": -(2**40)},
     ],
 )  # fmt: skip
 def test_strange_jobs_end_in_an_explanation_or_a_message(change: dict[str, object]) -> None:

@@ -39,7 +39,7 @@ from policyfactory.engine.slurm.nodes import (
 from policyfactory.engine.slurm.state import WAITING
 from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
 from policyfactory.simulation.slurm.machine import YEAR, Enforced, weights_of
-from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, find_job, place_queue
+from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, begins_far, find_job, place_queue
 from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
 from policyfactory.site.file import read_site
 from policyfactory.site.fits import lay_out
@@ -392,9 +392,10 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
     """Return what keeps a job out of the queue, or in it in vain."""
     job, now, partition = queue.jobs[index], queue.snapshot.taken, queue.partition[index]
     if index in queue.stopped:
-        kind = "held" if job.held else ("dependency" if job.dependency else "reservation")
-        short = {"held": "its release (held)", "dependency": "other jobs", "reservation": "its reservation"}[kind]
-        return [Wait(kind, short, queue.stopped[index])]
+        kind = "begin" if begins_far(job, now) else ("dependency" if job.dependency else "reservation")
+        kind = "held" if job.held else kind
+        short = {"held": "its release (held)", "begin": "its begin time", "dependency": "other jobs"}
+        return [Wait(kind, short.get(kind, "its reservation"), queue.stopped[index])]
     if why := run.placed.never.get(row):
         return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]
     number = int(run.parts.jobs.partition[row])

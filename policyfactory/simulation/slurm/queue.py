@@ -12,14 +12,15 @@ import dataclasses
 import difflib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
-from policyfactory.core.text import counted, enumerated, shortened
+from policyfactory.core.text import counted, enumerated, format_duration, shortened
 from policyfactory.engine.slurm.jobs import ABSENT, WELCOME
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.resuming import resume
@@ -29,7 +30,7 @@ from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of
 from policyfactory.simulation.slurm.run import Parts
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
-from policyfactory.site.values import expand
+from policyfactory.site.values import Named
 from policyfactory.workload.jobs import Requests, Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
@@ -132,25 +133,28 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
     layout = lay_out(site)
     node_numbers = {name: number for number, name in enumerate(machine_layout.names)}
     assumed = [*snapshot.assumed]
-    running, nodes, cores = _running(snapshot, numbers, node_numbers, machine_layout, assumed)
     waiting = [job for job in snapshot.of("waiting") if any(name in numbers for name in job.partitions)]
     if lost := len(snapshot.of("waiting")) - len(waiting):
         assumed.append(f"{counted(lost, 'waiting job')} of partitions that {site.name} does not have left out")
+    rows = sum(min(job.tasks, _MOST_TASKS) for job in (*snapshot.of("running"), *waiting))
+    if rows > _MOST_ROWS:
+        raise UsageError(
+            f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
+            "fewer partitions (squeue --partition)"
+        )
+    running, nodes, cores = _running(snapshot, numbers, node_numbers, machine_layout, assumed)
     jobs = (*running, *waiting)
     chosen = [_partition(job, site, layout, numbers) for job in jobs]
     if listed := [job.name for job in waiting if len(job.partitions) > 1]:
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
         assumed.append(f"of {_first(long)} the first {_MOST_TASKS:,} tasks are simulated")
-    rows = sum(min(job.tasks, _MOST_TASKS) for job in jobs)
-    if rows > _MOST_ROWS:
-        raise UsageError(
-            f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
-            "fewer partitions (squeue --partition)"
-        )
     reserved = {reservation.name for reservation in site.reservations}
+    ends = _ends(snapshot, jobs)
     stopped = {
-        index: why for index, job in enumerate(jobs) if job.state == "waiting" and (why := _stops(job, reserved))
+        index: why
+        for index, job in enumerate(jobs)
+        if job.state == "waiting" and (why := _stops(job, now, reserved, ends))
     }
     workload, of = _workload(jobs, len(running), chosen, layout, now)
     return QueueOnSite(
@@ -256,10 +260,10 @@ def _running(
 ) -> tuple[list[QueuedJob], list[Int64Array], list[Int64Array]]:
     """Return the running jobs whose nodes the site has, with these and their cores there."""
     jobs, nodes, cores, lost, less = [], [], [], [], []
-    free = layout.cores.copy()
+    free, named = layout.cores.copy(), Named()
     for job in snapshot.of("running"):
         try:
-            names = expand(job.node_list)
+            names = named.expand(job.node_list)
         except UsageError as error:
             raise SiteError(f"{snapshot.source}: job {job.name}: {error}; take the snapshot again") from None
         known = bool(names) and all(name in node_numbers for name in names) and bool(numbers.keys() & {*job.partitions})
@@ -291,7 +295,9 @@ def _running(
     if less:
         assumed.append(f"{_first(less)} has more cores than the site's nodes have free; it is taken to have those")
     if not running:
-        assumed.append("no job runs in it, so that all nodes are taken for free: take the snapshot of all states")
+        assumed.append(
+            "no job runs in the snapshot, so that all nodes are taken for free; print the queue with all states"
+        )
     return jobs, nodes, cores
 
 
@@ -318,17 +324,50 @@ def _partition(job: QueuedJob, site: Site, layout: Layout, numbers: dict[str, in
     return site.partitions[known[0] if job.state == "running" else next(filter(fits, known), known[0])]
 
 
-def _stops(job: QueuedJob, reservations: set[str]) -> str:
+def _ends(snapshot: Snapshot, jobs: Sequence[QueuedJob]) -> dict[int, tuple[int, int] | None]:
+    """Return by the jobs' numbers where they stand in the engine's order; None where it is of several jobs."""
+    rows = Counter(job.number for job in snapshot.jobs)
+    ends: dict[int, tuple[int, int] | None] = {job.number: _turn(job) for job in jobs}
+    several = {number for number, count in rows.items() if count > 1}
+    return ends | dict.fromkeys(several | {job.array for job in snapshot.jobs if job.array})
+
+
+def _turn(job: QueuedJob) -> tuple[int, int]:
+    """Return by what jobs are in the engine's order: running ones first, then by submission."""
+    return (-1, job.number) if job.state == "running" else (job.submit, job.number)
+
+
+def _stops(job: QueuedJob, now: int, reservations: set[str], ends: Mapping[int, tuple[int, int] | None]) -> str:
     """Return why a job does not take part in the queue, whatever ends; empty if it does, perhaps later."""
     if job.held:
         whose = "an administrator" if job.reason == "JobHeldAdmin" else "its user or an administrator"
         return f"it is held, until {whose} releases it (scontrol release {job.number})"
+    if begins_far(job, now):
+        return (
+            f"it may start {format_duration((job.eligible or now) - now)} after the snapshot at the earliest (--begin)"
+        )
     if job.reservation and job.reservation not in reservations:
         return f"it asks for reservation {job.reservation}, which the site file does not have (it may be over)"
-    if job.dependency and after(job) is None:
+    if job.dependency and not _foreseen(job, ends):
         never = " and never met" if job.reason == "DependencyNeverSatisfied" else ""
         return f"it depends on other jobs{never}: {shortened(job.dependency, 60)}"
     return ""
+
+
+def begins_far(job: QueuedJob, now: int) -> bool:
+    """Tell whether a job begins so late that the time up to then is not simulated."""
+    return (job.eligible or now) > now + YEAR
+
+
+def _foreseen(job: QueuedJob, ends: Mapping[int, tuple[int, int] | None]) -> bool:
+    """Tell whether the simulation knows when a job's dependency is met: one job that takes part, or has ended."""
+    other = after(job)
+    if other is None:
+        return False
+    if other not in ends:
+        return job.reason != "Dependency"
+    turn = ends[other]
+    return turn is not None and turn < _turn(job)
 
 
 def after(job: QueuedJob) -> int | None:
@@ -375,7 +414,7 @@ def _workload(
         memory=column(lambda job: -1 if job.memory is None else math.ceil(job.memory)),
         gpus=column(lambda job: job.gpus),
         exclusive=column(lambda job: int(job.exclusive)),
-        eligible=column(lambda job: max((job.accrued or job.eligible or zero) - zero, 0)),
+        eligible=column(lambda job: max(min(job.accrued or job.eligible or zero, now + YEAR) - zero, 0)),
         after=np.array([ranks.get(after(jobs[index]) or -1, -1) for index in rows], dtype=np.int64),
         partition=named("partition", [its.name for its in chosen]),
         qos=named("qos", [job.qos for job in jobs]),
