@@ -343,8 +343,6 @@ def explain(
             f"the queue in {queue} is older than the site file {path}: limits and nodes may have been others; "
             "take the snapshot again"
         )
-    if not snapshot.of("running"):
-        warn(f"no job runs in {queue}, so that all nodes are taken for free; print the queue with all states")
     note_compiling()
     found = explain_queue(snapshot, site, None if sshare is None else read_fair_shares(sshare))
     if job is None:
