@@ -374,7 +374,7 @@ def explain(
     _show_assumed(found)
 
 
-_SAME_TIME = 60  # seconds between two files of one session
+_SAME_TIME = 60  # seconds between two files that are written one after the other
 
 
 def _show_queue(found: QueueExplanation) -> None:
@@ -409,7 +409,7 @@ def _show_job(one: ExplainedJob, alone: int | None, taken: int) -> None:
 
 def _show_assumed(found: QueueExplanation) -> None:
     for text in found.assumed:
-        note(text)
+        note(f"assumed: {text}")
 
 
 def _in_time(start: int | None, taken: int) -> str:

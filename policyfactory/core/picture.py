@@ -134,6 +134,8 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
         if layout := figure.get_layout_engine():
             layout.execute(figure)
         figure.set_layout_engine(None)
-        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
-        figure.set_layout_engine(layout)
+        try:
+            figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+        finally:
+            figure.set_layout_engine(layout)
     return buffer.getvalue()

@@ -60,7 +60,7 @@ def test_check_directory(tmp_path: Path) -> None:
 
 def test_read_bytes_says_what_is_wrong(tmp_path: Path) -> None:
     refused(InputError, "none no such file", inputs.read_bytes, tmp_path / "none")
-    refused(InputError, "directory", inputs.read_bytes, tmp_path)
+    refused(InputError, f"{tmp_path} directory", inputs.read_bytes, tmp_path)
     (tmp_path / "large").write_bytes(b"x" * 11)
     refused(InputError, "large has 11 10", inputs.read_bytes, tmp_path / "large", limit=10)
     assert inputs.read_bytes(tmp_path / "large", limit=11) == b"x" * 11

@@ -305,7 +305,7 @@ def test_thresholds_are_durations_or_multiples_of_the_longest_request() -> None:
     assert parse_threshold(" 2.5 x  Longest  Request ") == Threshold(None, 2.5)
     assert parse_threshold("inf") == Threshold(math.inf)
     for text in ("x longest request", "-1x longest request", "3x longest", "1e9x longest request"):
-        refused(UsageError, "duration", parse_threshold, text)
+        refused(UsageError, f"{text} duration", parse_threshold, text)
 
 
 def test_precision_as_people_write_it() -> None:

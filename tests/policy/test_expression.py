@@ -188,7 +188,7 @@ def test_named_coefficients() -> None:
     # Another part of the formula may have a coefficient that no constant can be.
     assert substitute(Coefficient("a"), {"a": 1, "b": math.inf}) == Number(1)
     assert parse("a_1", coefficients=True) == Coefficient("a_1")
-    refused(FormulaError, "variable", parse, "a*p")
+    refused(FormulaError, "variable a a*p p q r", parse, "a*p")
     for text, says in [
         ("A*p", "lower case 1"),
         ("log*p", "ambiguous"),

@@ -149,11 +149,11 @@ def test_files_that_are_no_model(tmp_path: Path, data: bytes, says: str) -> None
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     refused(InputError, "none.json no such file", load_model, tmp_path / "none.json")
-    refused(InputError, "directory", load_model, tmp_path)
+    refused(InputError, f"{tmp_path} directory", load_model, tmp_path)
     with (tmp_path / "large.json").open("wb") as file:
         file.truncate(9 << 20)
     refused(InputError, "large.json bytes 9,437,184", load_model, tmp_path / "large.json")
-    refused(OutputError, "directory", save_model, MODEL, tmp_path)
+    refused(OutputError, f"{tmp_path} directory", save_model, MODEL, tmp_path)
 
 
 JSON_VALUES = st.recursive(

@@ -173,7 +173,7 @@ def test_options_can_be_changed_by_name(workload) -> None:
     # What the options say goes before what the training says.
     assert distill(network, workload, SMALL, families=("power",)).options.windows.backfill == "easy"
     refused(UsageError, "window_job", distill, network, workload, window_job=100)
-    refused(UsageError, "number", distill, network, workload, decisions="many")
+    refused(UsageError, "many number", distill, network, workload, decisions="many")
 
 
 def test_a_coefficient_of_what_all_jobs_have_in_common_keeps_its_value(workload) -> None:

@@ -123,7 +123,7 @@ def test_files_with_windows_line_ends_or_no_last_one_are_read(tmp_path):
 
 def test_no_file_and_a_folder_are_reported(tmp_path):
     refused(InputError, "none.csv no such file", read_score_table, tmp_path / "none.csv")
-    refused(InputError, "directory", read_score_table, tmp_path)
+    refused(InputError, f"{tmp_path} directory", read_score_table, tmp_path)
 
 
 def test_a_table_that_is_not_its_manifests_is_refused(tmp_path):

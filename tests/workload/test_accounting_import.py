@@ -237,7 +237,7 @@ def test_what_is_no_accounting_log_is_refused(tmp_path: Path, data: bytes, messa
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     refused(InputError, "none file", import_logs, [tmp_path / "none"], zone=UTC)
-    refused(InputError, "directory", import_logs, [tmp_path], zone=UTC)
+    refused(InputError, f"{tmp_path} directory", import_logs, [tmp_path], zone=UTC)
 
 
 def test_a_format_is_known_by_the_first_lines_or_by_name() -> None:

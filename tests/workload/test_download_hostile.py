@@ -169,7 +169,7 @@ def test_a_proxy_that_drips_before_its_tunnel_is_left(tmp_path: Path, monkeypatc
         monkeypatch.delenv(variable, raising=False)
     with answering(for_ever(b"HTTP/1.1 200 OK\r\n", b"A: a\r\n", 0.01)) as address:
         monkeypatch.setenv("https_proxy", address.rpartition("/")[0])
-        refused(InputError, "a", fetch, "https://example.invalid/a", tmp_path, max_time=0.3)
+        refused(InputError, "https://example.invalid/a", fetch, "https://example.invalid/a", tmp_path, max_time=0.3)
 
 
 def test_what_is_waited_for_an_answer_is_not_counted_as_slow(tmp_path: Path) -> None:

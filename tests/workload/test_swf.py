@@ -266,9 +266,9 @@ def test_an_empty_log(tmp_path: Path) -> None:
     (tmp_path / "header.swf").write_text(HEADER)
     (tmp_path / "packed.swf.gz").write_bytes(gzip.compress(b""))
     refused(TraceFormatError, "empty.swf 18 numbers", read_swf, tmp_path / "empty.swf")
-    refused(TraceFormatError, "empty", read_swf, tmp_path / "blank.swf")
+    refused(TraceFormatError, "blank.swf empty", read_swf, tmp_path / "blank.swf")
     refused(TraceFormatError, "header.swf 6 header", read_swf, tmp_path / "header.swf")
-    refused(TraceFormatError, "empty", read_swf, tmp_path / "packed.swf.gz")
+    refused(TraceFormatError, "packed.swf.gz empty", read_swf, tmp_path / "packed.swf.gz")
 
 
 def test_damaged_packed_files(tmp_path: Path) -> None:
@@ -292,5 +292,5 @@ def test_a_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch:
 
 
 def test_writing_where_nothing_can_be_written(tmp_path: Path) -> None:
-    refused(OutputError, "directory", write_swf, log_of([{}]), tmp_path)
+    refused(OutputError, f"{tmp_path} directory", write_swf, log_of([{}]), tmp_path)
     refused(OutputError, "log.swf exist create", write_swf, log_of([{}]), tmp_path / "nowhere" / "log.swf")
