@@ -1,4 +1,4 @@
-"""The rule by which all commands judge, against a plain one, over every combination of what sources can say."""
+"""The rule of the verdicts, against a plain one, over every combination of what sources can say."""
 
 from __future__ import annotations
 

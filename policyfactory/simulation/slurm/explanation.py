@@ -245,14 +245,14 @@ def _terms(
 ) -> tuple[dict[int, dict[str, float]], list[str]]:
     """Return the terms of each waiting job's priority, by its index, and in sentences what was assumed."""
     site, given = queue.site, queue.site.priority
-    places = [index for index in range(queue.running, len(queue.jobs)) if queue.jobs[index].priority]
-    none: dict[int, dict[str, float]] = {index: {} for index in range(queue.running, len(queue.jobs))}
+    waiting = [index for index in range(queue.running, len(queue.jobs)) if queue.jobs[index].priority]
+    terms: dict[int, dict[str, float]] = {index: {} for index in range(queue.running, len(queue.jobs))}
     if given.kind != "multifactor":
-        return none, ["PriorityType is priority/basic: first come, first served"]
-    if not places:
-        return none, []
-    jobs = [queue.jobs[index] for index in places]
-    fixed = fixed_terms(site, lay_out(site), _weighed(queue, places))
+        return terms, ["PriorityType is priority/basic: first come, first served"]
+    if not waiting:
+        return terms, []
+    jobs = [queue.jobs[index] for index in waiting]
+    fixed = fixed_terms(site, lay_out(site), _weighed(queue, waiting))
     nice = 0.0 - np.array([job.nice for job in jobs], dtype=np.float64)
     rest = np.array([job.priority for job in jobs], dtype=np.float64) - sum(fixed.values()) - nice
     factors = np.array([(fair_shares or {}).get((job.account, job.user), math.nan) for job in jobs])
@@ -269,19 +269,16 @@ def _terms(
             "age grew since it was calculated (--sshare FILE, of sshare -a -l -P, says it)"
         )
     columns = {"SITE": left, "AGE": age, "ASSOC": fixed.pop("ASSOC"), "FAIRSHARE": fair, **fixed, "NICE": nice}
-    for number, index in enumerate(places):
-        none[index] = {name: float(column[number]) for name, column in columns.items()}
-    return none, remarks
+    for number, index in enumerate(waiting):
+        terms[index] = {name: float(column[number]) for name, column in columns.items()}
+    return terms, remarks
 
 
-def _weighed(queue: QueueOnSite, places: Sequence[int]) -> Weighed:
+def _weighed(queue: QueueOnSite, waiting: Sequence[int]) -> Weighed:
     """Return what the request of each job counts in its priority."""
     site, layout = queue.site, lay_out(queue.site)
-    rules, numbers = (
-        Enforced(site),
-        {partition_of_site.name: number for number, partition_of_site in enumerate(site.partitions)},
-    )
-    jobs, partition = [queue.jobs[index] for index in places], [numbers[queue.partition[index]] for index in places]
+    rules, numbers = Enforced(site), {its.name: number for number, its in enumerate(site.partitions)}
+    jobs, partition = [queue.jobs[index] for index in waiting], [numbers[queue.partition[index]] for index in waiting]
     cores, qos, association = [], [], []
     for job, number in zip(jobs, partition, strict=True):
         chain = rules.chain(job.account, job.user)
@@ -409,9 +406,7 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
     if other is not None and run.parts.jobs.after[row] >= 0:
         text = f"it waits for the end of job {other} ({job.dependency})"
         found.append(Wait("dependency", f"job {other} to end", text))
-    reservation = next(
-        (reservation for reservation in queue.site.reservations if reservation.name == job.reservation), None
-    )
+    reservation = next((its for its in queue.site.reservations if its.name == job.reservation), None)
     if reservation is not None and not reservation.start <= now < reservation.end:
         text = f"reservation {reservation.name} begins {format_duration(reservation.start - now)} after the snapshot"
         found.append(Wait("reservation", f"reservation {reservation.name}", text))

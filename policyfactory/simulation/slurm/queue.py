@@ -179,7 +179,7 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
         workload = dataclasses.replace(workload, run_time=run_time)
     machine, layout = machine_of(site, workload.unix_start)
     shares, associations = shares_of(site)
-    names = {reservation_of_site.name: number for number, reservation_of_site in enumerate(site.reservations)}
+    names = {its.name: number for number, its in enumerate(site.reservations)}
     reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
     placed = place_jobs(workload, site, layout, associations, None, reservation)
     jobs, weights = placed.jobs, weights_of(site)._replace(fair_share=0.0)
