@@ -207,7 +207,7 @@ def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executa
     inode = os.fstat(descriptor).st_ino
     try:
         digest = _write(descriptor, parts)
-        _take_over(descriptor, where, executable=executable)
+        _copy_owner(descriptor, where, executable=executable)
         os.fsync(descriptor)
         if not is_inode(name, inode):
             # Only where the file system has no locks.
@@ -244,7 +244,7 @@ def _write(descriptor: int, parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _take_over(descriptor: int, where: Path, *, executable: bool) -> None:
+def _copy_owner(descriptor: int, where: Path, *, executable: bool) -> None:
     """Give a new file the owner, where that is allowed, and the mode of the one that it replaces."""
     status = os.fstat(descriptor)
     mode = stat.S_IMODE(status.st_mode)

@@ -77,7 +77,7 @@ class Form:
         if not 0 < len(names) <= MOST_COEFFICIENTS:
             raise UsageError(
                 f"the form {name} has {len(names)} coefficients, expected 1 to {MOST_COEFFICIENTS}; name what is to be "
-                f"found, for example log10(p) + a*log10(q){_taken(expression)}"
+                f"found, for example log10(p) + a*log10(q){_predictions_named(expression)}"
             )
         if not expression.variables - {"m", "f"}:
             raise FormulaError(f"the form {name} is the same for all jobs and ranks none; use p, q, r or w in it")
@@ -128,7 +128,7 @@ class Form:
         return float(round(10.0 ** min(float(values[self.threshold]), _LONGEST_WAIT)))
 
 
-def _taken(expression: Expression) -> str:
+def _predictions_named(expression: Expression) -> str:
     """Return which names of predictions are no coefficients, though they look so."""
     names = [name for name in PREDICTIONS if name in expression.variables]
     return f" ({' and '.join(names)} {'is a prediction' if len(names) == 1 else 'are predictions'})" if names else ""

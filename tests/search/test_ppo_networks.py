@@ -76,11 +76,11 @@ def test_torch_the_kernels_and_the_policy_are_one_network(mode: str) -> None:
     played = play(world, FIRST, ByLayers(layers_of(numbers, len(world.inputs))), generator(1, 0), share=1.0)
     decisions = Decisions(played, torch.device("cpu"))
     with torch.no_grad():
-        logarithms = torch.log_softmax(network(*decisions.take(np.arange(len(played)))), dim=1).numpy()
+        logarithms = torch.log_softmax(network(*decisions.pick(np.arange(len(played)))), dim=1).numpy()
     assert logarithms[np.arange(len(played)), played.chosen] == pytest.approx(played.log_probability, abs=1e-5)
     # Any order of decisions, as a pass takes them.
     some = np.array([len(played) - 1, 0, 5])
-    rows, sizes = decisions.take(some)
+    rows, sizes = decisions.pick(some)
     ends = np.cumsum(played.size)
     assert np.array_equal(rows[: sizes[0]].numpy(), played.rows[ends[-2] : ends[-1]])
     assert sizes.tolist() == played.size[some].tolist()

@@ -85,7 +85,7 @@ class Decisions:
     def __len__(self) -> int:
         return len(self._size)
 
-    def take(self, which: Int64Array) -> tuple[Any, Any]:
+    def pick(self, which: Int64Array) -> tuple[Any, Any]:
         """Return rows and sizes of some decisions as tensors."""
         size = self._size[which]
         before = np.cumsum(size) - size
@@ -156,7 +156,7 @@ def _surrogate(
 ) -> tuple[Any, Any, Any]:
     """Return, summed over decisions, the loss, the change of the logarithm of the probability, and what was clipped."""
     torch = torch_module()
-    rows, sizes = decisions.take(which)
+    rows, sizes = decisions.pick(which)
     logarithms = torch.log_softmax(policy(rows, sizes), dim=1)
     position = decisions.tensor(decisions.chosen[which])
     now = logarithms.gather(1, position[:, None])[:, 0]
@@ -172,7 +172,7 @@ def values_of(network: Any, decisions: Decisions) -> FloatArray:
     """Return what a value network expects at each decision: float64 array (d,)."""
     torch = torch_module()
     with torch.no_grad():
-        parts = [network(*decisions.take(part)).cpu().numpy() for part in _split(np.arange(len(decisions)), _PART)]
+        parts = [network(*decisions.pick(part)).cpu().numpy() for part in _split(np.arange(len(decisions)), _PART)]
     return np.concatenate(parts).astype(np.float64)
 
 
@@ -190,7 +190,7 @@ def fit_values(network: Any, optimizer: Any, decisions: Decisions, targets: Floa
         loss = 0.0
         for part in _split(every, _PART):
             target = decisions.tensor(targets[part].astype(np.float32))
-            squares = ((network(*decisions.take(part)) - target) ** 2).sum() / len(every)
+            squares = ((network(*decisions.pick(part)) - target) ** 2).sum() / len(every)
             squares.backward()
             loss += float(squares.detach())
         if not math.isfinite(loss):

@@ -101,7 +101,7 @@ def read(lines: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Rem
             yield Remark(number, "", "pbs.damaged")
             continue
         records += 1
-        yield from log.take(_Event(number, *parts))
+        yield from log.read(_Event(number, *parts))
         if log.unended > _MOST_OPEN:
             raise TraceFormatError(
                 f"{path}:{number}: {log.unended:,} jobs up to here have not ended; is this the whole log? Give its "
@@ -127,7 +127,7 @@ class _PbsLog:
         """How many jobs have not ended yet."""
         return len(self._open)
 
-    def take(self, event: _Event) -> Iterator[Record | Remark]:
+    def read(self, event: _Event) -> Iterator[Record | Remark]:
         """Give what one line says."""
         match event.kind:
             case "E":

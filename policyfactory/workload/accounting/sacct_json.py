@@ -66,7 +66,7 @@ class JsonText:
             if not self._more():
                 return ""
 
-    def take(self, mark: str, where: str) -> None:
+    def expect(self, mark: str, where: str) -> None:
         """Pass the character ``mark``."""
         if self.mark() != mark:
             self.fail(where, f"{mark} expected")
@@ -107,20 +107,20 @@ def _entries(text: JsonText, end: str, between: str) -> Iterator[int]:
         number += 1
         yield number
         if text.mark() != end:
-            text.take(",", between.format(number))
-    text.take(end, between)
+            text.expect(",", between.format(number))
+    text.expect(end, between)
 
 
 def jobs_in(text: JsonText, others: dict[str, Any]) -> Iterator[Any]:
     """Give the values of the list ``jobs`` of the outermost object; those named in ``others`` are filled in."""
-    text.take("{", "begin")
+    text.expect("{", "begin")
     seen = False
     for _ in _entries(text, "}", "between entries"):
         name = text.value("name of an entry")
-        text.take(":", "entry")
+        text.expect(":", "entry")
         if name == "jobs" and text.mark() == "[":
             seen = True
-            text.take("[", "jobs")
+            text.expect("[", "jobs")
             for number in _entries(text, "]", "after job {} of the list"):
                 yield text.value(f"job {number} of the list")
         else:
