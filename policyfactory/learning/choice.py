@@ -43,19 +43,19 @@ _WHAT = "e and s are predicted from what the user's jobs did before"
 _SOFT = "between SPF and SAF"
 
 
-def softened_rivals(place: str) -> list[Rival]:
-    """Return the formulas of p and q between the published ones; ``place`` as for `predicted_rivals`."""
-    return _rivals(SOFTENED, place, _SOFT)
+def softened_rivals(folder: str) -> list[Rival]:
+    """Return the formulas of p and q between the published ones; ``folder`` as for `predicted_rivals`."""
+    return _rivals(SOFTENED, folder, _SOFT)
 
 
-def predicted_rivals(place: str) -> list[Rival]:
-    """Return the formulas with predictions; ``place``: the folder that their files are written to."""
-    return _rivals(FORMULAS, place, _WHAT)
+def predicted_rivals(folder: str) -> list[Rival]:
+    """Return the formulas with predictions; ``folder``: the folder that their files are written to."""
+    return _rivals(FORMULAS, folder, _WHAT)
 
 
-def _rivals(formulas: dict[str, str], place: str, what: str) -> list[Rival]:
+def _rivals(formulas: dict[str, str], folder: str, what: str) -> list[Rival]:
     return [
-        Rival(Model(Policy(name, formula, description=what)), f"{place}/{name}.json")
+        Rival(Model(Policy(name, formula, description=what)), f"{folder}/{name}.json")
         for name, formula in formulas.items()
     ]
 
@@ -117,7 +117,7 @@ def replicas_of(parts: LogParts, part: str) -> Replicated | None:
 def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
     """Return the ranking of policies, of which some are published."""
     options, values = parts.options, _values(parts, replicas, policies)
-    return rank(values, [one.name for one in policies], published, aims_of(options), limits=options.limits)
+    return rank(values, [policy.name for policy in policies], published, aims_of(options), limits=options.limits)
 
 
 def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
@@ -168,10 +168,10 @@ def with_threshold(
     notify = parts.steps.progress.message
     values = values_of(replicas, policies, aims, workers=parts.steps.workers, notify=notify)
     # To the choice without a threshold: all ratios are then losses.
-    ranking = rank(values, [one.name for one in policies], [policy.name], aims)
+    ranking = rank(values, [candidate.name for candidate in policies], [policy.name], aims)
     most = (1 - KEPT_GAIN) * abs(math.log(ranking.row(baseline.name).ratios[0]))
-    kept = [one for one in tried if _loss(ranking, one.name) <= most]
-    return (kept or [policy])[0], tuple(one.name for one in tried)
+    kept = [candidate for candidate in tried if _loss(ranking, candidate.name) <= most]
+    return (kept or [policy])[0], tuple(candidate.name for candidate in tried)
 
 
 def threshold_hours(waits: FloatArray) -> list[int]:
@@ -210,4 +210,4 @@ class ByReplicas:
     def shown(self) -> list[Rival]:
         """What is shown on the quarter itself: the classical policies, what was fitted, and the choice."""
         kept = {self.ranking.chosen, self.ranking.peer, *CLASSICAL}
-        return [one for one in self.rivals if one.name in kept or one.name not in _MANY]
+        return [rival for rival in self.rivals if rival.name in kept or rival.name not in _MANY]

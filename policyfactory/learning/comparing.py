@@ -257,13 +257,13 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
             f"clearly ahead of it there at a bearable price. {key}"
         )
     row = ranking.row(ranking.chosen)
-    said = (
+    sentence = (
         f"{policy.name} was the best of {len(ranking.rows)} policies {where}: {ranking.aims[0]} is "
         f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one."
     )
     if ranking.runner_up and ranking.margin is not None and ranking.margin.verdict != "better":
-        said += f" {ranking.runner_up} cannot be told from it."
-    return f"{said} {key}"
+        sentence += f" {ranking.runner_up} cannot be told from it."
+    return f"{sentence} {key}"
 
 
 # What the script of slurm-site-factor-lua does not know when a job is submitted.
@@ -325,22 +325,22 @@ def earlier_files(folder: Path, name: str) -> list[str]:
     return files_of(folder, (POLICY, "policy.manifest.json", STEPS, RANKING, PREDICTOR, *parts), _EVALUATIONS)
 
 
-def files_of(folder: Path, own: Sequence[str], evaluations: Sequence[str]) -> list[str]:
+def files_of(folder: Path, other_patterns: Sequence[str], evaluations: Sequence[str]) -> list[str]:
     """Return the files of the stages, and others, that a folder has, relative to it.
 
     Parameters
     ----------
     folder : Path
         The folder.
-    own : sequence of str
+    other_patterns : sequence of str
         Patterns of the others.
     evaluations : sequence of str
         The folders of comparisons.
     """
-    patterns = (*own, *KEPT, *_MODELS, "pictures/*.png")
+    patterns = (*other_patterns, *KEPT, *_MODELS, "pictures/*.png")
     files = [path for pattern in patterns for path in folder.glob(pattern)]
     found = [path.relative_to(folder).as_posix() for path in files if path.is_file()]
-    return found + [f"{name}/{one}" for name in evaluations for one in results_folder.earlier_files(folder / name)]
+    return found + [f"{name}/{file}" for name in evaluations for file in results_folder.earlier_files(folder / name)]
 
 
 def write_rivals(rivals: Sequence[Rival], folder: Path) -> None:

@@ -68,8 +68,8 @@ def demonstrate(
     with exclusive(check_directory(folder) / "demo"):
         refuse_earlier(*(folder / f"{name}.swf" for name in _LOGS), overwrite=overwrite)
         steps = Steps(folder, workers, progress or Progress(), _SECONDS, overwrite=True)
-        with replaced_whole(folder, _earlier_files(folder), in_place=False) as place:
-            steps.work_in(place)
+        with replaced_whole(folder, _earlier_files(folder), in_place=False) as work_folder:
+            steps.work_in(work_folder)
             return _run(steps, tuples, trials)
 
 
@@ -90,7 +90,7 @@ def _run(steps: Steps, tuples: int, trials: int) -> Compared:
         "The best of both against the classical policies under EASY backfilling, deciding by requested times",
         *("evaluate", test.path, "--policies", ",".join(rival.source for rival in rivals)),
         *("--backfill", "easy", "--decide-by", "request"),
-        *("--metric", ",".join(_EVALUATED["metrics"]), "--output", steps.place(_EVALUATION), "--overwrite"),
+        *("--metric", ",".join(_EVALUATED["metrics"]), "--output", steps.path_of(_EVALUATION), "--overwrite"),
     )
     compared = steps.compare(test, rivals, _EVALUATED, _EVALUATION)
     steps.write(compared, _EVALUATION)
@@ -100,7 +100,7 @@ def _run(steps: Steps, tuples: int, trials: int) -> Compared:
 
 
 def _workload(steps: Steps, name: str, seed: int, title: str) -> SwfLog:
-    path = steps.place(f"{name}.swf")
+    path = steps.path_of(f"{name}.swf")
     words = (*_LUBLIN, "--seed", str(seed))
     steps.begin(title, *words, "--output", path, "--overwrite")
     recipe = Recipe(LublinModel.for_machine(_PROCESSORS), _JOBS, seed, load=_LOAD, max_estimate=_LONGEST)
@@ -117,7 +117,7 @@ def _workload(steps: Steps, name: str, seed: int, title: str) -> SwfLog:
 
 def _export(steps: Steps, winner: Rival, target: str, name: str) -> None:
     words = ("export", winner.source, "--to", target, "--epoch", _DATE)
-    steps.begin(f"The winner, {winner.name}, as {target}", *words, "--output", steps.place(name), "--overwrite")
+    steps.begin(f"The winner, {winner.name}, as {target}", *words, "--output", steps.path_of(name), "--overwrite")
     path = None if steps.folder is None else steps.folder / name
     exported = export(winner.model, target, path, source=winner.source, epoch=_DATE, overwrite=True)
     steps.wrote(exported.paths)

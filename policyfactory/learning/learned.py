@@ -270,8 +270,8 @@ class Learned:
                 atomic_write(folder / RANKING, dump_json(rankings))
                 outputs[RANKING] = digest_of(folder / RANKING)
             if self.predictor is not None:
-                made = {"command": command_line(), "inputs": inputs, "versions": package_versions(), **parameters}
-                save_forests(self.predictor, folder / PREDICTOR, provenance=made)
+                provenance = {"command": command_line(), "inputs": inputs, "versions": package_versions(), **parameters}
+                save_forests(self.predictor, folder / PREDICTOR, provenance=provenance)
                 outputs[PREDICTOR] = digest_of(folder / PREDICTOR)
             manifest = Manifest("learned-policy", command_line(), options.seed, inputs, parameters, outputs=outputs)
             manifest.write(Manifest.path_for(path))

@@ -113,7 +113,7 @@ class LogParts:
             self.steps.progress.warning(f"{dropped:,} jobs without a submit time were left out")
         parts = {}
         for name, (skip, jobs) in self._bounds(log).items():
-            path = self.steps.place(f"{self.log.name}-{name}.swf")
+            path = self.steps.path_of(f"{self.log.name}-{name}.swf")
             words = [*(["--skip", str(skip)] if skip else []), *(["--jobs", str(jobs)] if jobs is not None else [])]
             self.steps.begin(
                 _TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite"
@@ -161,7 +161,7 @@ class LogParts:
         if self.epoch is None:
             return rivals
         dated = [
-            Rival(prepare(rival.model, epoch=self.epoch), self.steps.place(f"dated/{rival.name}.json"))
+            Rival(prepare(rival.model, epoch=self.epoch), self.steps.path_of(f"dated/{rival.name}.json"))
             if "r" in rival.model.policy.variables
             else rival
             for rival in rivals
@@ -192,7 +192,7 @@ class LogParts:
             "site": options.site,
             **options.reading,
         }
-        policies, output = ",".join(rival.source for rival in rivals), self.steps.place(part)
+        policies, output = ",".join(rival.source for rival in rivals), self.steps.path_of(part)
         words = ("--policies", policies, *as_typed(evaluated), "--output", output, "--overwrite")
         self.steps.begin(title, "evaluate", log.path, *words)
         compared = self.steps.compare(log, rivals, evaluated, part)

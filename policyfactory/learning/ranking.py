@@ -129,12 +129,12 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _measure(work: _RankingWork, at: int, go_on: StopCheck) -> tuple[int, FloatArray]:
+def _measure(work: _RankingWork, replica: int, go_on: StopCheck) -> tuple[int, FloatArray]:
     rows = []
     for policy in work.policies:
         go_on()
-        rows.append(work.replicas.aims(at, policy, work.aims, learns=work.learns))
-    return at, np.array(rows)
+        rows.append(work.replicas.aims(replica, policy, work.aims, learns=work.learns))
+    return replica, np.array(rows)
 
 
 def values_of(
@@ -166,8 +166,8 @@ def values_of(
     """
     values = np.empty((len(replicas), len(policies), len(aims)))
     work = _RankingWork(replicas, tuple(policies), tuple(aims), learns)
-    for at, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
-        values[at] = rows
+    for replica, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
+        values[replica] = rows
         done(1)
     return values
 
@@ -207,26 +207,28 @@ def rank(
     peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
     base = logs[:, list(names).index(peer)]
     rows, below = [], {}
-    for at, name in enumerate(names):
-        own = logs[:, at, 0]
+    for index, name in enumerate(names):
+        losses = logs[:, index, 0]
         paired = (
-            compare_replicas(own, base[:, 0], count) if judging else compare_values(own, base[:, 0], statistic="mean")
+            compare_replicas(losses, base[:, 0], count)
+            if judging
+            else compare_values(losses, base[:, 0], statistic="mean")
         )
         below[name] = paired.verdict == "better"
-        ratios = tuple(np.exp((logs[:count, at] - base[:count]).mean(axis=0)).tolist())
+        ratios = tuple(np.exp((logs[:count, index] - base[:count]).mean(axis=0)).tolist())
         interval = paired.estimate.interval
         ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
-        levels = values[:count, at].mean(axis=0).tolist()
+        levels = values[:count, index].mean(axis=0).tolist()
         costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
-        out = "" if name == peer else "; ".join(filter(None, (_beyond(one, costs, peer) for one in limits)))
+        out = "" if name == peer else "; ".join(filter(None, (_beyond(limit, costs, peer) for limit in limits)))
         rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else paired.verdict, out))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
     chosen, others = taken[0], taken[1:]
     margin = None
     if others:
-        own, other = (logs[:count, list(names).index(row.name), 0] for row in (chosen, others[0]))
-        margin = compare_values(own, other, statistic="mean")
+        chosen_logs, other_logs = (logs[:count, list(names).index(row.name), 0] for row in (chosen, others[0]))
+        margin = compare_values(chosen_logs, other_logs, statistic="mean")
     second = others[0].name if others else ""
     return Ranking(
         aims=tuple(aims),
@@ -284,7 +286,7 @@ class Step:
 class Progress:
     """Follows how far the work is, and shows each result; this one says nothing."""
 
-    def works_in(self, place: Path) -> None:
+    def works_in(self, folder: Path) -> None:
         """Learn in which folder the results lie while they are made; called before the first step."""
 
     def begin(self, step: Step) -> None:

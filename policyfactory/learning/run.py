@@ -131,8 +131,8 @@ def learn(
     with exclusive(folder / "learn"):  # not of the policy itself: the step that writes it holds that
         refuse_earlier(folder / POLICY, overwrite=overwrite)
         earlier = earlier_files(folder, run.parts.log.name)
-        with replaced_whole(folder, earlier, kept=KEPT, in_place=False) as place:
-            steps.work_in(place)
+        with replaced_whole(folder, earlier, kept=KEPT, in_place=False) as work_folder:
+            steps.work_in(work_folder)
             return run.all_stages()
 
 
@@ -279,7 +279,7 @@ def _write(run: Run) -> None:
     run.steps.begin(
         "The policy as a file",
         *("export", run.winner.source, "--to", "json", "--threshold", f"{held:.0f}s" if held < math.inf else "inf"),
-        *("--output", run.steps.place(POLICY), "--overwrite"),
+        *("--output", run.steps.path_of(POLICY), "--overwrite"),
     )
     if run.steps.folder is not None:
         run.steps.wrote([run.learned.write_policy(run.steps.folder)])
@@ -340,7 +340,10 @@ def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | Non
     ]
     if not candidates:
         return winner, None
-    candidates = [dataclasses.replace(one, source=run.steps.place(f"thresholds/{one.name}.json")) for one in candidates]
+    candidates = [
+        dataclasses.replace(candidate, source=run.steps.path_of(f"thresholds/{candidate.name}.json"))
+        for candidate in candidates
+    ]
     if run.steps.folder is not None:
         write_rivals(candidates, run.steps.folder)
     title = f"A longest wait for {winner.name}: quantiles of its waits as thresholds"
@@ -348,9 +351,9 @@ def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | Non
     compared = run.parts.compare_on(title, "thresholds", run.logs, [baseline, winner, *candidates])
     values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == run.options.metric}
     gain = values[winner.name] - values[baseline.name]
-    for one in candidates:
-        if _loss(run, compared, one.name, winner.name) <= (1 - KEPT_GAIN) * abs(gain):
-            return one, compared
+    for candidate in candidates:
+        if _loss(run, compared, candidate.name, winner.name) <= (1 - KEPT_GAIN) * abs(gain):
+            return candidate, compared
     return winner, compared
 
 
@@ -369,8 +372,8 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     options = run.options
     if run.parts.windows or not options.replicas:
         return None
-    made = replicas_of(run.parts, "choosing")
-    if made is None:
+    replicas = replicas_of(run.parts, "choosing")
+    if replicas is None:
         return None
     run.steps.begin("The formulas on replicas of the second quarter: users' weeks moved, loads of 0.8 to 1.2")
     why = why_not(run.parts.workload) if options.predictions else "--no-predictions"
@@ -378,23 +381,23 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
         why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
     if why:
         run.steps.progress.message(f"no predictions: {why}")
-    place, known = run.steps.place(PREDICTED), {rival.name for rival in rivals}
+    folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
-    more += [*softened_rivals(place), *([] if why else predicted_rivals(place))]
+    more += [*softened_rivals(folder), *([] if why else predicted_rivals(folder))]
     every = [*rivals, *run.parts.dated(run.parts.possible(more))]
     names = {rival.name for rival in every}
     published = [name for name in PUBLISHED if name in names]
-    ranking = rank_on(run.parts, made, [rival.model.policy for rival in every], published)
+    ranking = rank_on(run.parts, replicas, [rival.model.policy for rival in every], published)
     run.steps.progress.ranked(ranking)
     winner = next(rival for rival in every if rival.name == ranking.chosen)
     tried: tuple[str, ...] = ()
     # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
     if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
         baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
-        policy, tried = with_threshold(run.parts, made, winner.model.policy, baseline)
+        policy, tried = with_threshold(run.parts, replicas, winner.model.policy, baseline)
         if policy is not winner.model.policy:
             model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
-            winner = Rival(model, run.steps.place(f"thresholds/{policy.name}.json"))
+            winner = Rival(model, run.steps.path_of(f"thresholds/{policy.name}.json"))
     if run.steps.folder is not None:
         write_rivals([*every, winner], run.steps.folder)
     return ByReplicas(tuple(every), ranking, winner, tried)
@@ -402,12 +405,12 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
 
 def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
     """Return the choice on replicas of the second half, each predictor learning in its own run."""
-    made = replicas_of(run.parts, "test")
-    if made is None or replicas.winner.name == CLASSICAL[0]:
+    test_replicas = replicas_of(run.parts, "test")
+    if test_replicas is None or replicas.winner.name == CLASSICAL[0]:
         return None
     names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
     run.steps.begin("The choice on replicas of the second half, each predictor learning in its own run")
-    tested = tested_on(run.parts, made, [named[name].model.policy for name in names], replicas.ranking.peer)
+    tested = tested_on(run.parts, test_replicas, [named[name].model.policy for name in names], replicas.ranking.peer)
     run.steps.progress.ranked(tested.to_peer)
     return tested
 
@@ -416,14 +419,14 @@ def _verdict(run: Run) -> Verdict:
     """Return what the second half says of the choice, with what that rests on."""
     test, winner = run.test, run.winner
     baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
-    base, own = (run.parts.schedule(rival, "test", run.logs) for rival in (baseline, winner))
+    base, choice = (run.parts.schedule(rival, "test", run.logs) for rival in (baseline, winner))
     verdict = verdict_of(
         Evidence(
             outcome=test.outcome,
             metric=run.options.metric,
             chosen=winner.name,
             baseline=base,
-            choice=own,
+            choice=choice,
             tested=run.tested,
             short=run.short,
         )

@@ -63,10 +63,10 @@ class Steps:
         self._overwrite = overwrite
         self._begun = 0
 
-    def work_in(self, place: Path) -> None:
-        """Write below ``place`` what is named after the folder, which it becomes at the end."""
-        self.folder = place
-        self.progress.works_in(place)
+    def work_in(self, folder: Path) -> None:
+        """Write below ``folder`` what is named after the folder, which it becomes at the end."""
+        self.folder = folder
+        self.progress.works_in(folder)
 
     def wrote(self, paths: Sequence[Path]) -> None:
         """Name files by where they are at the end."""
@@ -76,11 +76,11 @@ class Steps:
     def begin(self, title: str, *command: str) -> None:
         """Begin a step, of which ``command`` does the same; the last one may have several parts."""
         total, again = sum(self._seconds), self._begun == len(self._seconds)
-        before, own = sum(self._seconds[: self._begun]), 0.0 if again else self._seconds[self._begun]
+        before, duration = sum(self._seconds[: self._begun]), 0.0 if again else self._seconds[self._begun]
         self._begun += not again
-        self.progress.begin(Step(self._begun, len(self._seconds), title, command, before / total, own / total))
+        self.progress.begin(Step(self._begun, len(self._seconds), title, command, before / total, duration / total))
 
-    def place(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return a file of the folder as it is typed once all is done; without a folder its name."""
         return name if self._named is None else f"{self._named}/{name}"
 
@@ -107,7 +107,7 @@ class Steps:
         numbers = ("--tuples", str(options.tuples), "--trials", str(options.trials), "--seed", str(options.seed))
         self.begin(
             "Random orders of the queue, and the score of running each job first",
-            *("generate", log.path, *numbers, "--output", self.place(SCORES), *words),
+            *("generate", log.path, *numbers, "--output", self.path_of(SCORES), *words),
         )
         progress = self.progress
         # Trials know the run times: requests are not read, and may be missing.
@@ -144,7 +144,7 @@ class Steps:
             raise
         if kept is None:
             counter.resumed(options.tuples)
-        progress.scored(dataclasses.replace(written, output=Path(self.place(SCORES))), options)
+        progress.scored(dataclasses.replace(written, output=Path(self.path_of(SCORES))), options)
         return read_score_table(output)
 
     def fit(self, table: ScoreTable) -> dict[str, Fits]:
@@ -153,17 +153,17 @@ class Steps:
         A family that cannot be fitted to them is left out with a warning: without a job of several processors the terms
         of the polynomials are the same.
         """
-        scores = self.place(SCORES)
+        scores = self.path_of(SCORES)
         self.begin(
             "The 576 enumerated forms, fitted to the scores",
-            *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", self.place("forms.json")),
-            *("--report", self.place("forms.md"), "--figures", self.place("pictures"), "--overwrite"),
+            *("fit", scores, "--family", "forms", "--top", str(_FORMS), "--output", self.path_of("forms.json")),
+            *("--report", self.path_of("forms.md"), "--figures", self.path_of("pictures"), "--overwrite"),
         )
         fits = self._fit(table, "forms")
         self.begin(
             "The polynomials, Lin to sextic",
-            *("fit", scores, "--family", "polynomials", "--output", self.place("polynomials.json")),
-            *("--report", self.place("polynomials.md"), "--overwrite"),
+            *("fit", scores, "--family", "polynomials", "--output", self.path_of("polynomials.json")),
+            *("--report", self.path_of("polynomials.md"), "--overwrite"),
         )
         return fits | self._fit(table, "polynomials")
 
@@ -189,10 +189,10 @@ class Steps:
 
     def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
         """Return the classical policies, then the best forms, and LIN or what else could be fitted."""
-        models = {name: model for family, own in fits.items() for name, model in own.models(family).items()}
+        models = {name: model for family, fit in fits.items() for name, model in fit.models(family).items()}
         lin = "polynomials-lin" if "polynomials-lin" in models else "polynomials"
         names = [*(f"forms-f{rank}" for rank in range(1, _FORMS + 1)), lin]
-        learned = [Rival(models[name], self.place(f"{name}.json")) for name in names if name in models]
+        learned = [Rival(models[name], self.path_of(f"{name}.json")) for name in names if name in models]
         return [*(Rival(resolve_model(name), name) for name in CLASSICAL), *learned]
 
     def compare(self, log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any], name: str) -> Compared:

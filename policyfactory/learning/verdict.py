@@ -152,10 +152,10 @@ def _against_baseline(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[st
         return sources, (
             f"{where} {name} is WORSE than {against}: do not use it; what was learned does not hold for later jobs.",
         )
-    said = (
+    sentence = (
         f"{where} {name} is not shown to be better than {against}. There is no evidence yet for a change of the queue"
     )
-    return sources, (f"{said}: {more}.",)
+    return sources, (f"{sentence}: {more}.",)
 
 
 def _more_weeks(evidence: Evidence, value: float, interval: Interval | None) -> str:
@@ -189,20 +189,20 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         for aim, ratio in zip(ranking.aims[1:], row.ratios[1:], strict=True)
         if math.isfinite(ratio)
     )
-    said = (
+    sentence = (
         f"On {ranking.replicas} replicas of the second half {evidence.metric} is {_ratio(row)} times that of {peer}, "
         f"the best published policy before; its price, as ratios: {prices}."
     )
     if row.verdict == "better":
-        return (), (said,)
+        return (), (sentence,)
     if evidence.chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
         # The published policy itself, with a guard: there is nothing that it would have to be better than.
-        return (), (said, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}.")
+        return (), (sentence, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}.")
     alike = f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use"
     if math.isfinite(evidence.choice.rules.threshold):
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
-    return (Finding(""),), (said, f"{alike}.")
+    return (Finding(""),), (sentence, f"{alike}.")
 
 
 def _ratio(row: Ranked) -> str:
@@ -215,8 +215,8 @@ def _ratio(row: Ranked) -> str:
 
 def _who_pays(evidence: Evidence) -> tuple[str, ...]:
     """Return the longest waits and the jobs that wait longer than under the baseline, in one sentence."""
-    base, own, jobs = evidence.baseline.wait, evidence.choice.wait, evidence.baseline.workload
-    longest = {evidence.chosen: own, f"simulated {_BASELINE}": base}
+    base, choice, jobs = evidence.baseline.wait, evidence.choice.wait, evidence.baseline.workload
+    longest = {evidence.chosen: choice, f"simulated {_BASELINE}": base}
     if (jobs.start >= jobs.submit).all():
         longest["the record"] = (jobs.start - jobs.submit) / jobs.ticks
     ends = {name: np.quantile(wait, [1, 0.99]).tolist() for name, wait in longest.items()}
@@ -230,7 +230,9 @@ def _who_pays(evidence: Evidence) -> tuple[str, ...]:
         "the shortest quarter": jobs.run_time <= np.quantile(jobs.run_time, 0.25),
         "jobs of one processor": jobs.processors == 1,
     }
-    means = {name: (float(base[rows].mean()), float(own[rows].mean())) for name, rows in groups.items() if rows.any()}
+    means = {
+        name: (float(base[rows].mean()), float(choice[rows].mean())) for name, rows in groups.items() if rows.any()
+    }
     losers = [
         f"{name} ({format_duration(was)} to {format_duration(now)} on average)"
         for name, (was, now) in means.items()

@@ -86,16 +86,16 @@ def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
     metric : str
         One of their metrics; without an interval in it the answer is empty.
     """
-    own = [row for row in comparisons if row.metric == metric and row.interval is not None]
-    if not own:
+    rows = [row for row in comparisons if row.metric == metric and row.interval is not None]
+    if not rows:
         return ""
-    shown = sum(row.verdict != "no difference" for row in own)
+    shown = sum(row.verdict != "no difference" for row in rows)
     differ = "differs" if shown == 1 else "differ"
-    text = f"{metric}: {shown} of {counted(len(own), 'comparison')} with {own[0].baseline} {differ}"
-    if len(own) == 1:
+    text = f"{metric}: {shown} of {counted(len(rows), 'comparison')} with {rows[0].baseline} {differ}"
+    if len(rows) == 1:
         return f"{text}."
-    text = f"{text}, all {len(own)} judged together (Holm)."
-    if chance := sum(row.by_chance for row in own):
+    text = f"{text}, all {len(rows)} judged together (Holm)."
+    if chance := sum(row.by_chance for row in rows):
         text += f" {chance} more {'leaves' if chance == 1 else 'leave'} out zero: among so many that may be chance."
     return text
 
@@ -107,8 +107,8 @@ def chances_in_words(comparisons: Sequence[Comparison]) -> str:
         return ""
     parts = []
     for metric in dict.fromkeys(row.metric for row in rows):
-        own = [row for row in rows if row.metric == metric]
-        parts.append(f"{metric} {sum(row.verdict != 'no difference' for row in own)} of {len(own)}")
+        metric_rows = [row for row in rows if row.metric == metric]
+        parts.append(f"{metric} {sum(row.verdict != 'no difference' for row in metric_rows)} of {len(metric_rows)}")
     return f"Shown to differ from {rows[0].baseline}: {'; '.join(parts)}."
 
 

@@ -51,8 +51,8 @@ def save_sections(
     parts: dict[Path, Table | Picture] = {}
     for section in sections:
         folder = top / _checked(section.name, "a section")
-        own: tuple[Table | Picture, ...] = (*section.tables, *section.pictures)
-        for part in own:
+        section_parts: tuple[Table | Picture, ...] = (*section.tables, *section.pictures)
+        for part in section_parts:
             suffix = ".csv" if isinstance(part, Table) else ".svg"
             path = folder / (_checked(part.name, f"a part of section {section.name}") + suffix)
             if path in parts:
@@ -81,7 +81,7 @@ def table_csv(table: Table) -> str:
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    parts = [_Parts.of(column, [row[at] for row in table.rows]) for at, column in enumerate(table.columns)]
+    parts = [_Parts.of(column, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)]
     writer.writerow([heading for part in parts for heading in part.headings()])
     for row in table.rows:
         writer.writerow([value for part, cell in zip(parts, row, strict=True) for value in part.values(cell)])
@@ -227,8 +227,8 @@ def _rounded(name: str, value: str) -> str:
 
 def table_markdown(table: Table) -> list[str]:
     """Return the lines of a table below its title."""
-    columns = [_column(column, [row[at] for row in table.rows]) for at, column in enumerate(table.columns)]
-    align = ["---" if at < table.leading else "--:" for at in range(len(columns))]
+    columns = [_column(column, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)]
+    align = ["---" if index < table.leading else "--:" for index in range(len(columns))]
     head, *rows = ("| " + " | ".join(map(markdown_text, row)) + " |" for row in zip(*columns, strict=True))
     title = f"## {markdown_text(table.title)}"
     return [title, "", head, f"|{'|'.join(align)}|", *rows, "", markdown_text(table.note), ""]

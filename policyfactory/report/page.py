@@ -67,7 +67,7 @@ class ColumnView:
 class Bar:
     """A difference on an axis: the point and the ends of its interval in % of its width; ``label``: both as text."""
 
-    at: float
+    point: float
     low: float | None
     high: float | None
     kind: str
@@ -116,10 +116,10 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
     """
     rows = table.rows[: MOST_ROWS if table.shown is None else min(table.shown, MOST_ROWS)]
     columns, cells = [], []
-    for at, column in enumerate(table.columns):
-        own = [_marked(row[at], chosen) for row in rows]
-        number_format = format_for(column, own)
-        shown = [_cell(cell, number_format) for cell in own]
+    for index, column in enumerate(table.columns):
+        marked = [_marked(row[index], chosen) for row in rows]
+        number_format = format_for(column, marked)
+        shown = [_cell(cell, number_format) for cell in marked]
         number = any(cell.number for cell in shown)
         unit = _unit(column, number_format) if number else ""
         room = max((_room(cell.interval) for cell in shown), default=0)
@@ -129,7 +129,7 @@ def view(table: Table, folder: str, section: str, chosen: str = "") -> TableView
         cells.append(shown)
     path = "/".join(part for part in (folder, section, f"{table.name}.csv") if part)
     turned = tuple(zip(*cells, strict=True)) if cells else ()
-    places = [at for at, column in enumerate(table.columns) if column.title == "policy"]
+    places = [index for index, column in enumerate(table.columns) if column.title == "policy"]
     keys = tuple(str(row[places[0]].value) for row in rows) if places else ()
     axis = _axis(table, cells[table.bars], rows, columns[table.bars]) if table.bars > 0 else None
     tall = len(rows) > _TALL
@@ -153,32 +153,32 @@ def _marked(cell: Cell, chosen: str) -> Cell:
 
 def _axis(table: Table, shown: Sequence[CellView], rows: Sequence[Sequence[Cell]], column: ColumnView) -> Axis | None:
     """Return the differences of a column as bars; None if there are none."""
-    at = table.bars
-    cells = [row[at] for row in rows]
+    index = table.bars
+    cells = [row[index] for row in rows]
     points = [_points(cell) for cell in cells]
-    reach = sorted(max(map(abs, own)) for own in points if own and any(own))
+    reach = sorted(max(map(abs, numbers)) for numbers in points if numbers and any(numbers))
     if not reach:
         return None
     middle = reach[len(reach) // 2]
     bent = reach[-1] >= _BENT_FROM * middle
-    scaled = [[math.asinh(value / middle) if bent else value for value in own] for own in points]
-    ends = [0.0, *(value for own in scaled for value in own)]
+    scaled = [[math.asinh(value / middle) if bent else value for value in numbers] for numbers in points]
+    ends = [0.0, *(value for numbers in scaled for value in numbers)]
     low, width = min(ends), max(ends) - min(ends)
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         return round(_MARGIN + (100 - 2 * _MARGIN) * (value - low) / width, 2)
 
     bars = []
-    for cell, seen, own in zip(cells, shown, scaled, strict=True):
+    for cell, seen, numbers in zip(cells, shown, scaled, strict=True):
         label = " ".join(part for part in (seen.text, seen.interval, column.unit, seen.mark) if part)
-        low_end, high_end = (place(own[1]), place(own[2])) if len(own) == 3 else (None, None)
+        low_end, high_end = (position(numbers[1]), position(numbers[2])) if len(numbers) == 3 else (None, None)
         kind = _KINDS.get(cell.mark, "other")
-        bars.append(Bar(place(own[0]), low_end, high_end, kind, label) if own else None)
-    how = format_for(table.columns[at], cells)
-    every = [0.0, *(value for own in points for value in own)]
+        bars.append(Bar(position(numbers[0]), low_end, high_end, kind, label) if numbers else None)
+    how = format_for(table.columns[index], cells)
+    every = [0.0, *(value for numbers in points for value in numbers)]
     first, last = (how.texts(Cell(end))[0] if end else "0" for end in (min(every), max(every)))
-    said = " ".join(part for part in (f"{first} to {last}", column.unit) if part)
-    return Axis(at, column.title, tuple(bars), place(0.0), bent, said)
+    range_text = " ".join(part for part in (f"{first} to {last}", column.unit) if part)
+    return Axis(index, column.title, tuple(bars), position(0.0), bent, range_text)
 
 
 def _points(cell: Cell) -> list[float]:
@@ -457,14 +457,14 @@ class _GroupsOf:
         groups = [BoardGroup(*group) for group in self.page.groups]
         names = list(_OWN_ANCHORS)
         for group in groups:
-            own = group.folder or group.heading
-            names += [own, *(f"{own} {section.name}" for section in group.sections)]
+            group_name = group.folder or group.heading
+            names += [group_name, *(f"{group_name} {section.name}" for section in group.sections)]
         ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
         for group in groups:
             group_id = next(ids)
             boards = _boards(f"{group_id}-board", group.boards, self.page.chosen)
             sections = [self._section(next(ids), section, group.folder) for section in group.sections]
-            shown = tuple(one for one in sections if one.paragraphs or one.front or one.tables or one.pictures)
+            shown = tuple(part for part in sections if part.paragraphs or part.front or part.tables or part.pictures)
             yield _GroupView(group_id, group.heading, group.about, boards, shown)
 
     def _section(self, anchor: str, section: Section, folder: str) -> _SectionView:
@@ -472,12 +472,12 @@ class _GroupsOf:
         return _SectionView(
             id=anchor,
             title=section.title,
-            paragraphs=tuple(text for text in section.paragraphs if not _said(text, self.page.answers)),
+            paragraphs=tuple(text for text in section.paragraphs if not _is_answer(text, self.page.answers)),
             front=tuple(seen for table, seen in tables if table.front),
             tables=tuple(seen for table, seen in tables if not table.front),
             pictures=tuple(self._picture(picture, folder, section.name) for picture in section.pictures),
             timelines=tuple(
-                _TimelineView(one.title, one.note, text) for one in section.timelines if (text := one.pack())
+                _TimelineView(drawn.title, drawn.note, text) for drawn in section.timelines if (text := drawn.pack())
             ),
         )
 
@@ -496,8 +496,8 @@ class _GroupsOf:
 
 def _boards(stem: str, boards: Iterable[Board], chosen: str) -> tuple[_BoardView, ...]:
     return tuple(
-        _BoardView(f"{stem}-{at}", one.log, one.metric, view(one.table, "", "", chosen))
-        for at, one in enumerate(boards, 1)
+        _BoardView(f"{stem}-{number}", board.log, board.metric, view(board.table, "", "", chosen))
+        for number, board in enumerate(boards, 1)
     )
 
 
@@ -516,6 +516,6 @@ def _inline(sections: Sequence[Section], drawings: Drawings) -> dict[Picture, Ma
     return kept
 
 
-def _said(paragraph: str, answers: Iterable[str]) -> bool:
+def _is_answer(paragraph: str, answers: Iterable[str]) -> bool:
     """Return whether a paragraph stands at the head of the page already, perhaps after the experiment's title."""
     return any(answer == paragraph or answer.endswith(f". {paragraph}") for answer in answers)

@@ -277,7 +277,7 @@ def shown_units(values: Mapping[str, tuple[str, Iterable[float]]]) -> dict[str, 
     dict of str to str
         What `scale_for` takes as ``shown``; empty where there is nothing to choose.
     """
-    return {metric: scale_for("s", own).label if unit == "s" else "" for metric, (unit, own) in values.items()}
+    return {metric: scale_for("s", numbers).label if unit == "s" else "" for metric, (unit, numbers) in values.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -144,15 +144,15 @@ def show_columns(
             used = 0
         parts[-1].append(number)
         used += _width(columns[number])
-    for at, part in enumerate(parts):
+    for index, part in enumerate(parts):
         shown = [*range(leading), *part]
         rows = [list(row) for row in zip(*(columns[number] for number in shown), strict=True)]
         show_table(
-            title if at == 0 else f"{title} (continued)",
+            title if index == 0 else f"{title} (continued)",
             rows[0],
             rows[1:],
-            caption=caption if at == len(parts) - 1 else None,
-            left=tuple(place for place, number in enumerate(shown) if number in left),
+            caption=caption if index == len(parts) - 1 else None,
+            left=tuple(position for position, number in enumerate(shown) if number in left),
         )
 
 
@@ -253,7 +253,7 @@ def _show(table: Table) -> None:
         console().print(f"{note}it is in the files that --output writes", markup=False)
         return
     shown = table.rows[:_MOST_ROWS]
-    columns = [_column(table, at, [row[at] for row in shown]) for at in range(len(table.columns))]
+    columns = [_column(table, index, [row[index] for row in shown]) for index in range(len(table.columns))]
     best = any(cell.mark == "best" for row in shown for cell in row)
     caption = " ".join(part for part in ("* the best." if best else "", table.note) if part)
     if len(table.rows) > len(shown):
@@ -261,9 +261,9 @@ def _show(table: Table) -> None:
     show_columns(visible(table.title), columns, table.leading, caption=visible(caption) or None)
 
 
-def _column(table: Table, at: int, cells: Sequence[Cell]) -> list[str]:
+def _column(table: Table, index: int, cells: Sequence[Cell]) -> list[str]:
     """Return the heading of a column and the text of its cells."""
-    column = table.columns[at]
+    column = table.columns[index]
     how = format_for(column, cells)
     unit = (
         f" ({how.scale.label})"

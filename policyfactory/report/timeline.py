@@ -82,11 +82,11 @@ def packed(jobs: Workload, schedules: Sequence[Drawn], first: int, last: int) ->
 
     columns = [np.diff(seconds(kept.submit), prepend=0), kept.processors, np.diff(kept.job_id, prepend=0)]
     counts = []
-    for one in schedules[:fit]:
-        start, end = one.start[rows], one.end[rows]
+    for schedule in schedules[:fit]:
+        start, end = schedule.start[rows], schedule.end[rows]
         drawn = rectangles_of(kept, start, end, (origin, int(end.max()) + 1))
-        own = np.diff(drawn.row, prepend=0), drawn.low, drawn.high - drawn.low
-        columns += [seconds(start) - seconds(kept.submit), seconds(end) - seconds(start), *own]
+        rectangles = np.diff(drawn.row, prepend=0), drawn.low, drawn.high - drawn.low
+        columns += [seconds(start) - seconds(kept.submit), seconds(end) - seconds(start), *rectangles]
         counts.append(len(drawn.row))
     if any(int(np.abs(column).max(initial=0)) >= 2**31 for column in columns):
         return ""
@@ -96,7 +96,7 @@ def packed(jobs: Workload, schedules: Sequence[Drawn], first: int, last: int) ->
         "machine": jobs.machine,
         "unix": None if jobs.unix_start is None else jobs.unix_start + origin // jobs.ticks,
         "view": [float(x) for x in _seconds(np.array([first, last]), origin, jobs.ticks)],
-        "policies": [one.policy for one in schedules[:fit]],
+        "policies": [schedule.policy for schedule in schedules[:fit]],
         "rectangles": counts,
         "data": base64.b64encode(_bytes(columns)).decode(),
     }

@@ -233,8 +233,8 @@ class Predicted:
     @property
     def requests(self) -> RequestedTimes:
         """What was done about requests that were raised to the run time."""
-        made, given = requests_of(self.workload), self.workload.requested_time / self.workload.ticks
-        kept = made == given
+        requested, given = requests_of(self.workload), self.workload.requested_time / self.workload.ticks
+        kept = requested == given
         counts = (~kept, kept & (self.run == given), kept & (self.run > given))
         return RequestedTimes(*(int(rows.sum()) for rows in counts))
 
@@ -292,7 +292,9 @@ class Predicted:
         if self.workload.unix_start is not None:
             return local.astype("datetime64[s]").astype("datetime64[M]").astype(np.str_)
         period = (local - local[:1]) // (_PERIOD * DAY)
-        words = [f"days {_PERIOD * at + 1} to {_PERIOD * (at + 1)}" for at in range(int(period.max(initial=-1)) + 1)]
+        words = [
+            f"days {_PERIOD * index + 1} to {_PERIOD * (index + 1)}" for index in range(int(period.max(initial=-1)) + 1)
+        ]
         return np.array(words)[period] if words else np.empty(0, dtype=np.str_)
 
     def coverage(self) -> dict[str, float]:
@@ -355,9 +357,9 @@ class Predicted:
 
     def frame(self) -> pd.DataFrame:
         """Return one row a job: the workload's columns, e, s, e90, what the rules say, history, training."""
-        made: dict[str, Any] = {"e": self.mean, "s": self.shortness, "e90": self.tail}
-        made |= {name.replace(" ", "_"): values for name, values in self.rules.items() if name != "request"}
-        return self.workload.frame().assign(**made, user_ended=self.history, training=self.model_of)
+        columns: dict[str, Any] = {"e": self.mean, "s": self.shortness, "e90": self.tail}
+        columns |= {name.replace(" ", "_"): values for name, values in self.rules.items() if name != "request"}
+        return self.workload.frame().assign(**columns, user_ended=self.history, training=self.model_of)
 
     def summary(self) -> str:
         """Return what was found, in sentences."""
@@ -424,33 +426,33 @@ def _of_training(predicted: Predicted) -> str:
 
 def _of_errors(predicted: Predicted) -> list[str]:
     found = predicted.overall.measures
-    own, rules = found[MODEL], {name: found[name] for name in RULES}
-    if not own.jobs:
+    model, rules = found[MODEL], {name: found[name] for name in RULES}
+    if not model.jobs:
         return ["No job was submitted after the first training: nothing can be said of the model."]
     best = min(rules, key=lambda name: rules[name].absolute_ln)
-    than = "less than" if own.absolute_ln < rules[best].absolute_ln else "not less than"
-    factor, near = math.exp(own.absolute_ln), min(rules, key=lambda name: rules[name].absolute_s)
-    scale = scale_for("s", [own.absolute_s])
-    errors = [f"{scale.text(of.absolute_s)}{scale.suffix}" for of in (own, rules[near], rules["request"])]
-    said = [
+    than = "less than" if model.absolute_ln < rules[best].absolute_ln else "not less than"
+    factor, near = math.exp(model.absolute_ln), min(rules, key=lambda name: rules[name].absolute_s)
+    scale = scale_for("s", [model.absolute_s])
+    errors = [f"{scale.text(of.absolute_s)}{scale.suffix}" for of in (model, rules[near], rules["request"])]
+    lines = [
         (
             f"Its mean absolute error is {errors[0]}, that of the best rule beside it {errors[1]} ({near}), the "
             f"request's {errors[2]}."
         ),
         (
-            f"Its error of ln is {own.absolute_ln:.3f}, a factor of {factor:.2f}: {than} that of the best rule beside "
-            f"it ({best}, {rules[best].absolute_ln:.3f}). A mean of run times, which e is, does not aim at it."
+            f"Its error of ln is {model.absolute_ln:.3f}, a factor of {factor:.2f}: {than} that of the best rule "
+            f"beside it ({best}, {rules[best].absolute_ln:.3f}). A mean of run times, which e is, does not aim at it."
         ),
     ]
-    if math.isfinite(own.auc):
+    if math.isfinite(model.auc):
         best = max(rules, key=lambda name: rules[name].auc)
-        said.append(
-            f"It tells a job below a minute from another {own.auc:.1%} of the time, {best} {rules[best].auc:.1%}."
+        lines.append(
+            f"It tells a job below a minute from another {model.auc:.1%} of the time, {best} {rules[best].auc:.1%}."
         )
     cover = predicted.coverage()
     if math.isfinite(cover["e90"]):
-        said.append(f"{cover['e90']:.1%} of the jobs ran no longer than e90, which is to hold for 90 %.")
-    return said
+        lines.append(f"{cover['e90']:.1%} of the jobs ran no longer than e90, which is to hold for 90 %.")
+    return lines
 
 
 def _of_requests(predicted: Predicted) -> str:
@@ -723,16 +725,16 @@ def _beside(prepared: Prepared, foreseen: Foreseen, forests: Forests | None) -> 
     e, s, e90 = foreseen.predictions[:3]
     history = foreseen.features[:, NAMES.index("ended")].astype(np.int64)
     request = requests_of(prepared.workload)
-    made = guesses(*_ended(prepared, foreseen.start, request))
-    rules = dict(zip(RULES, (request, *(made[row] for row in _ROWS)), strict=True))
+    guessed = guesses(*_ended(prepared, foreseen.start, request))
+    rules = dict(zip(RULES, (request, *(guessed[row] for row in _ROWS)), strict=True))
     return {
         "model": forests or foreseen.trainings[-1].forests,
-        "trained": tuple(one.forests.jobs for one in foreseen.trainings),
+        "trained": tuple(training.forests.jobs for training in foreseen.trainings),
         "model_of": foreseen.model_of if forests is None else np.zeros_like(foreseen.model_of),
         "mean": e,
         "shortness": s,
         "tail": e90,
-        "rules": rules | {"ninth decile": made[NINTH]},
+        "rules": rules | {"ninth decile": guessed[NINTH]},
         "history": history,
     }
 
@@ -844,20 +846,20 @@ def write_predicted(predicted: Predicted, folder: Path, inputs: Mapping[str, str
     drawings, sections = Drawings(), sections_of(predicted)
     title = f"Predictions of the jobs of {predicted.workload.name}"
     page = Page(title, groups=(Part(title, sections),), manifest=manifest.as_dict())
-    with room(folder, overwrite=overwrite) as place, together():
-        parts = save_sections(place, "", sections, drawings)
+    with room(folder, overwrite=overwrite) as work_folder, together():
+        parts = save_sections(work_folder, "", sections, drawings)
         if predicted.trained:
             # A model that was given stays where it is.
             made_of = {"inputs": dict(inputs), "workload_sha256": predicted.workload.sha256()}
             provenance = {"command": command_line(), **made_of, "versions": package_versions(), **parameters}
-            save_forests(predicted.model, place / MODEL_FILE, provenance=provenance)
-            parts.append(place / MODEL_FILE)
+            save_forests(predicted.model, work_folder / MODEL_FILE, provenance=provenance)
+            parts.append(work_folder / MODEL_FILE)
         texts = {
             _PAGE: render(page, drawings),
             _REPORT: dump_json(as_dict(predicted)),
             _JOBS: _jobs_csv(predicted),
         }
-        return [*save(place, texts, manifest, parts), *parts]
+        return [*save(work_folder, texts, manifest, parts), *parts]
 
 
 def _jobs_csv(predicted: Predicted) -> str:

@@ -189,7 +189,7 @@ def review(
     WorkloadError
         If the times overlap, or no job of one of them has a start.
     """
-    own = None if policy is None else resolve(policy)
+    resolved = None if policy is None else resolve(policy)
     known = [_started(read_accounting(paths, reading)) for paths in (before, after)]
     _check_order(*known)
     first, second = map(_period, known)
@@ -214,9 +214,9 @@ def review(
         gains={},
         verdict=Verdict("cannot tell", ()),
     )
-    if own is not None:
+    if resolved is not None:
         for name, period in found.times:
-            found.gains[name] = difference(simulate(period.schedule.workload, own), period.simulated, "bsld")
+            found.gains[name] = difference(simulate(period.schedule.workload, resolved), period.simulated, "bsld")
     return dataclasses.replace(found, verdict=verdict_of(found))
 
 
@@ -241,7 +241,7 @@ def _period(accounting: Accounting) -> Period:
 
 def _check_order(before: Accounting, after: Accounting) -> None:
     """Refuse times of which the second does not begin after the first ends."""
-    ends = [one.workload.unix_start for one in (before, after)]
+    ends = [accounting.workload.unix_start for accounting in (before, after)]
     if ends[0] is None or ends[1] is None:
         return
     last = ends[0] + int(before.workload.submit[-1]) // before.workload.ticks

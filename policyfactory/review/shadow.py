@@ -179,9 +179,9 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
     lines : list of Logged
         In any order.
     """
-    at = np.array([line.at for line in lines], dtype=np.int64)
-    order = np.argsort(at, kind="stable")
-    at, rows = at[order], rows[order]
+    instants = np.array([line.instant for line in lines], dtype=np.int64)
+    order = np.argsort(instants, kind="stable")
+    instants, rows = instants[order], rows[order]
     number, present = (np.array([getattr(line, name) for line in lines])[order] for name in ("number", "present"))
     known = np.full((2, len(submit)), np.nan)
     began = np.flatnonzero(start >= 0)
@@ -195,14 +195,14 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
     counts = np.zeros(7, dtype=np.int64)
     up, down, beside = np.zeros((3, len(submit)), dtype=np.int64)
     seen = 0
-    for place in range(0, len(began), step):
-        job = int(began[place])
+    for position in range(0, len(began), step):
+        job = int(began[position])
         now = int(start[job])
-        until = int(np.searchsorted(at, now + _CLOCK, "right"))
+        until = int(np.searchsorted(instants, now + _CLOCK, "right"))
         known[0, rows[seen:until]] = number[seen:until]
         known[1, rows[seen:until]] = present[seen:until]
         seen = until
-        near = np.arange(first[place], last[place])
+        near = np.arange(first[position], last[position])
         waiting = near[(leaves[near] > now) & (near != job) & ~np.isnan(known[0, near])]
         if not len(waiting) or np.isnan(known[0, job]):
             continue
@@ -287,7 +287,7 @@ def judge_simulated(workload: Workload, policy: Policy) -> JudgedTime:
 
 
 def _judged(name: str, new: Schedule, base: Schedule, record: Schedule | None = None) -> Verdict:
-    workload, own, first = new.workload, means_of(new), means_of(base)
+    workload, means, first = new.workload, means_of(new), means_of(base)
     if len(new) < _FEW_JOBS:
         return Verdict("cannot tell", (f"What it would be worth cannot be told from {counted(len(new), 'job')}.",))
     if nobody_waits(new, base):
@@ -299,9 +299,10 @@ def _judged(name: str, new: Schedule, base: Schedule, record: Schedule | None = 
     unsound = requests_invented(workload)
     sentences = [
         (
-            f"Simulated with EASY, the mean bounded slowdown is {own.bsld:.3g} against {first.bsld:.3g} of {BASELINE}: "
-            f"{in_words(gain)}; the mean wait {format_duration(own.wait_s)} against {format_duration(first.wait_s)}, "
-            f"the longest {format_duration(own.longest_s)} against {format_duration(first.longest_s)}."
+            f"Simulated with EASY, the mean bounded slowdown is {means.bsld:.3g} against {first.bsld:.3g} of "
+            f"{BASELINE}: {in_words(gain)}; the mean wait {format_duration(means.wait_s)} against "
+            f"{format_duration(first.wait_s)}, the longest {format_duration(means.longest_s)} "
+            f"against {format_duration(first.longest_s)}."
         )
     ]
     if record is None:
@@ -463,8 +464,8 @@ def _simulated(known: Accounting, matched: Matched, policy: Policy | None) -> tu
 def _at_submission(known: Accounting, matched: Matched) -> FloatArray:
     """Return the first number that each job of the log was given; NaN without one."""
     numbers = np.full(len(known.log.job_id), math.nan)
-    at = np.array([line.at for line in matched.lines])
-    backwards = np.argsort(-at, kind="stable")
+    instants = np.array([line.instant for line in matched.lines])
+    backwards = np.argsort(-instants, kind="stable")
     numbers[matched.rows[backwards]] = np.array([line.number for line in matched.lines])[backwards]
     return numbers
 
@@ -476,8 +477,8 @@ class _ByNumber:
 
     def __init__(self, known: Accounting, numbers: FloatArray) -> None:
         jobs = known.workload
-        own = numbers[known.rows][np.lexsort((jobs.job_id, jobs.submit))]
-        self._scores = np.where(np.isnan(own), np.inf, -own)
+        logged = numbers[known.rows][np.lexsort((jobs.job_id, jobs.submit))]
+        self._scores = np.where(np.isnan(logged), np.inf, -logged)
 
     def __call__(self, _jobs: object) -> FloatArray:
         """Return the scores of all jobs in order of submission."""

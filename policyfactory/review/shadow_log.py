@@ -41,7 +41,7 @@ class Logged:
 
     Parameters
     ----------
-    at : int
+    instant : int
         Unix time at which the number was computed.
     job : str
         The job's number as the scheduler writes it (``12``, ``12_3``); empty where it had none yet.
@@ -57,7 +57,7 @@ class Logged:
         What the computation took, microseconds; NaN if it was not measured.
     """
 
-    at: int
+    instant: int
     job: str
     user: str
     submit: int
@@ -176,14 +176,14 @@ def _behind_mark(line: bytes, *, begins: bool) -> Iterator[str]:
 def _line(fields: dict[str, str]) -> Logged | None:
     """Return a line; None if a part is missing or is no number that can be."""
     try:
-        at, submit, time, processors = (float(fields[name]) for name in _NUMBERS)
+        instant, submit, time, processors = (float(fields[name]) for name in _NUMBERS)
         number = float(fields["number"])
         present, cost = (math.nan if fields[name] == "-" else float(fields[name]) for name in ("present", "us"))
         job, user = fields["job"], fields["user"]
     except (KeyError, ValueError):
         return None
     # A job without a limit that is known has none to compare, but its number counts.
-    whole = all(0 <= value <= _LARGEST for value in (at, submit, processors)) and -1 <= time <= _LARGEST
+    whole = all(0 <= value <= _LARGEST for value in (instant, submit, processors)) and -1 <= time <= _LARGEST
     if not whole or math.isnan(number) or (job != "-" and not _JOB.fullmatch(job)):
         return None
     if not (math.isnan(cost) or 0 <= cost <= 1e12):
@@ -191,7 +191,7 @@ def _line(fields: dict[str, str]) -> Logged | None:
     if not 0 < present < 4_294_967_294:  # held, or not computed yet
         present = math.nan
     return Logged(
-        at=int(at),
+        instant=int(instant),
         job="" if job == "-" else job,
         user="" if user == "-" else user[:40],
         submit=int(submit),

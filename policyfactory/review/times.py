@@ -89,8 +89,8 @@ def match_weeks(before: Weeks, after: Weeks) -> list[tuple[int, int]]:
     apart = np.abs(before.load[:, None] - after.load[None, :])
     apart[before.jobs == 0] = apart[:, after.jobs == 0] = np.inf
     pairs = []
-    for place in np.argsort(apart, axis=None, kind="stable").tolist():
-        first, second = divmod(place, apart.shape[1])
+    for index in np.argsort(apart, axis=None, kind="stable").tolist():
+        first, second = divmod(index, apart.shape[1])
         if apart[first, second] > _NEAR:
             # The nearest that are left, or a week that has its pair.
             if not np.isfinite(apart[first, second]):
@@ -136,12 +136,12 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
         return Estimate(value, None, None, min(counts), None if block is None else MIN_CASES * block)
     random = generator(0, _PURPOSE, *counts)
     drawn = np.empty(_RESAMPLES)
-    for at in range(_RESAMPLES):
+    for resample in range(_RESAMPLES):
         rows = [
             ((random.integers(0, count, -(-count // block))[:, None] + np.arange(block)).ravel() % count)[:count]
             for count in counts
         ]
-        drawn[at] = _added(
+        drawn[resample] = _added(
             [load[row] for load, row in zip(loads, rows, strict=True)],
             [mean[row] for mean, row in zip(means, rows, strict=True)],
         )
@@ -159,8 +159,8 @@ def difference_of(after: Estimate, before: Estimate) -> Estimate:
     value = after.value - before.value
     cases = min(after.cases, before.cases)
     if after.interval is None or before.interval is None:
-        lacking = [one.needed for one in (after, before) if one.interval is None]
-        needed = None if None in lacking else max(one for one in lacking if one is not None)
+        lacking = [estimate.needed for estimate in (after, before) if estimate.interval is None]
+        needed = None if None in lacking else max(count for count in lacking if count is not None)
         return Estimate(value, None, None, cases, needed)
     low = math.hypot(after.value - after.interval.low, before.interval.high - before.value)
     high = math.hypot(after.interval.high - after.value, before.value - before.interval.low)

@@ -216,14 +216,14 @@ def compare_policies(
         Seed of the bootstrap.
     """
     direction = METRICS[metric].lower_is_better
-    own = evaluation.weekly_column(log, metric, policy)
+    policy_weeks = evaluation.weekly_column(log, metric, policy)
     base = evaluation.weekly_column(log, metric, baseline)
-    if own is None or base is None:
+    if policy_weeks is None or base is None:
         columns = evaluation.column(log, metric, policy), evaluation.column(log, metric, baseline)
         paired = compare_values(*columns, lower_is_better=direction, statistic=statistic, seed=seed)
         widening = evaluation.drawn(log)
         return paired if widening is None else _drawn(paired, columns, metric, (statistic, widening))
-    (values, weights), (level, shared) = own, base
+    (values, weights), (level, shared) = policy_weeks, base
     # A job that is killed has another area under another policy: both are means over their own weights.
     total, others = float(shared.sum()), float(weights.sum())
     values = values * (total / others) if others else values
@@ -386,10 +386,10 @@ def _comparison(evaluation: Evaluation, key: tuple[str, str, str, str], statisti
 def _adjusted(rows: Sequence[Comparison]) -> list[Comparison]:
     results = list(rows)
     for metric in dict.fromkeys(row.metric for row in rows):
-        places = [at for at, row in enumerate(rows) if row.metric == metric]
-        together = judged_together([rows[at].verdict for at in places], [rows[at].p for at in places])
-        for at, (verdict, p) in zip(places, together, strict=True):
-            results[at] = dataclasses.replace(rows[at], verdict=verdict, p_holm=p)
+        places = [index for index, row in enumerate(rows) if row.metric == metric]
+        together = judged_together([rows[index].verdict for index in places], [rows[index].p for index in places])
+        for index, (verdict, p) in zip(places, together, strict=True):
+            results[index] = dataclasses.replace(rows[index], verdict=verdict, p_holm=p)
     return results
 
 
@@ -428,10 +428,10 @@ def ranks(values: FloatArray, *, lower_is_better: bool = True) -> FloatArray:
     """
     # As `scipy.stats.rankdata` does it, whose import takes longer than a small evaluation.
     placed = np.empty(values.shape)
-    for row, own in zip(placed, values if lower_is_better else -values, strict=True):
-        ordered = np.sort(own[~np.isnan(own)])
-        row[:] = (np.searchsorted(ordered, own, "left") + np.searchsorted(ordered, own, "right") + 1) / 2
-        row[np.isnan(own)] = np.nan
+    for row, row_values in zip(placed, values if lower_is_better else -values, strict=True):
+        ordered = np.sort(row_values[~np.isnan(row_values)])
+        row[:] = (np.searchsorted(ordered, row_values, "left") + np.searchsorted(ordered, row_values, "right") + 1) / 2
+        row[np.isnan(row_values)] = np.nan
     return placed
 
 
@@ -471,8 +471,8 @@ def mean_ranks(evaluation: Evaluation, metric: str, logs: Sequence[str], *, seed
         return []
     last = float(len(evaluation.policies))
     return [
-        Rank(policy, estimate_mean([places[:, at] for places in strata], seed=seed, places=True).within(1.0, last))
-        for at, policy in enumerate(evaluation.policies)
+        Rank(policy, estimate_mean([places[:, index] for places in strata], seed=seed, places=True).within(1.0, last))
+        for index, policy in enumerate(evaluation.policies)
     ]
 
 
@@ -556,8 +556,8 @@ def half_widths(
         base = values[:, 0]
         if evaluation.drawn(row.log) is not None:
             # More draws do not make the log longer; they make their own mean more exact, and that is asked for.
-            own = values[:, evaluation.policies.index(row.policy)]
-            interval = compare_values(own, base, statistic=statistic, seed=seed).estimate.interval
+            policy_values = values[:, evaluation.policies.index(row.policy)]
+            interval = compare_values(policy_values, base, statistic=statistic, seed=seed).estimate.interval
         half = interval.half_width if interval else math.inf
         level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
         relative = half / level if level > 0 else 0.0 if half == 0 else math.inf

@@ -127,9 +127,9 @@ class Evaluation:
         A draw that was made before is no further evidence.
         """
         first: dict[object, int] = {}
-        for at, case in enumerate(self.cases):
+        for index, case in enumerate(self.cases):
             if case.log == log:
-                first.setdefault(case.sha256 if case.kind == "resample" else at, at)
+                first.setdefault(case.sha256 if case.kind == "resample" else index, index)
         return np.array(list(first.values()), dtype=np.intp)
 
     def repeated(self, log: str) -> int:
@@ -172,14 +172,14 @@ class Evaluation:
         weeks = self.weekly.get(log)
         if weeks is None:
             return None
-        at = self.metrics.index(metric)
+        metric_index = self.metrics.index(metric)
         if policy == RECORDED:
             if weeks.recorded_values is None or weeks.recorded_weights is None:
                 return None
-            values, weights = weeks.recorded_values[:, at], weeks.recorded_weights[:, at]
+            values, weights = weeks.recorded_values[:, metric_index], weeks.recorded_weights[:, metric_index]
         else:
-            place = self.policies.index(policy)
-            values, weights = weeks.values[place, :, at], weeks.weights[place, :, at]
+            policy_index = self.policies.index(policy)
+            values, weights = weeks.values[policy_index, :, metric_index], weeks.weights[policy_index, :, metric_index]
         return None if np.isnan(values).any() else (values, weights)
 
     def weekly_matrix(self, log: str, metric: str) -> FloatArray | None:
@@ -210,7 +210,7 @@ class Evaluation:
         """
         policies = self.policies
         for log, weeks in self.weekly.items():
-            kept = [at for at in range(len(self.metrics)) if not np.isnan(weeks.values[:, :, at]).any()]
+            kept = [index for index in range(len(self.metrics)) if not np.isnan(weeks.values[:, :, index]).any()]
             with np.errstate(invalid="ignore"):
                 values = weeks.values[:, :, kept] / weeks.weights[:, :, kept]
             for (policy, week, metric), value in np.ndenumerate(values):
@@ -300,9 +300,9 @@ def _resampled(
     totals = np.where(totals > 0, totals, np.nan)
     deviation = rest[drawn].sum(axis=1) / totals
     # The residuals of a resample are of its own ratio.
-    own = rest[drawn] - deviation[:, None] * weight[drawn]
+    residuals = rest[drawn] - deviation[:, None] * weight[drawn]
     count = drawn.shape[1]
-    errors = np.sqrt((own**2).sum(axis=1) * count / (count - 1)) / totals
+    errors = np.sqrt((residuals**2).sum(axis=1) * count / (count - 1)) / totals
     known = np.isfinite(deviation)
     return deviation[known], errors[known], error
 

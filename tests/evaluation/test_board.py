@@ -144,9 +144,9 @@ def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
     shown = view(boards_of(outcome(by_hand({"log": {"cost": COST}})))[0].table, "", "", "B")
     assert shown.axis is not None
     places = {key: bar for key, bar in zip(shown.keys, shown.axis.bars, strict=True) if bar}
-    assert places["B"].at < places["C"].at < shown.axis.zero
+    assert places["B"].point < places["C"].point < shown.axis.zero
     assert all(bar.low is not None and bar.high is not None for bar in places.values())
-    assert all((bar.low or 0) <= bar.at <= (bar.high or 0) for bar in places.values())
+    assert all((bar.low or 0) <= bar.point <= (bar.high or 0) for bar in places.values())
     assert shown.axis.ends.startswith("-")
     assert shown.axis.ends.endswith(" to +1.00")
     assert {key: bar.kind for key, bar in places.items()} == {"B": "better", "C": "better", "D": "same", "E": "same"}
@@ -156,7 +156,7 @@ def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:
     assert bent is not None
     assert bent.bent
     # One huge difference does not press the others onto zero.
-    assert bent.zero - next(bar.at for bar in bent.bars if bar and bar.kind == "better") > 2
+    assert bent.zero - next(bar.point for bar in bent.bars if bar and bar.kind == "better") > 2
 
 
 def test_metrics_have_words() -> None:

@@ -130,7 +130,7 @@ def test_pairs_by_hand() -> None:
     assert found.up.tolist() == [0, 1, 2, 0]
     assert found.down.tolist() == [2, 1, 0, 0]
     # Equal numbers: the earlier submission goes first, as it did.
-    same = compare_orders(submit, start, rows, [logged(line.at, 1.0) for line in lines])
+    same = compare_orders(submit, start, rows, [logged(line.instant, 1.0) for line in lines])
     assert (same.other, same.tau) == (0, 1)
     # A number that is logged after a start says nothing about it: at 100, job 2 still had 0.
     late = compare_orders(
