@@ -80,9 +80,9 @@ def with_cases(experiment: Experiment, logs: Mapping[str, ReadLog]) -> Experimen
 def _unscored(experiment: Experiment, log: ReadLog) -> tuple[str, ...]:
     """Return which policies have no score for some jobs of a log."""
     ordering = (*experiment.contenders, experiment.rules.backfill_policy)
-    policies = [policy for one in ordering for policy in (one.arms if isinstance(one, Tuner) else (one,))]
-    own = dict.fromkeys(policy for policy in policies if policy is not None)
-    return tuple(filter(None, (unscored(log.workload, policy) for policy in own)))
+    policies = [policy for order in ordering for policy in (order.arms if isinstance(order, Tuner) else (order,))]
+    distinct = dict.fromkeys(policy for policy in policies if policy is not None)
+    return tuple(filter(None, (unscored(log.workload, policy) for policy in distinct)))
 
 
 def cases_of(
@@ -142,7 +142,7 @@ def _check_predictions(experiment: Experiment, logs: list[ReadLog]) -> None:
             f"experiment {experiment.name}: predictions belong to the jobs of the log itself; use windows, not "
             "resampled logs"
         )
-    if not all(isinstance(one, Policy) for one in experiment.contenders):
+    if not all(isinstance(contender, Policy) for contender in experiment.contenders):
         raise UsageError(f"experiment {experiment.name}: tuners cannot decide by prediction; decide by request")
 
 
@@ -157,7 +157,7 @@ def _record(experiment: Experiment, logs: Sequence[ReadLog], cases: Sequence[Cas
         partly = bool(lacking) and any((case.make().start >= 0).any() for case in cases)
         more = f" ({len(lacking)} such cases)" if len(lacking) > 1 else ""
         why = f"{lacking[0]}{more}" if lacking else ""
-    if any(one.name.casefold() == RECORDED for one in experiment.contenders):
+    if any(contender.name.casefold() == RECORDED for contender in experiment.contenders):
         why = why or f"a policy is called {RECORDED} too, and needs another name"
     if why and experiment.table.recorded is True:
         raise UsageError(

@@ -166,7 +166,7 @@ class Experiment:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was left out, and which jobs have no score."""
-        return (*self.left_out, *(text for own in self.unscored.values() for text in own))
+        return (*self.left_out, *(text for texts in self.unscored.values() for text in texts))
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
     notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
     account = {key: value for key, value in report.as_dict().items() if key != "source"}
     if source.assume is not None:
-        account["assumed"] = list(_said(workload))
+        account["assumed"] = list(_assumptions(workload))
         notes += [f"  {text}" for text in account["assumed"] or [f"the log says all that {source.assume} names"]]
     workload = dataclasses.replace(_with_requests(workload, source), name=name)
     return ReadLog(
@@ -203,11 +203,11 @@ def _of_model(source: LogTable) -> Workload:
     if source.lublin is None:
         return assumed(default_workload(), source.assume)
     options = source.lublin.model_dump(exclude_none=True)
-    made = generate_lublin(options.pop("processors"), options.pop("jobs"), **options)
-    return assumed(_with_requests(made, source), source.assume)
+    workload = generate_lublin(options.pop("processors"), options.pop("jobs"), **options)
+    return assumed(_with_requests(workload, source), source.assume)
 
 
-def _said(workload: Workload) -> tuple[str, ...]:
+def _assumptions(workload: Workload) -> tuple[str, ...]:
     """Return what was assumed of jobs, in words."""
     return () if workload.requests is None else workload.requests.assumed
 
@@ -256,14 +256,14 @@ def read_predictions(path: Path, workload: Workload) -> tuple[NDArray[np.int64],
     twice = ids[1:][np.diff(ids) == 0]
     if len(twice):
         raise InputError(f"{path}: job {twice[0]} has more than one prediction; keep one line a job")
-    at = np.minimum(np.searchsorted(ids, workload.job_id), max(len(ids) - 1, 0))
-    missing = workload.job_id[ids[at] != workload.job_id] if len(ids) else workload.job_id
+    rows = np.minimum(np.searchsorted(ids, workload.job_id), max(len(ids) - 1, 0))
+    missing = workload.job_id[ids[rows] != workload.job_id] if len(ids) else workload.job_id
     if len(missing):
         raise InputError(
             f"{path}: {len(missing):,} of {len(workload):,} jobs of {workload.name} have no prediction, the first is "
             f"job {missing[0]}; every job needs one"
         )
-    chosen = seconds[at]
+    chosen = seconds[rows]
     bad = ~((chosen >= 0) & (chosen <= _LONGEST_S))
     if bad.any():
         first = int(np.argmax(bad))

@@ -65,8 +65,8 @@ def option(default: Any, text: str, page: str = "", **more: Any) -> Any:
     return Field(default, json_schema_extra=_extra(Option(text, page, **more)))
 
 
-def _extra(said: Key) -> Any:
-    return {"key": said}
+def _extra(key: Key) -> Any:
+    return {"key": key}
 
 
 def key_of(field: FieldInfo) -> Key:
@@ -94,14 +94,14 @@ def _refusing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _of_text(parse: Callable[[str], Any]) -> BeforeValidator:
     """Return what makes a value of its text; a value that was made already is left alone."""
 
-    def made(value: Any) -> Any:
+    def parsed(value: Any) -> Any:
         if isinstance(value, str):
             return parse(value)
         if isinstance(value, bool | int | float | list | dict):
             raise PydanticCustomError("string_type", "no text")
         return value
 
-    return BeforeValidator(_refusing(made))
+    return BeforeValidator(_refusing(parsed))
 
 
 def _windows(text: str) -> WindowSpec:
@@ -216,8 +216,8 @@ def parse_share(text: str) -> float:
 
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
-    for at, name in enumerate(names):
-        if name in names[:at]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             raise UsageError(f"names {name[:60]} twice; name it once")
     return names
 
@@ -567,10 +567,10 @@ def plain_type(kind: Any) -> tuple[Any, list[Any]]:
         origin, of = typing.get_origin(kind), typing.get_args(kind)
         if origin is typing.Annotated:
             kind = of[0]
-            for one in of[1:]:
-                metadata += one.metadata if isinstance(one, FieldInfo) else [one]
+            for entry in of[1:]:
+                metadata += entry.metadata if isinstance(entry, FieldInfo) else [entry]
         elif origin in {types.UnionType, typing.Union} and type(None) in of and len(of) == 2:
-            kind = next(one for one in of if one is not type(None))
+            kind = next(member for member in of if member is not type(None))
         else:
             return kind, metadata
 
@@ -607,7 +607,7 @@ class Declared:
     def kind(self) -> Any:
         """The type of what is given: a text where the value is made of one."""
         kind, metadata = plain_type(self.field.annotation)
-        return str if any(isinstance(one, BeforeValidator) for one in [*metadata, *self.field.metadata]) else kind
+        return str if any(isinstance(entry, BeforeValidator) for entry in [*metadata, *self.field.metadata]) else kind
 
     @property
     def default(self) -> Any:

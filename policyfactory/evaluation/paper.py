@@ -225,7 +225,7 @@ class Claim:
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs, (better, than)."""
-        return [(one, other) for one in self.better for other in self.than]
+        return [(policy, other) for policy in self.better for other in self.than]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experi
     compared = functools.partial(
         compare_policies, evaluation, log, claim.metric, statistic=experiment.statistic, seed=experiment.seed
     )
-    pairs = [compared(one, other) for one, other in claim.pairs]
+    pairs = [compared(policy, other) for policy, other in claim.pairs]
     called = judged_together([pair.verdict for pair in pairs], [pair.estimate.p for pair in pairs])
     judged = [dataclasses.replace(pair, verdict=verdict) for pair, (verdict, _) in zip(pairs, called, strict=True)]
     return dict(zip(claim.pairs, judged, strict=True))
@@ -316,7 +316,7 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
         return []
     sections = [_overview(judged)]
     for number, (claim, judgements) in enumerate(judged, 1):
-        tables = tuple(_pairs_table(claim, row, at) for at, row in enumerate(judgements, 1))
+        tables = tuple(_pairs_table(claim, row, number) for number, row in enumerate(judgements, 1))
         words = (_claim_in_words(claim, judgements),)
         sections.append(Section(f"claim-{number}", f"{number}. {claim.text}", words, tables))
     return sections
@@ -326,8 +326,8 @@ def _overview(judged: Sequence[tuple[Claim, list[ClaimJudgement]]]) -> Section:
     places = dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements)
     columns = {Column("experiment"): lambda experiment, _: experiment, Column("log"): lambda _, log: log}
     for number, (claim, judgements) in enumerate(judged, 1):
-        own = {(row.experiment, row.log): row for row in judgements}
-        columns[Column(f"claim {number}", "", claim.text)] = lambda *place, own=own: _short(own.get(place))
+        found = {(row.experiment, row.log): row for row in judgements}
+        columns[Column(f"claim {number}", "", claim.text)] = lambda *where, found=found: _short(found.get(where))
     how = (
         "A claim holds where each of its pairs is better, and does not hold where some pair is worse, all its pairs "
         "judged together (Holm); elsewhere it is not shown, which is not the same as false."

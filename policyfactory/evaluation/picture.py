@@ -65,17 +65,17 @@ _REFERENCE: dict[str, Any] = {"color": "#000000", "linewidth": 1.6, "linestyle":
 _TICKS = (1, 10, MINUTE, 10 * MINUTE, HOUR, 4 * HOUR, DAY, 4 * DAY, 2 * WEEK, 8 * WEEK, 32 * WEEK, 128 * WEEK)
 
 
-def line_look(place: int) -> dict[str, Any]:
-    """Return colour and dash of the line of the contender at ``place``; the baseline (0) is orange in all pictures."""
-    colour = _BASELINE if place == 0 else _OTHERS[(place - 1) % len(_OTHERS)]
-    dash = _LINE_STYLES[max(0, place - 1) // len(_OTHERS) % len(_LINE_STYLES)]
-    return {"color": colour, "linestyle": dash, "linewidth": 1.6, "zorder": 3 if place == 0 else 2}
+def line_look(index: int) -> dict[str, Any]:
+    """Return colour and dash of the line of the contender at ``index``; the baseline (0) is orange in all pictures."""
+    colour = _BASELINE if index == 0 else _OTHERS[(index - 1) % len(_OTHERS)]
+    dash = _LINE_STYLES[max(0, index - 1) // len(_OTHERS) % len(_LINE_STYLES)]
+    return {"color": colour, "linestyle": dash, "linewidth": 1.6, "zorder": 3 if index == 0 else 2}
 
 
-def area_look(place: int) -> dict[str, Any]:
-    """Return colour and hatch of the area at ``place``, as matplotlib's fill_between takes them."""
-    hatch = _HATCHES[place // len(_AREAS) % len(_HATCHES)]
-    return {"facecolor": _AREAS[place % len(_AREAS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+def area_look(index: int) -> dict[str, Any]:
+    """Return colour and hatch of the area at ``index``, as matplotlib's fill_between takes them."""
+    hatch = _HATCHES[index // len(_AREAS) % len(_HATCHES)]
+    return {"facecolor": _AREAS[index % len(_AREAS)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
 
 
 # Panels and rows. -----------------------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def draw_boxes(evaluation: Evaluation, metric: str, shown: str = "", chosen: str
             axes, np.concatenate(columns), f"{METRICS[metric].title}{f' ({scale.label})' if scale.label else ''}"
         )
         # Of weeks, the metric itself, which is over all jobs.
-        own = [column[np.isfinite(column)] / scale.divisor for column in cases.T]
-        medians = [number_text(float(np.median(column))) if len(column) else "-" for column in own]
+        finite = [column[np.isfinite(column)] / scale.divisor for column in cases.T]
+        medians = [number_text(float(np.median(column))) if len(column) else "-" for column in finite]
         _numbers_right(axes, "median" if len(cases) > 1 else "value", medians)
     most = max(map(len, matrices))
     unit = "week" if all(weeks is not None for weeks in weekly) else "case"
@@ -252,14 +252,14 @@ def draw_differences(comparisons: Sequence[Comparison], metric: str, shown: str 
     """
     rows = [row for row in comparisons if row.metric == metric]
     logs = list(dict.fromkeys(row.log for row in rows))
-    own = [[row for row in rows if row.log == log] for log in logs]
+    parts = [[row for row in rows if row.log == log] for log in logs]
     scale = scale_for(rows[0].unit, [end for row in rows for end in (row.difference, *_ends(row.interval))], shown)
     titles = [
         f"{log}, {counted(part[0].cases, 'week') if part[0].statistic == 'weeks' else _cases(part[0].cases)}"
-        for log, part in zip(logs, own, strict=True)
+        for log, part in zip(logs, parts, strict=True)
     ]
-    figure, panels = panels_down(titles, [_height(len(part)) for part in own])
-    for axes, part in zip(panels, own, strict=True):
+    figure, panels = panels_down(titles, [_height(len(part)) for part in parts])
+    for axes, part in zip(panels, parts, strict=True):
         axes.axvline(0, color="black", linewidth=1)
         _estimates(axes, [(row.difference, row.interval, row.verdict) for row in part], scale)
         _bend(axes, part, scale)
@@ -291,14 +291,14 @@ def _ends(interval: Interval | None) -> tuple[float, ...]:
 
 
 def _estimates(axes: Any, rows: Iterable[tuple[float, Interval | None, str]], scale: Scale) -> None:
-    for place, (value, interval, verdict) in enumerate(rows):
+    for row, (value, interval, verdict) in enumerate(rows):
         colour, marker, filled = _LOOK_OF.get(verdict, _UNKNOWN)
         if interval:
             ends = [end / scale.divisor for end in _ends(interval)]
-            axes.plot(ends, [place, place], color=colour, linewidth=2.5, alpha=0.6, solid_capstyle="butt")
-            axes.plot(ends, [place, place], "|", color=colour, markersize=9, markeredgewidth=1.6)
+            axes.plot(ends, [row, row], color=colour, linewidth=2.5, alpha=0.6, solid_capstyle="butt")
+            axes.plot(ends, [row, row], "|", color=colour, markersize=9, markeredgewidth=1.6)
         face = colour if filled else "white"
-        axes.plot(value / scale.divisor, place, marker, color=colour, markerfacecolor=face, markersize=6.5, zorder=3)
+        axes.plot(value / scale.divisor, row, marker, color=colour, markerfacecolor=face, markersize=6.5, zorder=3)
 
 
 def _bend(axes: Any, rows: Sequence[Comparison], scale: Scale) -> None:
@@ -389,8 +389,8 @@ def draw_wins(
         share = (wins[log] - wins[log].T) / cases[log]
         np.fill_diagonal(share, np.nan)
         texts = [[f"{count}" for count in row] for row in wins[log]]
-        for place in places:
-            texts[place][place] = "–"
+        for index in places:
+            texts[index][index] = "–"
         draw_cells(axes, share, texts)
         if len(policies) < 8:
             axes.set_aspect("equal", anchor="W")
@@ -507,10 +507,10 @@ def draw_panels(panels: Sequence[Panel], *, height: float = 2.9) -> Figure:
     reference = panels[0].reference
     legend = 0.25 * -(-len(names) // 4) / len(panels)
     figure, grid = panels_down([panel.title for panel in panels], [height - _AXIS + legend] * len(panels))
-    for at, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
+    for number, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         _draw_curves(axes, panel)
         # Panels below each other that have the same axis need its label once.
-        if at + 1 == len(panels) or panels[at + 1].x_label != panel.x_label:
+        if number + 1 == len(panels) or panels[number + 1].x_label != panel.x_label:
             axes.set_xlabel(panel.x_label)
     _legend(figure, names, reference)
     return figure
@@ -521,8 +521,8 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
 
     where = {"drawstyle": "steps-post"} if panel.steps else {}
     # The baseline is drawn last, above the others.
-    for place, curve in reversed(list(enumerate(panel.curves))):
-        look = line_look(place)
+    for index, curve in reversed(list(enumerate(panel.curves))):
+        look = line_look(index)
         axes.plot(curve.x, curve.y, marker="o" if len(curve.x) == 1 else None, **look, **where)
         if curve.band is not None:
             axes.fill_between(curve.x, *curve.band, color=look["color"], alpha=0.12, linewidth=0)
@@ -549,7 +549,7 @@ def _draw_curves(axes: Any, panel: Panel) -> None:
 def _legend(figure: Figure, names: Sequence[str], reference: Curve | None) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], **line_look(place)) for place in range(len(names))]
+    handles = [Line2D([], [], **line_look(index)) for index in range(len(names))]
     labels = [shortened(name, 24) for name in names]
     if reference is not None:
         handles.insert(0, Line2D([], [], **_REFERENCE))

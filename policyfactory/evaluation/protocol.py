@@ -117,7 +117,7 @@ class _ExperimentBuilder:
             reason = "windows and resampled logs begin with an empty machine; measure whole logs, or leave it out"
             raise self._error("lead_in", reason=reason)
         self._check_skip(table, logs)
-        known = {"logs": logs, "metrics": metrics, "policies": [one.name for one in contenders]}
+        known = {"logs": logs, "metrics": metrics, "policies": [contender.name for contender in contenders]}
         return Experiment(
             name=table.name,
             cases=(),
@@ -127,7 +127,7 @@ class _ExperimentBuilder:
             metrics=metrics,
             statistic=table.statistic,
             analyses=table.analyses,
-            references=tuple(self._reference(at, one, known) for at, one in enumerate(table.reference)),
+            references=tuple(self._reference(index, entry, known) for index, entry in enumerate(table.reference)),
             seed=self.seed,
             table=table,
             log_names=logs,
@@ -156,8 +156,8 @@ class _ExperimentBuilder:
         with self._about("policies"):
             check_contenders(policies)
         contenders: list[Contender] = list(policies)
-        for at, tuner in enumerate(table.tuners):
-            with self._about("tuners", at, "name"):
+        for index, tuner in enumerate(table.tuners):
+            with self._about("tuners", index, "name"):
                 contenders.append(_tuner(tuner, policies))
         with self._about("tuners"):
             check_contenders(contenders)
@@ -200,13 +200,13 @@ class _ExperimentBuilder:
     def _check_slurm(self, rules: Rules, contenders: Sequence[Contender]) -> None:
         from policyfactory.simulation.on_site import check_policy
 
-        for one in contenders:
-            if isinstance(one, Policy):
+        for contender in contenders:
+            if isinstance(contender, Policy):
                 with self._about("policies"):
-                    check_policy(one, rules)
+                    check_policy(contender, rules)
             else:
                 with self._about("tuners"):
-                    one.check(rules)
+                    contender.check(rules)
 
     def _check_skip(self, table: ExperimentTable, logs: Sequence[str]) -> None:
         for log in table.skip:
@@ -221,8 +221,8 @@ class _ExperimentBuilder:
 
     # Published values. ------------------------------------------------------------------------------------------------
 
-    def _reference(self, at: int, table: ReferenceTable, known: Mapping[str, Sequence[str]]) -> Reference:
-        where = ("reference", at)
+    def _reference(self, index: int, table: ReferenceTable, known: Mapping[str, Sequence[str]]) -> Reference:
+        where = ("reference", index)
         if table.metric not in known["metrics"]:
             measured = ", ".join(known["metrics"])
             raise self._error(*where, "metric", reason=f"this experiment does not measure it; it measures {measured}")
@@ -425,17 +425,17 @@ def _check_logs(written: ProtocolContent[ProtocolTable], table: ProtocolTable) -
         if (log.file is not None) + (log.lublin is not None) + log.embedded != 1:
             reason = 'write one of file = "LOG.swf.gz", lublin = { ... } and embedded = true'
             raise written.error(("logs", name, "file"), reason)
-        own = [key for key in _OF_A_FILE if key in log.model_fields_set]
-        if log.file is None and own:
+        file_keys = [key for key in _OF_A_FILE if key in log.model_fields_set]
+        if log.file is None and file_keys:
             reason = "belongs to a log that is read from a file; leave it out, or name the file"
-            raise written.error(("logs", name, own[0]), reason)
+            raise written.error(("logs", name, file_keys[0]), reason)
 
 
 def _check_experiments(written: ProtocolContent[ProtocolTable], experiments: Sequence[Experiment]) -> None:
     if not experiments:
         raise written.error(("experiments",), "names no experiment; write at least one [[experiments]]")
     seen: set[str] = set()
-    for at, experiment in enumerate(experiments):
+    for index, experiment in enumerate(experiments):
         reason = ""
         if not _STEM.fullmatch(experiment.name):
             reason = "is no name of a folder; use at most 60 lower-case letters, digits, - and _"
@@ -444,7 +444,7 @@ def _check_experiments(written: ProtocolContent[ProtocolTable], experiments: Seq
         elif experiment.name in seen:
             reason = f"two are called {experiment.name}; give each a name of its own"
         if reason:
-            raise written.error(("experiments", at, "name"), reason)
+            raise written.error(("experiments", index, "name"), reason)
         seen.add(experiment.name)
 
 

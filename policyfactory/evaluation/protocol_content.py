@@ -222,8 +222,8 @@ class ProtocolContent(Generic[T]):
             given = "" if value is _ABSENT or (isinstance(value, list) and not value) else f" {_shown(value)}"
             return UsageError(f"{name}{given}: {reason}")
         shown = "" if value is _ABSENT else f" = {_shown(value)}"
-        place = _place(tables, self.content)
-        return InputError(f"{self.file}: {f'{place} ' if place else ''}{_visible(key)}{shown}: {reason}")
+        heading = _heading(tables, self.content)
+        return InputError(f"{self.file}: {f'{heading} ' if heading else ''}{_visible(key)}{shown}: {reason}")
 
     @contextlib.contextmanager
     def about(self, *path: str | int) -> Iterator[None]:
@@ -269,9 +269,9 @@ class ProtocolContent(Generic[T]):
     def _expected(self, path: Path) -> str:
         """Return what must be written at ``path``."""
         kind, metadata = _kind(self.kind, path)
-        said = next((one.kind for one in metadata if isinstance(one, Key)), "")
-        if said:
-            return said
+        kind_text = next((entry.kind for entry in metadata if isinstance(entry, Key)), "")
+        if kind_text:
+            return kind_text
         if kind in {int, float}:
             return f"a {'whole ' if kind is int else ''}number{span(metadata)}"
         if kind in {str, bool}:
@@ -295,7 +295,7 @@ def label(name: str, by: str) -> str:
 
 def _split(path: Path) -> tuple[Path, str]:
     """Return the tables that a key is in, and the key: of an entry of a list, that of the list."""
-    last = max(at for at, part in enumerate(path) if isinstance(part, str))
+    last = max(index for index, part in enumerate(path) if isinstance(part, str))
     return path[:last], str(path[last])
 
 
@@ -308,7 +308,7 @@ def _value(content: Any, path: Path) -> Any:
     return content
 
 
-def _place(tables: Path, content: Mapping[str, Any]) -> str:
+def _heading(tables: Path, content: Mapping[str, Any]) -> str:
     """Return the heading of a table, as in the file; an entry of a list with its name or number."""
     if not tables:
         return ""
@@ -340,7 +340,7 @@ def _kind(kind: Any, path: Path) -> tuple[Any, list[Any]]:
 
 def _option_name(table: type[OptionTable], path: Path, key: str) -> str:
     _, metadata = _kind(table, path)
-    return next((one.name for one in metadata if isinstance(one, Option) and one.name), key)
+    return next((option.name for option in metadata if isinstance(option, Option) and option.name), key)
 
 
 # Words. ---------------------------------------------------------------------------------------------------------------
@@ -348,7 +348,9 @@ def _option_name(table: type[OptionTable], path: Path, key: str) -> str:
 
 def span(metadata: Sequence[Any], most: float = 1e299) -> str:
     """Return the limits of a number in words; nothing if it has none, or none that people may meet (``most``)."""
-    limits = [getattr(one, name) for name in ("ge", "le") for one in metadata if getattr(one, name, None) is not None]
+    limits = [
+        getattr(limit, name) for name in ("ge", "le") for limit in metadata if getattr(limit, name, None) is not None
+    ]
     return " of {:,} to {:,}".format(*limits) if len(limits) == 2 and max(map(abs, limits)) <= most else ""
 
 

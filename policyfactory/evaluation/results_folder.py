@@ -129,8 +129,8 @@ class Result:
         """Return the conclusion, a paragraph for each log, and the verdict."""
         verdict = self.outcome.verdict
         parts = () if verdict is None else verdict.parts
-        said = [text for part in parts for text in (f"{part.title}.", *part.sentences)]
-        return "\n".join((*self.outcome.words, *said, *(verdict.caveats if verdict else ())))
+        sentences = [text for part in parts for text in (f"{part.title}.", *part.sentences)]
+        return "\n".join((*self.outcome.words, *sentences, *(verdict.caveats if verdict else ())))
 
     @keeps_settings
     def plot(self, metric: str | None = None) -> Figure:
@@ -167,8 +167,8 @@ class Result:
         directory = Path(folder)
         about = ("evaluation", "policyfactory.evaluate", self.protocol.seed)
         manifest = Manifest(*about, self.hashes, protocol_dict(self), {})
-        with room(directory, overwrite=overwrite) as place:
-            write_report(self, place, manifest, self.text)
+        with room(directory, overwrite=overwrite) as work_folder:
+            write_report(self, work_folder, manifest, self.text)
         return directory / "report.html"
 
     def __repr__(self) -> str:
@@ -348,16 +348,16 @@ def room(directory: Path, *, overwrite: bool, partial: Path | None = None) -> It
     unfinished = partial is not None and partial.exists()
     if not unfinished:
         refuse_evaluation(directory, overwrite=overwrite)
-    made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    created = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     check_directory(directory)
     try:
         with exclusive(directory / _OURS[0]):
             earlier = [] if unfinished else earlier_files(directory)
-            with replaced_whole(directory, earlier) as place:
-                yield place
+            with replaced_whole(directory, earlier) as work_folder:
+                yield work_folder
     except BaseException:
         with contextlib.suppress(OSError):
-            for folder in made:
+            for folder in created:
                 folder.rmdir()
         raise
 
@@ -454,7 +454,7 @@ def score_of(outcomes: Sequence[Outcome]) -> str:
     outcomes : sequence of Outcome
         All experiments of a protocol.
     """
-    values = [value for own in _by_source(outcomes).values() for value in own]
+    values = [value for group in _by_source(outcomes).values() for value in group]
     if not values:
         return ""
     met = sum(value.met for value in values)
@@ -470,16 +470,16 @@ def in_brief(study: Result) -> list[str]:
         What was found.
     """
     lines = [f"{score}." for score in [score_of(study.outcomes)] if score]
-    lines += [f"  {source}: {_met(own)}." for source, own in _by_source(study.outcomes).items()]
+    lines += [f"  {source}: {_met(values)}." for source, values in _by_source(study.outcomes).items()]
     lines += study.claims[0].paragraphs[1:] if study.claims else ()
     if lines:
         return lines
     for outcome in study.outcomes:
         about = outcome.experiment.title or outcome.experiment.name
-        said = outcome.words[:1]
+        sentences = outcome.words[:1]
         if outcome.verdict is not None:
-            said = tuple(f"{part.title}. {' '.join(part.sentences[:1])}" for part in outcome.verdict.parts)
-        lines.append(f"{about}. {' '.join(said)}")
+            sentences = tuple(f"{part.title}. {' '.join(part.sentences[:1])}" for part in outcome.verdict.parts)
+        lines.append(f"{about}. {' '.join(sentences)}")
     return lines
 
 
@@ -497,15 +497,15 @@ def _by_source(outcomes: Iterable[Outcome]) -> dict[str, list[PublishedValue]]:
 def _met(values: Sequence[PublishedValue]) -> str:
     """Return how many values of one source are met, and on which logs others are not, and how far they are."""
     met, missed = sum(value.met for value in values), [value for value in values if not value.met]
-    said = f"{met:,} of {len(values):,}"
+    text = f"{met:,} of {len(values):,}"
     if not missed:
-        return said
+        return text
     parts = []
     for log in dict.fromkeys(value.log for value in missed):
-        own = [abs(value.deviation) for value in missed if value.log == log and value.deviation is not None]
-        far = f", up to {max(own):.2g} % away" if own else ""
+        deviations = [abs(value.deviation) for value in missed if value.log == log and value.deviation is not None]
+        far = f", up to {max(deviations):.2g} % away" if deviations else ""
         parts.append(f"{sum(value.log == log for value in missed):,} of {log}{far}")
-    return f"{said}; not met are {enumerated(parts)}"
+    return f"{text}; not met are {enumerated(parts)}"
 
 
 # The page of a study --------------------------------------------------------------------------------------------------
@@ -533,7 +533,7 @@ def page_of(study: Result, manifest: Manifest, protocol_text: str) -> Page:
     answers = list(study.claims[0].paragraphs[1:]) if study.claims else []
     groups = [BoardGroup("What the paper concludes", study.claims, _CLAIMS)] if study.claims else []
     forests = () if several or not outcomes else forests_of(outcomes[0])
-    whole = {(one.log, one.metric, len(one.table.rows)) for one in forests}
+    whole = {(board.log, board.metric, len(board.table.rows)) for board in forests}
     for outcome in outcomes:
         experiment = outcome.experiment
         if not several:
@@ -543,7 +543,9 @@ def page_of(study: Result, manifest: Manifest, protocol_text: str) -> Page:
         about = (_rules_line(experiment),) if several else ()
         heading = experiment.title or experiment.name
         # A table that stands in full at the head of the page is not shown again.
-        boards = tuple(one for one in boards_of(outcome) if (one.log, one.metric, len(one.table.rows)) not in whole)
+        boards = tuple(
+            board for board in boards_of(outcome) if (board.log, board.metric, len(board.table.rows)) not in whole
+        )
         groups.append(BoardGroup(heading, outcome.sections, experiment.name, about, boards))
     about_all = [paragraph.strip() for paragraph in protocol.about.split("\n\n") if paragraph.strip()]
     if not several:
@@ -569,13 +571,13 @@ def page_of(study: Result, manifest: Manifest, protocol_text: str) -> Page:
 def _in_short(outcome: Outcome) -> tuple[str, ...]:
     """Return what the analyses answer, then the closing words with what is said about their certainty."""
     answers = [answer for section in outcome.sections for answer in section.answers]
-    own = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
-    return (*answers, *(own[0] if own else outcome.words))
+    in_short = [section.paragraphs for section in outcome.sections if section.name == "in-short"]
+    return (*answers, *(in_short[0] if in_short else outcome.words))
 
 
 def _choice(outcome: Outcome) -> str:
     """Return by what the chosen policy sorts the queue; nothing if none was chosen."""
-    policy = next((one for one in outcome.evaluation.contenders if one.name == outcome.chosen), None)
+    policy = next((contender for contender in outcome.evaluation.contenders if contender.name == outcome.chosen), None)
     if not isinstance(policy, Policy):
         return ""
     formula = round_coefficients(policy.expression).text() if policy.has_formula else policy.formula
@@ -728,14 +730,14 @@ def setting(experiment: Experiment, evaluation: Evaluation) -> dict[str, Any]:
     """
     ruled = {case.log: case.rules for case in experiment.cases if case.rules is not None}
     shared = experiment.rules
-    own = {log: rules.threshold for log, rules in ruled.items() if rules.threshold != shared.threshold}
+    thresholds = {log: rules.threshold for log, rules in ruled.items() if rules.threshold != shared.threshold}
     sites = {log: _site(rules.site) for log, rules in ruled.items() if rules.site is not None and shared.site is None}
     content = {
         "name": experiment.name,
         "title": experiment.title,
         **_axes(experiment.table),
         "rules": _rules(experiment.rules),
-        "log_thresholds_s": own,
+        "log_thresholds_s": thresholds,
         **({"log_sites": sites} if sites else {}),
         "policies": [_contender(contender) for contender in experiment.contenders],
         "baseline": evaluation.baseline,
@@ -745,7 +747,7 @@ def setting(experiment: Experiment, evaluation: Evaluation) -> dict[str, Any]:
             for name in evaluation.metrics
         ],
         "statistic": experiment.statistic,
-        "analyses": [{"name": one.name} | _options(one) for one in experiment.analyses],
+        "analyses": [{"name": analysis.name} | _options(analysis) for analysis in experiment.analyses],
         "cases": [dataclasses.asdict(case) for case in evaluation.cases],
         "bootstrap": {
             "unit": "case",

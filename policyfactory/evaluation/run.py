@@ -115,13 +115,13 @@ def join(first: Evaluation, second: Evaluation) -> Evaluation:
         The logs of the second are among those of the first.
     """
     both = (first, second)
-    cases = [case for one in both for case in one.cases]
+    cases = [case for evaluation in both for case in evaluation.cases]
     order = sorted(range(len(cases)), key=lambda row: (first.logs.index(cases[row].log), cases[row].number))
 
     def joined(*parts: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate(parts)[order]
 
-    records = [one.recorded for one in both if one.recorded is not None]
+    records = [evaluation.recorded for evaluation in both if evaluation.recorded is not None]
     return dataclasses.replace(
         first,
         cases=tuple(cases[row] for row in order),
@@ -155,7 +155,7 @@ class _Table:
             for column, contender in enumerate(experiment.contenders):
                 result = None
                 if self.finished is not None and (self.sink is None or self.sink.has(case, contender.name)):
-                    result = self.finished.take(case, column, experiment, jobs)
+                    result = self.finished.result_of(case, column, experiment, jobs)
                 if result is None:
                     missing.setdefault(row, []).append(column)
                 else:
@@ -208,14 +208,14 @@ class _Table:
 
 def _weekly(row: Sequence[SimulationResult]) -> WeeklyValues | None:
     """Return the metrics by week of a log that has them."""
-    weeks = [one.weeks for one in row if one.weeks is not None]
+    weeks = [result.weeks for result in row if result.weeks is not None]
     record = row[0].recorded_weeks
     if len(weeks) < len(row):
         return None
     return WeeklyValues(
         weeks[0].jobs,
-        np.array([one.values for one in weeks]),
-        np.array([one.weights for one in weeks]),
+        np.array([result.values for result in weeks]),
+        np.array([result.weights for result in weeks]),
         weeks[0].memory_s,
         None if record is None else record.values,
         None if record is None else record.weights,
@@ -351,7 +351,7 @@ class SimulationJournal:
             self._numbers[experiment.name] = first, len(experiment.contenders)
         self.journal = Journal(path, run, end)
         self._resumed = len(self.journal)
-        self.total = sum(len(one.cases) * len(one.contenders) for one in experiments)
+        self.total = sum(len(experiment.cases) * len(experiment.contenders) for experiment in experiments)
 
     def __enter__(self) -> Self:
         return self
@@ -423,7 +423,7 @@ class Finished:
     def _number(self, case: Case, column: int) -> int:
         return self.first[case.log] + (case.number - 1) * self.contenders + column
 
-    def take(
+    def result_of(
         self, case: Case, column: int, experiment: Experiment, jobs: Callable[[], Workload]
     ) -> SimulationResult | None:
         """Return the result of an earlier run; None if there is none, or it is damaged.

@@ -74,8 +74,8 @@ def sections_of(outcome: Outcome) -> list[Section]:
 
 def restated(outcome: Outcome) -> Outcome:
     """Return an outcome, of which something else is known since, with its sections on the standings made again."""
-    own = {section.name: section for section in sections_of(outcome)}
-    sections = (own.get(one.name) or _chosen_first(one, outcome.chosen) for one in outcome.sections)
+    fresh = {section.name: section for section in sections_of(outcome)}
+    sections = (fresh.get(section.name) or _chosen_first(section, outcome.chosen) for section in outcome.sections)
     return dataclasses.replace(outcome, sections=tuple(sections))
 
 
@@ -86,11 +86,11 @@ def _chosen_first(section: Section, chosen: str) -> Section:
         titles = [column.title for column in table.columns]
         if not table.front or chosen not in titles:
             return table
-        at = titles.index(chosen)
-        first = next(place for place, column in enumerate(table.columns) if column.unit == table.columns[at].unit)
-        order = [*range(first), at, *(place for place in range(first, len(titles)) if place != at)]
-        rows = tuple(tuple(row[place] for place in order) for row in table.rows)
-        return dataclasses.replace(table, columns=tuple(table.columns[place] for place in order), rows=rows)
+        index = titles.index(chosen)
+        first = next(number for number, column in enumerate(table.columns) if column.unit == table.columns[index].unit)
+        order = [*range(first), index, *(number for number in range(first, len(titles)) if number != index)]
+        rows = tuple(tuple(row[number] for number in order) for row in table.rows)
+        return dataclasses.replace(table, columns=tuple(table.columns[number] for number in order), rows=rows)
 
     return dataclasses.replace(section, tables=tuple(map(turned, section.tables)))
 
@@ -144,7 +144,7 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
     evaluation = outcome.evaluation
     contenders = [row for row in outcome.summaries if row.log == log]
     recorded = [row for row in outcome.recorded_summaries if row.log == log]
-    own = {(row.policy, row.metric): row for row in (*contenders, *recorded)}
+    by_policy = {(row.policy, row.metric): row for row in (*contenders, *recorded)}
     cases = len(evaluation.rows(log))
     title = log
     if cases > 1:
@@ -160,11 +160,11 @@ def _values_table(outcome: Outcome, log: str, stem: str, units: dict[str, str]) 
             METRICS[metric].description,
             units[metric],
             label=METRICS[metric].title,
-        ): (lambda policy, metric=metric: _value(own[policy, metric], tie=metric in ties))
+        ): (lambda policy, metric=metric: _value(by_policy[policy, metric], tie=metric in ties))
         for metric in evaluation.metrics
     }
     note = " ".join(part for part in (_missing(contenders, cases), RECORDED_NOTE if recorded else "") if part)
-    return Table.of(stem, title, columns, zip(dict.fromkeys(policy for policy, _ in own)), note)
+    return Table.of(stem, title, columns, zip(dict.fromkeys(policy for policy, _ in by_policy)), note)
 
 
 def _value(row: Summary, *, tie: bool) -> Cell:
@@ -209,9 +209,9 @@ def _single_table(
     evaluation: Evaluation, pairs: Sequence[Comparison], log: str, stem: str, units: dict[str, str]
 ) -> Table:
     """Return the differences in a single case: one table a log, a column a metric."""
-    own = {(row.policy, row.metric): row for row in pairs if row.log == log}
+    by_policy = {(row.policy, row.metric): row for row in pairs if row.log == log}
     columns = {Column("policy"): lambda policy: policy} | {
-        difference_column(metric, pairs[0], units): lambda policy, metric=metric: own[policy, metric].difference
+        difference_column(metric, pairs[0], units): lambda policy, metric=metric: by_policy[policy, metric].difference
         for metric in evaluation.metrics
     }
     return Table.of(stem, f"{log}: minus {evaluation.baseline}", columns, zip(evaluation.policies[1:]))
@@ -283,8 +283,8 @@ def _ranks(outcome: Outcome, logs: Sequence[str], metrics: Sequence[str]) -> Sec
 
 def _rank_table(evaluation: Evaluation, ranks: Mapping[str, Sequence[Rank]], named: tuple[str, str]) -> Table:
     def column(metric: str) -> Callable[[str], Cell]:
-        own = {rank.policy: rank for rank in ranks[metric]}
-        return lambda policy: _rank(own.get(policy))
+        by_policy = {rank.policy: rank for rank in ranks[metric]}
+        return lambda policy: _rank(by_policy.get(policy))
 
     columns = {
         Column(metric, "1", f"mean place by {metric}", label=METRICS[metric].title): column(metric) for metric in ranks
@@ -357,16 +357,16 @@ def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section:
         The unit in which each metric is shown.
     """
     evaluation, pairs = outcome.evaluation, outcome.recorded_comparisons
-    own = {(row.log, row.policy, row.metric): row for row in pairs}
+    by_log = {(row.log, row.policy, row.metric): row for row in pairs}
     log = {Column("log"): lambda log, _: log} if len(evaluation.logs) > 1 else {}
     columns = {**log, Column("policy"): lambda _, policy: policy} | {
-        difference_column(metric, pairs[0], units): lambda *at, metric=metric: _cell(own[*at, metric])
+        difference_column(metric, pairs[0], units): lambda *key, metric=metric: _cell(by_log[*key, metric])
         for metric in evaluation.metrics
     }
     title = f"minus {RECORDED}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
     table = Table.of("differences", title, columns, itertools.product(evaluation.logs, evaluation.policies))
     metric = evaluation.metrics[0]
-    deciding = [[own[log, policy, metric] for policy in evaluation.policies] for log in evaluation.logs]
+    deciding = [[by_log[log, policy, metric] for policy in evaluation.policies] for log in evaluation.logs]
     words = [_within(rows, units[metric]) for rows in deciding]
     return Section("recorded", "Differences from the recorded schedule", (_HOW, *words), (table,))
 
@@ -452,13 +452,13 @@ def forests_of(outcome: Outcome) -> tuple[Board, ...]:
     if not outcome.comparisons:
         return ()
     metric = outcome.evaluation.metrics[0]
-    made = []
+    boards = []
     for log in outcome.evaluation.logs:
         rows = _standings(outcome, log, metric)
         whole = len(rows) <= _WHOLE
         table = _table(outcome, log, metric, rows if whole else [row for row in rows if row.role], short=not whole)
-        made.append(Board(log, metric, METRICS[metric].title, table))
-    return tuple(made)
+        boards.append(Board(log, metric, METRICS[metric].title, table))
+    return tuple(boards)
 
 
 def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
@@ -471,7 +471,7 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
     several = len(evaluation.rows(log)) > 1 and direction is not None and len(evaluation.policies) > 1
     ranks = {rank.policy: rank for rank in mean_ranks(evaluation, metric, (log,), seed=seed)} if several else {}
     roles = _roles(summaries, evaluation.baseline, outcome.chosen, lower_is_better=direction)
-    order = sorted(summaries, key=lambda row: (_place(roles[row.policy], outcome.chosen in roles), row.rank or 0))
+    order = sorted(summaries, key=lambda row: (_position(roles[row.policy], outcome.chosen in roles), row.rank or 0))
     tie = all(row.best for row in summaries)
     rows = []
     for row in order:
@@ -484,7 +484,9 @@ def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
                     row.value, row.interval, "best" if row.best and not tie and roles[row.policy] != _BEST else ""
                 ),
                 difference=_difference(pairs.get(row.policy)),
-                change=None if (own := pairs.get(row.policy)) is None or own.relative is None else 100 * own.relative,
+                change=None
+                if (pair := pairs.get(row.policy)) is None or pair.relative is None
+                else 100 * pair.relative,
                 rank=Cell(rank.mean.value, rank.mean.interval) if rank else Cell(None),
                 from_record=_difference(records.get(row.policy), judged=False),
             )
@@ -511,7 +513,7 @@ _BEST = "best value"
 _PLACES = {"chosen": 0, _BEST: 0, "baseline": 1, "next best": 2, "": 3}
 
 
-def _place(role: str, a_choice: bool) -> int:  # noqa: FBT001 (there is a choice or not)
+def _position(role: str, a_choice: bool) -> int:  # noqa: FBT001 (there is a choice or not)
     return _PLACES["next best"] if role == _BEST and a_choice else _PLACES[role]
 
 

@@ -268,8 +268,8 @@ def trace_json(schedule: Schedule, log: str) -> str:
         ("processors in use", (schedule.start, jobs.processors), (schedule.end, jobs.processors)),
     )
     for name, come, gone in counters:
-        at, count = _course(come, gone)
-        for time, value in zip(micro(at), count.tolist(), strict=True):
+        instants, count = _course(come, gone)
+        for time, value in zip(micro(instants), count.tolist(), strict=True):
             events.append({"ph": "C", "name": name, "pid": _QUEUE, "ts": time, "args": {"count": value}})
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":")) + "\n"
 
@@ -286,7 +286,7 @@ def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 def _course(come: tuple[Int64Array, Int64Array], gone: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
     """Return the times at which a number changes, and what it is from then on."""
     times = np.concatenate([come[0], gone[0]])
-    at, code = np.unique(times, return_inverse=True)
-    steps = np.zeros(len(at), dtype=np.int64)
+    instants, code = np.unique(times, return_inverse=True)
+    steps = np.zeros(len(instants), dtype=np.int64)
     np.add.at(steps, code, np.concatenate([come[1], -gone[1]]))
-    return at, np.cumsum(steps)
+    return instants, np.cumsum(steps)

@@ -58,7 +58,7 @@ def selected(protocol: Protocol, experiments: Sequence[str] = (), logs: Sequence
     UsageError
         If there is no such experiment or log, or nothing is left.
     """
-    _check("experiment", experiments, [one.name for one in protocol.experiments], protocol.name)
+    _check("experiment", experiments, [experiment.name for experiment in protocol.experiments], protocol.name)
     _check("log", logs, list(protocol.logs), protocol.name)
     chosen = [experiment for experiment in protocol.experiments if not experiments or experiment.name in experiments]
     if logs:
@@ -455,12 +455,12 @@ def under_easy(
         recorded=False,
     )
     other = run_cases(easy, workers=workers, notify=notify)
-    own, theirs = (
-        tuple(summarise(one, statistic=experiment.statistic, seed=experiment.seed)) for one in (evaluation, other)
+    slurm, theirs = (
+        tuple(summarise(run, statistic=experiment.statistic, seed=experiment.seed)) for run in (evaluation, other)
     )
     outcome = Outcome(easy, other, theirs)
     metric = evaluation.metrics[0]
-    leads = _leads(metric, winners(own, metric), winners(theirs, metric))
+    leads = _leads(metric, winners(slurm, metric), winners(theirs, metric))
     sites = dict.fromkeys(
         case.rules.site.assumed for case in experiment.cases if case.rules is not None and case.rules.site is not None
     )
@@ -482,12 +482,12 @@ def _as_easy(rules: Rules) -> Rules:
     return dataclasses.replace(rules, backfill="easy", site=None)
 
 
-def _leads(metric: str, own: dict[str, str | None], theirs: dict[str, str | None]) -> Sequence[str]:
+def _leads(metric: str, slurm: dict[str, str | None], theirs: dict[str, str | None]) -> Sequence[str]:
     """Return on which logs the same policy leads in the deciding metric, and on which another one does."""
-    same = [log for log, name in own.items() if name is not None and theirs.get(log) == name]
-    turned = [log for log, name in own.items() if name is not None and theirs.get(log) not in {None, name}]
+    same = [log for log, name in slurm.items() if name is not None and theirs.get(log) == name]
+    turned = [log for log, name in slurm.items() if name is not None and theirs.get(log) not in {None, name}]
     sentences = [
-        f"{log}: {theirs[log]} leads in {metric} under EASY, {own[log]} under Slurm's rules." for log in turned
+        f"{log}: {theirs[log]} leads in {metric} under EASY, {slurm[log]} under Slurm's rules." for log in turned
     ]
     if same:
         sentences.insert(0, f"On {enumerated(same)} the same policy leads in {metric} under EASY, too.")
@@ -540,7 +540,7 @@ def evaluate(
     content = plain_content({"policies": [], **options}, tables, "call")
     _check_jobs(given, options)
     places = Places(Path())
-    contenders = [places.policy(str(one)) if isinstance(one, str | Path) else resolve(one) for one in names]
+    contenders = [places.policy(str(name)) if isinstance(name, str | Path) else resolve(name) for name in names]
     protocol = protocol_of(content, by="call", policies=contenders)
     protocol = dataclasses.replace(protocol, hashes={**protocol.hashes, **places.hashes})
     read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]

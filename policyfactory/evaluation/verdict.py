@@ -103,8 +103,8 @@ def _part(of_logs: Mapping[str, _Part]) -> Verdict:
     light: Light = lights.pop() if len(lights) == 1 else "cannot tell"
     sentences = [
         text
-        for log, (own, words) in of_logs.items()
-        for text in (words if len(of_logs) == 1 else (f"{log}: {LIGHTS[own]}. {' '.join(words)}",))
+        for log, (light, words) in of_logs.items()
+        for text in (words if len(of_logs) == 1 else (f"{log}: {LIGHTS[light]}. {' '.join(words)}",))
     ]
     return Verdict(light, tuple(sentences), heading=_SAID.get(light, ""))
 
@@ -211,8 +211,10 @@ def _windows(experiment: Experiment, jobs: Workload, *, unsound: bool) -> tuple[
 def _basis(outcome: Outcome, log: str) -> tuple[str, ...]:
     experiment = outcome.experiment
     table, known = experiment.table, experiment.logs[log]
-    policies = [one for one in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(one, Policy)]
-    predicted = list(dict.fromkeys(one.name for one in policies if one.needs_predictions))
+    policies = [
+        policy for policy in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(policy, Policy)
+    ]
+    predicted = list(dict.fromkeys(policy.name for policy in policies if policy.needs_predictions))
     return (
         *gate_in_words(outcome.fidelity.get(log)),
         *basis_in_words(_measured(experiment, log), table.load),
@@ -234,10 +236,10 @@ def _site(experiment: Experiment, log: str) -> tuple[str, ...]:
         return (_EASY,) if is_imported and rules.backfill == "easy" and rules.compatibility == "none" else ()
     if rules.site.assumed:
         return (f"{rules.site.assumed} Describe your own in a site file (--site, docs/site.md).",)
-    lacking, said = len(rules.site.not_modelled), rules.site.scheduling.rules_in_words
+    lacking, words = len(rules.site.not_modelled), rules.site.scheduling.rules_in_words
     what = "setting that matters and is" if lacking == 1 else "settings that matter and are"
     return (
-        *([f"Site {rules.site.name}: {said}."] if rules.backfill == "slurm" and said.startswith("assumed") else []),
+        *([f"Site {rules.site.name}: {words}."] if rules.backfill == "slurm" and words.startswith("assumed") else []),
         *(
             [f"Site {rules.site.name} has {lacking:,} {what} not modelled (policyfactory site show)."]
             if lacking
@@ -257,11 +259,11 @@ def requests_invented(jobs: Workload) -> tuple[str, ...]:
     share = invented_share(jobs.cleaning)
     if share <= _INVENTED:
         return ()
-    said = (
+    sentence = (
         f"{100 * share:.3g} % of the jobs have no requested time in the log, and were given one: backfilling plans by "
         "requested times, so that the simulation is not of this site's queue."
     )
-    return (said,)
+    return (sentence,)
 
 
 # Nobody waits. --------------------------------------------------------------------------------------------------------
@@ -300,18 +302,18 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
         return ()
     wait = (jobs.start - jobs.submit)[known] / jobs.ticks
     if float(np.mean(wait == 0)) > 1 - NOBODY:
-        said = (
+        sentence = (
             "The log's submit times are its start times (no job waits in the record either), so that it says nothing "
             "about waiting: ask for the accounting with the real submissions."
         )
-        return (said,)
+        return (sentence,)
     if float(wait.mean()) > 60:
-        said = (
+        sentence = (
             f"In the record jobs waited {format_duration(float(wait.mean()))} on average, though the machine had room: "
             "for what the log does not have (limits of users and queues, partitions, reservations, nodes that were "
             "down), and not for the order of the queue."
         )
-        return (said,)
+        return (sentence,)
     return ()
 
 
@@ -382,7 +384,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     if not rows or not math.isfinite(rows[0].value):
         why = outcome.experiment.unrecorded or "There is no recorded schedule to compare with."
         return None, (f"{why} So nothing is said about what a site has now.",)
-    own, base = (row_of(outcome.summaries, log, policy, metric) for policy in (name, baseline))
+    chosen, base = (row_of(outcome.summaries, log, policy, metric) for policy in (name, baseline))
     record, row = rows[0], row_of(outcome.recorded_comparisons, log, name, metric)
     # A record that is much better than the baseline may have a better policy; one that is much worse has other reasons.
     lower = METRICS[metric].lower_is_better
@@ -395,7 +397,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
             "nodes that were down), so nothing is recommended."
         )
         return "unsound", (why,)
-    against = f"the recorded schedule in {metric}: {value_in_words(own)} against {value_in_words(record)}"
+    against = f"the recorded schedule in {metric}: {value_in_words(chosen)} against {value_in_words(record)}"
     against += difference_in_words(row)
     if row.verdict == "better":
         return "better", (f"{name} is better than {against}. {_not_the_policy(record, base, lower=bool(lower))}",)
@@ -454,7 +456,7 @@ def refuse_runaway(gates: Iterable[Mapping[str, Fidelity]]) -> None:
     EvaluationError
         With what holds the jobs.
     """
-    for found in (one for gate in gates for one in gate.values()):
+    for found in (replay for gate in gates for replay in gate.values()):
         if found.stopped:
             raise EvaluationError(
                 f"{found.workload}: {' '.join(fidelity_verdict(found).sentences)} No policy was simulated; "
@@ -509,21 +511,21 @@ def gate_in_words(found: Fidelity | None) -> tuple[str, ...]:
 
 def headed(verdict: Verdict, found: Iterable[Fidelity]) -> Verdict:
     """Return a verdict under the heading of a site that is not to be trusted, if all logs say so."""
-    lights = {one.light for one in found}
+    lights = {replay.light for replay in found}
     return dataclasses.replace(verdict, heading=HEADINGS["far"]) if lights == {"far"} else verdict
 
 
 def gate_sections(found: Mapping[str, Fidelity]) -> tuple[Section, ...]:
     """Return the sections of all logs; of several each has the log in its name and title."""
     if len(found) == 1:
-        return tuple(section for one in found.values() for section in sections_of(one))
+        return tuple(section for replay in found.values() for section in sections_of(replay))
     return tuple(
         dataclasses.replace(section, name=f"{section.name}-{stem}", title=f"{log}: {section.title}")
-        for (log, one), stem in zip(found.items(), anchors(found), strict=True)
-        for section in sections_of(one)
+        for (log, replay), stem in zip(found.items(), anchors(found), strict=True)
+        for section in sections_of(replay)
     )
 
 
 def gates_as_dict(found: Mapping[str, Fidelity]) -> dict[str, Any]:
     """Return what was found as JSON values, with its key; nothing where nothing was replayed."""
-    return {"fidelity": {log: one.as_dict() for log, one in found.items()}} if found else {}
+    return {"fidelity": {log: replay.as_dict() for log, replay in found.items()}} if found else {}

@@ -69,8 +69,8 @@ def closing_words(
 def units_of(summaries: Sequence[Summary]) -> dict[str, str]:
     """Return the unit in which each metric is shown all over the report; see `shown_units`."""
     metrics = dict.fromkeys(row.metric for row in summaries)
-    own = {metric: [row for row in summaries if row.metric == metric] for metric in metrics}
-    return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in own.items()})
+    by_metric = {metric: [row for row in summaries if row.metric == metric] for metric in metrics}
+    return shown_units({metric: (rows[0].unit, [row.value for row in rows]) for metric, rows in by_metric.items()})
 
 
 def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensitivity | None = None) -> str:
@@ -92,7 +92,7 @@ def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensi
         "slurm": f"Slurm's own passes on {_site_in_words(rules.site)}",
     }
     decide = {"request": "requested times", "runtime": "actual run times", "prediction": "predicted run times"}
-    own = rules.backfill_policy
+    order_policy = rules.backfill_policy
     threshold = "no threshold but the policies' own"
     if times_longest is not None:
         threshold = f"jobs that waited longer than {times_longest:g} times the longest request of the log go first"
@@ -100,7 +100,7 @@ def rules_in_words(rules: Rules, times_longest: float | None = None, axes: Sensi
         threshold = f"jobs that waited longer than {format_duration(rules.threshold)} go first"
     parts = [
         *([] if rules.compatibility == "none" else [f"those of {rules.compatibility} where they differ from ours"]),
-        backfill[rules.backfill] + ("" if own is None else f" in the order of {own.name}"),
+        backfill[rules.backfill] + ("" if order_policy is None else f" in the order of {order_policy.name}"),
         f"decisions by {decide[rules.decide_by]}",
         threshold,
         f"ties {rules.ties}",
@@ -193,9 +193,9 @@ class _Log:
             return no_interval
         if 1 < cases < MIN_CASES:
             return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
-        own = [row for row in self.deciding if row.policy == winners[0].policy]
+        leading = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
-        parts = (*map(self.against_baseline, own), self.by_test(others), self.not_shown_to_beat(winners))
+        parts = (*map(self.against_baseline, leading), self.by_test(others), self.not_shown_to_beat(winners))
         return " ".join(part for part in parts if part)
 
     def no_interval(self, cases: int) -> str:
@@ -371,7 +371,7 @@ def predictions_in_words(
     if not names:
         return ()
     options = PredictorOptions()
-    said = [
+    sentences = [
         (
             f"{enumerated(names)} {'reads' if len(names) == 1 else 'read'} predictions, which each case makes from its "
             f"own past: from day {options.first_days:g} and {options.least:,} ended jobs on, and before that from the "
@@ -382,16 +382,16 @@ def predictions_in_words(
         lasts = float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks
         share = windows.jobs / len(jobs) if windows.jobs else windows.length / max(lasts, 1.0)
         if share * lasts < options.first_days * DAY or share * len(jobs) < options.least:
-            said.append(
+            sentences.append(
                 f"Windows of {windows} end, on average, before that: whole logs or longer windows show what "
                 "predictions are worth."
             )
     if drawn:
-        said.append(
+        sentences.append(
             "A resampled log has some weeks of a user several times, and what was seen of a job is known of its "
             "copies: predictions look better there than they are."
         )
-    return (*said, *(f"To predict from, the log lacks {what}." for what in missing(jobs)))
+    return (*sentences, *(f"To predict from, the log lacks {what}." for what in missing(jobs)))
 
 
 def windows_too_short(jobs: Workload, windows: WindowSpec, *, unsound: bool = False) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class FinishedSimulation:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Made:
+class _Prepared:
     """The jobs of a case, what is said of them, and the recorded schedule's metrics, if they are asked for."""
 
     workload: Workload
@@ -139,7 +139,7 @@ class Shared:
         self.elsewhere = False
         self._left = dict(counts)
         self._locks = {row: threading.Lock() for row in counts}
-        self._made: dict[int, _Made] = {}
+        self._prepared: dict[int, _Prepared] = {}
 
     def __getstate__(self) -> tuple[Experiment, ScheduleSink | None]:
         return self.experiment, self.sink
@@ -149,20 +149,20 @@ class Shared:
         self.__init__(experiment, {}, sink, in_text=True)  # type: ignore[misc]
         self.elsewhere = True
 
-    def take(self, row: int) -> _Made:
+    def prepared(self, row: int) -> _Prepared:
         """Return the jobs of a case and what is known of them."""
         if self.elsewhere:
-            made = self._made.get(row)
-            if made is None:
-                made = self._make(self.experiment.cases[row])
-                self._made = {row: made}
-            return made
+            prepared = self._prepared.get(row)
+            if prepared is None:
+                prepared = self._make(self.experiment.cases[row])
+                self._prepared = {row: prepared}
+            return prepared
         with self._locks[row]:
-            if row not in self._made:
-                self._made[row] = self._make(self.experiment.cases[row])
-            return self._made[row]
+            if row not in self._prepared:
+                self._prepared[row] = self._make(self.experiment.cases[row])
+            return self._prepared[row]
 
-    def _make(self, case: Case) -> _Made:
+    def _make(self, case: Case) -> _Prepared:
         workload = case.make()
         if len(workload) <= case.lead_in:
             raise EvaluationError(
@@ -173,10 +173,10 @@ class Shared:
         measured = workload.select(slice(case.lead_in, None), rebase=True) if case.lead_in else workload
         facts = facts_of(case, measured)
         if not self.experiment.recorded:
-            return _Made(workload, facts)
+            return _Prepared(workload, facts)
         schedule = recorded_schedule(workload, case.lead_in).after(case.lead_in)
         metrics = self.experiment.metrics
-        return _Made(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
+        return _Prepared(workload, facts, measure_recorded(schedule, metrics), _weekly(case, schedule, metrics))
 
     def drop(self, row: int) -> None:
         """Say that one unit of a case needs its jobs no more."""
@@ -185,7 +185,7 @@ class Shared:
         with self._locks[row]:
             self._left[row] -= 1
             if not self._left[row]:
-                self._made.pop(row, None)
+                self._prepared.pop(row, None)
 
 
 def work_units(missing: Mapping[int, Sequence[int]], contenders: Sequence[Contender], workers: int) -> list[WorkUnit]:
@@ -221,21 +221,21 @@ def simulate_unit(shared: Shared, unit: WorkUnit, check_stop: StopCheck) -> list
     """Run the contenders of a unit on its case."""
     row, columns = unit
     try:
-        made = shared.take(row)
+        prepared = shared.prepared(row)
         scratch: dict[Any, Any] = {}
         finished = []
         for column in columns:
             check_stop()
-            finished.append(_run_one(shared, made, row, column, scratch))
+            finished.append(_run(shared, prepared, row, column, scratch))
     finally:
         shared.drop(row)
     return finished
 
 
-def _run_one(shared: Shared, made: _Made, row: int, column: int, scratch: dict[Any, Any]) -> FinishedSimulation:
+def _run(shared: Shared, prepared: _Prepared, row: int, column: int, scratch: dict[Any, Any]) -> FinishedSimulation:
     experiment = shared.experiment
     case = experiment.cases[row]
-    schedule = run_contender(experiment.contenders[column], case, made.workload, experiment.rules, scratch)
+    schedule = run_contender(experiment.contenders[column], case, prepared.workload, experiment.rules, scratch)
     schedule = schedule.after(case.lead_in)
     kept = None if shared.sink is None else shared.sink.content(case, schedule)
     values = measure(schedule, experiment.metrics)
@@ -244,15 +244,15 @@ def _run_one(shared: Shared, made: _Made, row: int, column: int, scratch: dict[A
     wait = schedule.start - jobs.submit
     longest = int(np.argmax(wait))
     result = SimulationResult(
-        facts=made.facts,
+        facts=prepared.facts,
         values=[values[name] for name in experiment.metrics],
         longest_wait=float(wait[longest]) / jobs.ticks,
         longest_wait_job=int(jobs.job_id[longest]),
         waiting=int(np.count_nonzero(wait > TAU * jobs.ticks)),
-        recorded=made.recorded,
+        recorded=prepared.recorded,
         seen=[analysis.observe(case, schedule) for analysis in experiment.observers],
         weeks=_weekly(case, schedule, experiment.metrics),
-        recorded_weeks=made.recorded_weeks,
+        recorded_weeks=prepared.recorded_weeks,
     )
     text = encode(result) if shared.in_text else None
     return FinishedSimulation(row, column, schedule.policy_name, None if shared.elsewhere else result, text, kept)
@@ -358,7 +358,7 @@ def _read(column: Any, kind: Any, jobs: Callable[[], Workload]) -> Any:
     if origin in {types.UnionType, typing.Union}:
         if column is None and types.NoneType in of:
             return None
-        (kind,) = (one for one in of if one is not types.NoneType)
+        (kind,) = (part for part in of if part is not types.NoneType)
         return _read(column, kind, jobs)
     if origin is np.ndarray:
         return _array(np.dtype(typing.get_args(of[1])[0]), *column)
@@ -366,7 +366,7 @@ def _read(column: Any, kind: Any, jobs: Callable[[], Workload]) -> Any:
         if not isinstance(column, list):
             raise ValueError(f"no list where {kind} is declared")
         kinds = of if origin is tuple and of[-1] is not Ellipsis else of[:1] * len(column)
-        return origin(_read(entry, one, jobs) for entry, one in zip(column, kinds, strict=True))
+        return origin(_read(entry, part, jobs) for entry, part in zip(column, kinds, strict=True))
     if kind is Workload:
         machine, ticks, digest, left = column
         workload = dataclasses.replace(jobs().in_ticks(ticks), machine=machine)
@@ -378,7 +378,7 @@ def _read(column: Any, kind: Any, jobs: Callable[[], Workload]) -> Any:
     if columns := _columns(kind):
         if column.keys() != columns.keys():
             raise ValueError(f"other columns than {', '.join(columns)}")
-        return kind(**{name: _read(column[name], one, jobs) for name, one in columns.items()})
+        return kind(**{name: _read(column[name], part, jobs) for name, part in columns.items()})
     if origin is typing.Literal and column in of:
         return column
     # A float may be a whole number, a truth value is no number.

@@ -40,5 +40,5 @@ def make_analysis(name: str, **options: Any) -> Analysis:
         hint = did_you_mean(name, ANALYSES)
         raise UsageError(f"no analysis is called {name!r}; {hint}there are {', '.join(ANALYSES)}")
     module, cls = ANALYSES[name]
-    made: Analysis = getattr(import_module(f"{__name__}.{module}"), cls).with_options(options)
-    return made
+    analysis: Analysis = getattr(import_module(f"{__name__}.{module}"), cls).with_options(options)
+    return analysis

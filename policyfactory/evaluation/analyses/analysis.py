@@ -107,9 +107,9 @@ class LogView:
         """Processors of the machine."""
         return max(case.machine for case in self.evaluation.cases if case.log == self.log)
 
-    def number(self, at: int) -> int:
-        """Return the number of the log's case ``at``, counted from 0."""
-        number: int = self.evaluation.cases[int(self.evaluation.rows(self.log)[at])].number
+    def number(self, index: int) -> int:
+        """Return the number of the log's case ``index``, counted from 0."""
+        number: int = self.evaluation.cases[int(self.evaluation.rows(self.log)[index])].number
         return number
 
     def place_of(self, number: int) -> str:
@@ -125,7 +125,7 @@ class LogView:
             Name of the attribute, or what makes the number.
         """
         of = operator.attrgetter(get) if isinstance(get, str) else get
-        return np.array([[of(one) for one in case] for case in self.kept], dtype=np.float64)
+        return np.array([[of(kept) for kept in case] for case in self.kept], dtype=np.float64)
 
 
 # What every analysis is -----------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Analysis(abc.ABC):
             If it has no such option.
         """
         declared: list[dataclasses.Field[Any]] = list(dataclasses.fields(cls)) if dataclasses.is_dataclass(cls) else []
-        fields = [field.name for field in sorted(declared, key=lambda one: bool(one.kw_only))]
+        fields = [field.name for field in sorted(declared, key=lambda field: bool(field.kw_only))]
         for option in options:
             if option not in fields:
                 known = f"it has {', '.join(fields)}" if fields else "it has none"
@@ -319,15 +319,15 @@ def marks_of(
     lower_is_better : bool or None
         Which way is good; None: what differs is ``higher`` or ``lower``.
     """
-    own = (differences if drawn is None else _of_draws(differences, values, drawn))[1:]
-    alone = [verdict_of(one.interval, lower_is_better=lower_is_better) for one in own]
-    called = judged_together(alone, [one.p for one in own])
+    compared = (differences if drawn is None else _of_draws(differences, values, drawn))[1:]
+    alone = [verdict_of(difference.interval, lower_is_better=lower_is_better) for difference in compared]
+    called = judged_together(alone, [difference.p for difference in compared])
     marks = {"differs": "higher", "too few cases": ""}
     return [
         "",
         *(
-            "lower" if verdict == "differs" and one.value < 0 else marks.get(verdict, verdict)
-            for one, (verdict, _) in zip(own, called, strict=True)
+            "lower" if verdict == "differs" and difference.value < 0 else marks.get(verdict, verdict)
+            for difference, (verdict, _) in zip(compared, called, strict=True)
         ),
     ]
 
@@ -337,8 +337,8 @@ def _of_draws(differences: Sequence[Estimate], values: FloatArray, widening: flo
     changes = logarithms(values, 0.0)
     changes = changes - changes[:, :1]
     return [
-        plain if plain.interval is None else estimate_drawn(own[np.isfinite(own)], widening=widening)
-        for plain, own in zip(differences, changes.T, strict=True)
+        plain if plain.interval is None else estimate_drawn(change[np.isfinite(change)], widening=widening)
+        for plain, change in zip(differences, changes.T, strict=True)
     ]
 
 
@@ -353,8 +353,8 @@ def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dic
         From the place of a policy to its verdict.
     """
     marked: dict[str, list[str]] = {}
-    for place, policy in enumerate(policies[1:], 1):
-        marked.setdefault(mark(place), []).append(policy)
+    for index, policy in enumerate(policies[1:], 1):
+        marked.setdefault(mark(index), []).append(policy)
     return marked
 
 
@@ -365,7 +365,7 @@ def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dic
 
 def log_column(*, several: bool) -> Columns:
     """Return the column of the log, if there are several; each row begins with a view of its log."""
-    return {Column("log"): lambda own, *_: own.log} if several else {}
+    return {Column("log"): lambda view, *_: view.log} if several else {}
 
 
 def policy_table(
@@ -384,8 +384,8 @@ def policy_table(
     first : int
         Place of the first policy that has a row; 1 leaves the baseline out.
     """
-    rows = [(own, place) for own in logs for place in range(first, len(own.policies))]
-    names = {**log_column(several=len(logs) > 1), Column("policy"): lambda own, place: own.policies[place]}
+    rows = [(view, index) for view in logs for index in range(first, len(view.policies))]
+    names = {**log_column(several=len(logs) > 1), Column("policy"): lambda view, index: view.policies[index]}
     return Table.of(name, title, {**names, **columns}, rows, note)
 
 
@@ -409,10 +409,12 @@ def compared_columns(
         column, title=f"{column.title}, difference", help=f"from {baseline}; median over cases, paired"
     )
     return {
-        dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda own, place: estimate_cell(
-            values(own)[:, place]
+        dataclasses.replace(column, help=f"{column.help}; median over cases"): lambda view, index: estimate_cell(
+            values(view)[:, index]
         ),
-        minus: lambda own, place: difference_cell(values(own), place, drawn=own.drawn, lower_is_better=lower_is_better),
+        minus: lambda view, index: difference_cell(
+            values(view), index, drawn=view.drawn, lower_is_better=lower_is_better
+        ),
     }
 
 
@@ -456,12 +458,12 @@ def pictures_by_log(
     number : int
         Number of the case that it shows; 0: it is about all.
     """
-    stems = stem_by_log(stem, [own.log for own in logs])
+    stems = stem_by_log(stem, [view.log for view in logs])
     pictures = []
-    for own in logs:
-        where = f"{own.log}, {own.place_of(number)}" if number else own.log
-        what = title if isinstance(title, str) else title(own)
-        pictures.append(Picture(stems[own.log], f"{where}: {what}", functools.partial(draw, own), note))
+    for view in logs:
+        where = f"{view.log}, {view.place_of(number)}" if number else view.log
+        what = title if isinstance(title, str) else title(view)
+        pictures.append(Picture(stems[view.log], f"{where}: {what}", functools.partial(draw, view), note))
     return tuple(pictures)
 
 
@@ -478,12 +480,12 @@ def cell_of(estimate: Estimate, mark: str = "") -> Cell:
     return Cell(estimate.value if estimate.cases else None, estimate.interval, mark)
 
 
-def difference_cell(values: FloatArray, place: int, *, drawn: float | None, lower_is_better: bool = True) -> Cell:
+def difference_cell(values: FloatArray, index: int, *, drawn: float | None, lower_is_better: bool = True) -> Cell:
     """Return the cell of a policy's median difference with its verdict; empty for the baseline."""
-    if not place:
+    if not index:
         return Cell(None)
     differences = differences_of(values)
-    return cell_of(differences[place], marks_of(differences, values, drawn, lower_is_better=lower_is_better)[place])
+    return cell_of(differences[index], marks_of(differences, values, drawn, lower_is_better=lower_is_better)[index])
 
 
 # Sentences of analyses ------------------------------------------------------------------------------------------------
@@ -580,7 +582,7 @@ def marked_in_words(
 
 
 def differences_in_words(
-    own: LogView,
+    view: LogView,
     values: FloatArray,
     what: tuple[str, str],
     words: tuple[str, str],
@@ -591,7 +593,7 @@ def differences_in_words(
 
     Parameters
     ----------
-    own : LogView
+    view : LogView
         The log.
     values : float64 array (cases, policies)
         The number.
@@ -603,9 +605,9 @@ def differences_in_words(
         Which way is good.
     """
     name, unit = what
-    differs, same, policies = [], [], own.policies
+    differs, same, policies = [], [], view.policies
     differences = differences_of(values)
-    marks = marks_of(differences, values, own.drawn, lower_is_better=lower_is_better)
+    marks = marks_of(differences, values, view.drawn, lower_is_better=lower_is_better)
     for policy, difference, mark in list(zip(policies, differences, marks, strict=True))[1:]:
         if mark == "no difference" or difference.value == 0:
             same.append(policy)

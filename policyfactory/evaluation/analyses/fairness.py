@@ -105,8 +105,8 @@ class Fairness(LogAnalysis):
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the indices of every policy, the words, and the distribution of the users' mean waits."""
-        logs = [_users_of(own, self.min_jobs) for own in self.by_log(evaluation, seen, LogView)]
-        named = [own for own in logs if own.count]
+        logs = [_users_of(view, self.min_jobs) for view in self.by_log(evaluation, seen, LogView)]
+        named = [view for view in logs if view.count]
         pictures = pictures_by_log(
             "users",
             named,
@@ -152,13 +152,13 @@ class UsersOfLog(LogView):
         """Jobs of unknown users, which belong to nobody here."""
         return self.jobs - sum(int(case[0].with_known_users().jobs.sum()) for case in self.kept)
 
-    def overall(self, place: int) -> GroupSums:
+    def overall(self, index: int) -> GroupSums:
         """Return every known user under one policy, all cases together."""
-        return together([case[place] for case in self.kept]).with_known_users()
+        return together([case[index] for case in self.kept]).with_known_users()
 
 
-def _users_of(own: LogView, min_jobs: int) -> UsersOfLog:
-    users = [[sums.with_known_users(min_jobs) for sums in case] for case in own.kept]
+def _users_of(view: LogView, min_jobs: int) -> UsersOfLog:
+    users = [[sums.with_known_users(min_jobs) for sums in case] for case in view.kept]
     numbers = {
         (title, field): np.array(
             [[function(sums.mean(field)) if len(sums.key) else math.nan for sums in case] for case in users],
@@ -167,34 +167,34 @@ def _users_of(own: LogView, min_jobs: int) -> UsersOfLog:
         for field, (_, indices, _) in _TABLES.items()
         for title, function, _ in indices
     }
-    return UsersOfLog(own.evaluation, own.log, own.kept, min_jobs, users, numbers)
+    return UsersOfLog(view.evaluation, view.log, view.kept, min_jobs, users, numbers)
 
 
 def _table(logs: Sequence[UsersOfLog], field: str) -> Table:
     unit, indices, (name, title) = _TABLES[field]
-    every = [own.numbers[index, field] for own in logs for index, _, _ in indices]
+    every = [view.numbers[index, field] for view in logs for index, _, _ in indices]
     shown = shared_unit(estimate_of(column).value for values in every for column in values.T) if unit == "s" else ""
     columns: dict[Column, Callable[..., Any]] = {}
     for index, function, text in indices:
         columns |= compared_columns(
             Column(index, unit, text, shown),
-            lambda own, index=index: own.numbers[index, field],  # type: ignore[misc]
+            lambda view, index=index: view.numbers[index, field],  # type: ignore[misc]
             logs[0].baseline,
             lower_is_better=function is not jain_index,
         )
     return policy_table(name, title, logs, columns, "Each user counts once, whatever the number of jobs.")
 
 
-def _draw(own: UsersOfLog) -> Figure:
+def _draw(view: UsersOfLog) -> Figure:
     """Draw the share of the users whose mean wait over all cases is at most so long."""
     curves = []
-    for place, policy in enumerate(own.policies):
-        mean = np.sort(own.overall(place).mean("wait"))
+    for index, policy in enumerate(view.policies):
+        mean = np.sort(view.overall(index).mean("wait"))
         share = 100.0 * np.arange(1, len(mean) + 1) / len(mean)
         # The axis is logarithmic: whoever waits less than a minute is counted at its left end.
         curves.append(Curve(policy, np.maximum(mean, MINUTE), share))
     label = "mean wait of the user (below 1 minute: at the left end)"
-    panel = Panel(f"{own.count:,} users", label, "users (%)", curves, durations=True, steps=True)
+    panel = Panel(f"{view.count:,} users", label, "users (%)", curves, durations=True, steps=True)
     return draw_panels([panel], height=3.4)
 
 
@@ -203,8 +203,8 @@ def _draw(own: UsersOfLog) -> Figure:
 
 def fairness_in_words(logs: Sequence[UsersOfLog]) -> tuple[str, ...]:
     """Return a paragraph a log, and what the index does not say."""
-    paragraphs = [f"{own.log}: {_log_in_words(own)}" if len(logs) > 1 else _log_in_words(own) for own in logs]
-    if any(own.count > 1 for own in logs):
+    paragraphs = [f"{view.log}: {_log_in_words(view)}" if len(logs) > 1 else _log_in_words(view) for view in logs]
+    if any(view.count > 1 for view in logs):
         paragraphs.append(
             "Jain's index is (sum of x) squared over n times the sum of x squared, x the mean bounded slowdown of each "
             "of the n users: 1 if all have the same, 1/n if one has it all. It says how unequal the users are, not how "
@@ -214,19 +214,19 @@ def fairness_in_words(logs: Sequence[UsersOfLog]) -> tuple[str, ...]:
     return tuple(paragraphs)
 
 
-def _log_in_words(own: UsersOfLog) -> str:
-    what, cases, base, unknown = own.noun, len(own.kept), own.baseline, own.unknown_jobs
-    if unknown == own.jobs:
+def _log_in_words(view: UsersOfLog) -> str:
+    what, cases, base, unknown = view.noun, len(view.kept), view.baseline, view.unknown_jobs
+    if unknown == view.jobs:
         return "the log does not say whose jobs they are, so nothing can be said about users."
-    if not own.count:
-        return f"no user has {counted(own.min_jobs, 'job')} in any {what}, so nothing is said about users."
-    parts = [_who(own)]
+    if not view.count:
+        return f"no user has {counted(view.min_jobs, 'job')} in any {what}, so nothing is said about users."
+    parts = [_who(view)]
     if unknown:
-        parts.append(f"{counted(unknown, 'job')} of unknown users (of {own.jobs:,}) are left out.")
-    if own.count == 1:
+        parts.append(f"{counted(unknown, 'job')} of unknown users (of {view.jobs:,}) are left out.")
+    if view.count == 1:
         return " ".join([*parts, "With one user there is nothing to be fair or unfair about."])
-    worst, jain = own.numbers["worst user", "wait"], own.numbers["Jain's index", "bsld"]
-    overall = own.overall(0)
+    worst, jain = view.numbers["worst user", "wait"], view.numbers["Jain's index", "bsld"]
+    overall = view.overall(0)
     top = int(np.argmax(overall.mean("wait")))
     who = f"user {overall.key[top]} ({counted(int(overall.jobs[top]), 'job')})"
     longest = scaled(float(overall.mean("wait")[top]), "s")
@@ -240,21 +240,21 @@ def _log_in_words(own: UsersOfLog) -> str:
         parts.append(f"Under {base} the worst-off user is {who}, who waits {longest} on average.")
     parts.append(f"Jain's index is {number_text(estimate_of(jain[:, 0]).value)}.")
     text = " ".join(parts)
-    if len(own.policies) > 1:
+    if len(view.policies) > 1:
         name = "the wait of the worst-off user"
-        text += differences_in_words(own, worst, (name, "s"), ("longer", "shorter"))
-        text += differences_in_words(own, jain, ("Jain's index", "1"), ("higher", "lower"), lower_is_better=False)
-        text += own.no_intervals
+        text += differences_in_words(view, worst, (name, "s"), ("longer", "shorter"))
+        text += differences_in_words(view, jain, ("Jain's index", "1"), ("higher", "lower"), lower_is_better=False)
+        text += view.no_intervals
     return text
 
 
-def _who(own: UsersOfLog) -> str:
+def _who(view: UsersOfLog) -> str:
     """Return how many users there are, in all and in a case."""
-    cases, what = len(own.kept), own.noun
-    counts = [len(case[0].key) for case in own.users]
+    cases, what = len(view.kept), view.noun
+    counts = [len(case[0].key) for case in view.users]
     fewest, most = min(counts), max(counts)
-    text = counted(own.count, "user")
+    text = counted(view.count, "user")
     if cases > 1:
         each = f"in each of {cases} {what}s"
         text += f" {each}" if fewest == most else f" in {cases} {what}s, {fewest} to {most} of them in a {what}"
-    return f"{text}{'' if own.min_jobs == 1 else f' with at least {own.min_jobs} jobs in it'}."
+    return f"{text}{'' if view.min_jobs == 1 else f' with at least {view.min_jobs} jobs in it'}."

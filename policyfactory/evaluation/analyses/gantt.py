@@ -204,9 +204,9 @@ def excerpt_of(policies: tuple[str, ...], kept: Sequence[KeptSchedule], stretch:
         jobs,
         *stretch,
         why,
-        [(one.start - jobs.submit) / jobs.ticks for one in kept],
-        [np.unpackbits(one.backfilled, count=len(jobs)).astype(np.bool_) for one in kept],
-        [rectangles_of(jobs, one.start, ends_of(one), stretch) for one in kept],
+        [(run.start - jobs.submit) / jobs.ticks for run in kept],
+        [np.unpackbits(run.backfilled, count=len(jobs)).astype(np.bool_) for run in kept],
+        [rectangles_of(jobs, run.start, ends_of(run), stretch) for run in kept],
     )
 
 
@@ -251,8 +251,8 @@ def draw_gantt(excerpt: Excerpt, colour: Colouring, most: int) -> Figure:
 
 def _by_wait(excerpt: Excerpt, k: int, drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return which rectangles have which colour: the job waits less, more or as long as under the other policy."""
-    own = (excerpt.change if k else -excerpt.change)[drawn.row]
-    return [(_SAME, own == 0), (_LESS, own < 0), (_MORE, own > 0)]
+    change = (excerpt.change if k else -excerpt.change)[drawn.row]
+    return [(_SAME, change == 0), (_LESS, change < 0), (_MORE, change > 0)]
 
 
 def _largest_users(excerpt: Excerpt) -> Int64Array:
@@ -261,14 +261,14 @@ def _largest_users(excerpt: Excerpt) -> Int64Array:
     area = np.concatenate([rectangles.area for rectangles in excerpt.drawn])
     user, code = np.unique(excerpt.jobs.user[rows], return_inverse=True)
     work = np.bincount(code, area, len(user))
-    order = [at for at in np.argsort(-work, kind="stable") if user[at] >= 0]
+    order = [index for index in np.argsort(-work, kind="stable") if user[index] >= 0]
     return user[order[: len(_USERS)]]
 
 
 def _by_user(excerpt: Excerpt, users: Int64Array, drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
-    own = excerpt.jobs.user[drawn.row]
-    named = [(colour, own == user) for colour, user in zip(_USERS, users, strict=False)]
-    return [(_SAME, ~np.isin(own, users)), *named]
+    drawn_users = excerpt.jobs.user[drawn.row]
+    named = [(colour, drawn_users == user) for colour, user in zip(_USERS, users, strict=False)]
+    return [(_SAME, ~np.isin(drawn_users, users)), *named]
 
 
 def _chart(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[tuple[str, NDArray[np.bool_]]]) -> None:
@@ -283,8 +283,8 @@ def _chart(axes: Any, excerpt: Excerpt, k: int, drawn: Rectangles, kinds: list[t
     axes.set_xlim((excerpt.first - origin) / scale, (excerpt.last - origin) / scale)
     axes.set_ylim(0, excerpt.jobs.machine)
     if excerpt.loser is not None:
-        own = drawn.row == excerpt.loser
-        _outline(axes, [side[own] for side in corners], f"job {excerpt.jobs.job_id[excerpt.loser]}")
+        outlined = drawn.row == excerpt.loser
+        _outline(axes, [side[outlined] for side in corners], f"job {excerpt.jobs.job_id[excerpt.loser]}")
     axes.set_ylabel("processor")
     name = shortened(excerpt.policies[k], 40)
     axes.set_title(f"{name}: {excerpt.utilisation(k):.0f} % in use", loc="left", fontsize=10)
@@ -306,8 +306,8 @@ def _outline(axes: Any, corners: list[FloatArray], name: str) -> None:
             Rectangle((left, low), right - left, high - low, fill=False, edgecolor="black", linewidth=1.6, zorder=5)
         )
     if len(corners[0]):
-        at = int(np.argmax((corners[1] - corners[0]) * (corners[3] - corners[2])))
-        left, right, low, high = (side[at] for side in corners)
+        largest = int(np.argmax((corners[1] - corners[0]) * (corners[3] - corners[2])))
+        left, right, low, high = (side[largest] for side in corners)
         first, last = axes.get_xlim()
         # Beside a narrow rectangle there is room on one side at least.
         narrow = right - left < 0.12 * (last - first)
@@ -327,10 +327,10 @@ def _legend(figure: Figure, excerpt: Excerpt, colour: Colouring, users: Int64Arr
     if colour == "wait":
         named = [(_LESS, "waits less than under the other"), (_MORE, "waits more"), (_SAME, "as long")]
     else:
-        named = [(own, f"user {user}") for own, user in zip(_USERS, users, strict=False)]
+        named = [(colour, f"user {user}") for colour, user in zip(_USERS, users, strict=False)]
         named.append((_SAME, "others"))
-    handles = [Patch(facecolor=own, edgecolor="white", label=label) for own, label in named]
-    if any(own.any() for own in excerpt.backfilled):
+    handles = [Patch(facecolor=colour, edgecolor="white", label=label) for colour, label in named]
+    if any(mask.any() for mask in excerpt.backfilled):
         handles.append(Patch(facecolor="#888888", edgecolor="white", hatch="/////", label="backfilled"))
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8.5)
 
@@ -420,42 +420,42 @@ class Gantt(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the charts, who moved most, and the words."""
         logs = [
-            _ChartOfLog(evaluation, own.log, own.kept, self._excerpt(evaluation, row, seen[row]))
-            for own in self.by_log(evaluation, seen, LogView)
-            for row in evaluation.rows(own.log).tolist()
+            _ChartOfLog(evaluation, view.log, view.kept, self._excerpt(evaluation, row, seen[row]))
+            for view in self.by_log(evaluation, seen, LogView)
+            for row in evaluation.rows(view.log).tolist()
             if evaluation.cases[row].number == self.case
         ]
         pair = logs[0].excerpt.policies if logs else ()
         pictures = pictures_by_log(
             "gantt",
             logs,
-            lambda own: f"the schedules of {' and '.join(own.excerpt.policies)}",
-            lambda own: draw_gantt(own.excerpt, self.colour, self.rectangles),
+            lambda chart: f"the schedules of {' and '.join(chart.excerpt.policies)}",
+            lambda chart: draw_gantt(chart.excerpt, self.colour, self.rectangles),
             f"{_COLOURED[self.colour if len(pair) > 1 else 'user']} Hatched: backfilled. Which processors a job has is "
             "chosen afterwards, the lowest free ones; the policies decide only when it runs.",
             self.case,
         )
-        tables = (_moved_table(logs),) if any(_moved_jobs(own) for own in logs) else ()
+        tables = (_moved_table(logs),) if any(_moved_jobs(chart) for chart in logs) else ()
         sentences = gantt_in_words(logs, self.case, self.rectangles)
-        timelines = tuple(self._timeline(own) for own in logs)
+        timelines = tuple(self._timeline(chart) for chart in logs)
         return Section("gantt", "Two schedules side by side", sentences, tables, pictures, timelines=timelines)
 
-    def _timeline(self, own: _ChartOfLog) -> Timeline:
+    def _timeline(self, chart: _ChartOfLog) -> Timeline:
         """Return all schedules of the case, first the two of the picture."""
-        kept = own.kept[[own.number(at) for at in range(len(own.kept))].index(self.case)]
-        shown, others = own.excerpt.policies, dict(zip(own.policies, kept, strict=True))
-        names = [*shown, *(name for name in own.policies if name not in shown)]
-        schedules = [Drawn(name, one.start, ends_of(one)) for name in names if (one := others[name]) is not None]
+        kept = chart.kept[[chart.number(index) for index in range(len(chart.kept))].index(self.case)]
+        shown, others = chart.excerpt.policies, dict(zip(chart.policies, kept, strict=True))
+        names = [*shown, *(name for name in chart.policies if name not in shown)]
+        schedules = [Drawn(name, run.start, ends_of(run)) for name in names if (run := others[name]) is not None]
         return Timeline(
-            f"{own.log}, {own.place_of(self.case)}: what runs when, the queue and the use of the machine",
-            functools.partial(packed, own.jobs, schedules, own.excerpt.first, own.excerpt.last),
+            f"{chart.log}, {chart.place_of(self.case)}: what runs when, the queue and the use of the machine",
+            functools.partial(packed, chart.jobs, schedules, chart.excerpt.first, chart.excerpt.last),
             "Which processors a job has is chosen afterwards, the lowest free ones; the policies decide only when it "
             "runs.",
         )
 
     def _excerpt(self, evaluation: Evaluation, row: int, kept: list[KeptSchedule | None]) -> Excerpt:
         pair = self._pair(evaluation, row)
-        chosen = [one for one in (kept[k] for k in pair) if one is not None]
+        chosen = [run for run in (kept[k] for k in pair) if run is not None]
         names = tuple(evaluation.policies[k] for k in pair)
         jobs = chosen[0].jobs
         length = round(_seconds("length", self.length) * jobs.ticks)
@@ -502,29 +502,29 @@ class _ChartOfLog(LogView):
         return self.excerpt.jobs
 
 
-def _moved_jobs(own: _ChartOfLog) -> list[int]:
-    return own.excerpt.moved(_MOVED) if len(own.excerpt.policies) == 2 else []
+def _moved_jobs(chart: _ChartOfLog) -> list[int]:
+    return chart.excerpt.moved(_MOVED) if len(chart.excerpt.policies) == 2 else []
 
 
 def _moved_table(logs: Sequence[_ChartOfLog]) -> Table:
-    rows = [(own, at) for own in logs for at in _moved_jobs(own)]
-    unit = shared_unit(float(wait[at]) for own, at in rows for wait in own.excerpt.waits)
+    rows = [(chart, job) for chart in logs for job in _moved_jobs(chart)]
+    unit = shared_unit(float(wait[job]) for chart, job in rows for wait in chart.excerpt.waits)
 
-    def change(own: _ChartOfLog, at: int) -> Cell:
-        value = float(own.excerpt.change[at])
+    def change(chart: _ChartOfLog, job: int) -> Cell:
+        value = float(chart.excerpt.change[job])
         return Cell(value, mark="longer" if value > 0 else "shorter")
 
     minus = "wait under the second policy minus wait under the first"
     columns = {
         **log_column(several=len(logs) > 1),
-        Column("job", "", "its id in the log"): lambda own, at: str(own.jobs.job_id[at]),
-        Column("user"): lambda own, at: "unknown" if own.jobs.user[at] < 0 else str(own.jobs.user[at]),
-        Column("processors", "processors"): lambda own, at: int(own.jobs.processors[at]),
-        Column("requested time", "s"): lambda own, at: float(own.jobs.requested_time[at]) / own.jobs.ticks,
-        Column("first policy"): lambda own, _: own.excerpt.policies[0],
-        Column("its wait", "s", shown=unit): lambda own, at: float(own.excerpt.waits[0][at]),
-        Column("second policy"): lambda own, _: own.excerpt.policies[1],
-        Column("its wait there", "s", shown=unit): lambda own, at: float(own.excerpt.waits[1][at]),
+        Column("job", "", "its id in the log"): lambda chart, job: str(chart.jobs.job_id[job]),
+        Column("user"): lambda chart, job: "unknown" if chart.jobs.user[job] < 0 else str(chart.jobs.user[job]),
+        Column("processors", "processors"): lambda chart, job: int(chart.jobs.processors[job]),
+        Column("requested time", "s"): lambda chart, job: float(chart.jobs.requested_time[job]) / chart.jobs.ticks,
+        Column("first policy"): lambda chart, _: chart.excerpt.policies[0],
+        Column("its wait", "s", shown=unit): lambda chart, job: float(chart.excerpt.waits[0][job]),
+        Column("second policy"): lambda chart, _: chart.excerpt.policies[1],
+        Column("its wait there", "s", shown=unit): lambda chart, job: float(chart.excerpt.waits[1][job]),
         Column("change", "s", minus, shown=unit): change,
     }
     title = "Jobs of the picture whose waits differ most between the two policies"
@@ -549,67 +549,67 @@ def gantt_in_words(logs: Sequence[_ChartOfLog], case: int, most: int) -> tuple[s
     if not logs:
         return (f"There is no case {case}, so there is no chart.",)
     paragraphs = []
-    for own in logs:
-        name = f"{own.log}: " if len(logs) > 1 else ""
-        shown = own.excerpt
-        sentences = [_where(shown, own.place_of(case)), _in_use(shown), _moved(shown), _left_out(shown, most)]
+    for chart in logs:
+        name = f"{chart.log}: " if len(logs) > 1 else ""
+        shown = chart.excerpt
+        sentences = [_where(shown, chart.place_of(case)), _in_use(shown), _moved(shown), _left_out(shown, most)]
         paragraphs.append(name + " ".join(sentence for sentence in sentences if sentence))
     if len(logs[0].policies) == 1:
         paragraphs.append("Only one policy was run, so there is nothing beside it.")
     return tuple(paragraphs)
 
 
-def _where(own: Excerpt, where: str) -> str:
-    ticks = own.jobs.ticks
-    since = format_duration((own.first - int(own.jobs.submit[0])) / ticks)
-    length = format_duration((own.last - own.first) / ticks)
+def _where(excerpt: Excerpt, where: str) -> str:
+    ticks = excerpt.jobs.ticks
+    since = format_duration((excerpt.first - int(excerpt.jobs.submit[0])) / ticks)
+    length = format_duration((excerpt.last - excerpt.first) / ticks)
     reason = {
-        "busiest": f"the stretch in which most waits under {own.policies[0]}",
-        "worst": f"around the wait of the job that loses most under {own.policies[-1]}",
+        "busiest": f"the stretch in which most waits under {excerpt.policies[0]}",
+        "worst": f"around the wait of the job that loses most under {excerpt.policies[-1]}",
         "first": "as asked for",
-    }[own.why]
+    }[excerpt.why]
     date = ""
-    if own.jobs.unix_start is not None and not where.startswith("resampled"):
-        instant = datetime.fromtimestamp(own.jobs.unix_start + own.first // ticks, UTC)
+    if excerpt.jobs.unix_start is not None and not where.startswith("resampled"):
+        instant = datetime.fromtimestamp(excerpt.jobs.unix_start + excerpt.first // ticks, UTC)
         date = f", from {instant:%Y-%m-%d %H:%M} UTC on"
     return f"Shown are {length} of {where}, beginning {since} after its first submission{date}: {reason}."
 
 
-def _in_use(own: Excerpt) -> str:
+def _in_use(excerpt: Excerpt) -> str:
     sentences = [
         f"under {policy} {counted(len(np.unique(rectangles.row)), 'job runs', 'jobs run')} in it and "
-        f"{own.utilisation(k):.0f} % of the machine is in use"
-        for k, (policy, rectangles) in enumerate(zip(own.policies, own.drawn, strict=True))
+        f"{excerpt.utilisation(k):.0f} % of the machine is in use"
+        for k, (policy, rectangles) in enumerate(zip(excerpt.policies, excerpt.drawn, strict=True))
     ]
     text = "; ".join(sentences)
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _moved(own: Excerpt) -> str:
-    if len(own.policies) < 2:
+def _moved(excerpt: Excerpt) -> str:
+    if len(excerpt.policies) < 2:
         return ""
-    change = own.change[own.shown]
+    change = excerpt.change[excerpt.shown]
     less, more = int((change < 0).sum()), int((change > 0).sum())
     fewer = counted(less, "waits", "wait")
-    first, second = own.policies
+    first, second = excerpt.policies
     if not less and not more:
         return f"Each of these jobs waits as long under {second} as under {first}."
     text = (
         f"Of the {len(change):,} jobs that run in it under either policy, {fewer} less under {second} than under "
         f"{first}, {more:,} more, {len(change) - less - more:,} as long."
     )
-    if own.loser is None:
+    if excerpt.loser is None:
         return text
-    at, jobs = own.loser, own.jobs
-    before, after = (format_duration(float(wait[at])) for wait in own.waits)
-    size = counted(int(jobs.processors[at]), "processor")
-    return f"{text} Job {jobs.job_id[at]} ({size}, outlined) loses most: it waits {after} instead of {before}."
+    loser, jobs = excerpt.loser, excerpt.jobs
+    before, after = (format_duration(float(wait[loser])) for wait in excerpt.waits)
+    size = counted(int(jobs.processors[loser]), "processor")
+    return f"{text} Job {jobs.job_id[loser]} ({size}, outlined) loses most: it waits {after} instead of {before}."
 
 
-def _left_out(own: Excerpt, most: int) -> str:
-    each = max(1, most // len(own.policies))
+def _left_out(excerpt: Excerpt, most: int) -> str:
+    each = max(1, most // len(excerpt.policies))
     sentences = []
-    for policy, rectangles in zip(own.policies, own.drawn, strict=True):
+    for policy, rectangles in zip(excerpt.policies, excerpt.drawn, strict=True):
         drawn = rectangles.largest(each)
         missing = len(np.unique(rectangles.row)) - len(np.unique(drawn.row))
         if len(drawn.row) < len(rectangles.row):

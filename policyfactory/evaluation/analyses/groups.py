@@ -284,39 +284,39 @@ class GroupTable(LogView):
         """Share of the work in %; 0 if no work was done."""
         return 100.0 * self.work / max(float(self.work.sum()), 1e-300)
 
-    def worst_without_interval(self, place: int) -> int | None:
+    def worst_without_interval(self, index: int) -> int | None:
         """Return the class that loses most wait of all under a policy, if it has no interval; None if it has one.
 
         Never a user: a few jobs of one person say nothing of that person.
 
         Parameters
         ----------
-        place : int
+        index : int
             Which policy.
         """
-        own = self.wait.differences[place]
-        known = [group for group in range(len(own)) if np.isfinite(own[group].value)]
-        worst = max(known, key=lambda group: own[group].value, default=None)
-        if self.grouping.name == "user" or worst is None or own[worst].value <= 0:
+        differences = self.wait.differences[index]
+        known = [group for group in range(len(differences)) if np.isfinite(differences[group].value)]
+        worst = max(known, key=lambda group: differences[group].value, default=None)
+        if self.grouping.name == "user" or worst is None or differences[worst].value <= 0:
             return None
-        return worst if own[worst].interval is None else None
+        return worst if differences[worst].interval is None else None
 
 
-def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTable | None:
+def gather(view: LogView, grouping: Grouping, index: int, least: int) -> GroupTable | None:
     """Return the groups of one log; None if they are users and no user is known.
 
     Parameters
     ----------
-    own : LogView
-        The log; ``own.kept[case][policy][place]`` is a `GroupSums` of that grouping.
+    view : LogView
+        The log; ``view.kept[case][policy][index]`` is a `GroupSums` of that grouping.
     grouping : Grouping
         How the jobs were divided.
-    place : int
+    index : int
         Where this grouping is.
     least : int
         Jobs of a group, all cases together, below which it has no interval.
     """
-    cases = [[kept[place] for kept in case] for case in own.kept]
+    cases = [[kept[index] for kept in case] for case in view.kept]
     by_user = grouping.name == "user"
     keys = np.unique(np.concatenate([case[0].key for case in cases]))
     if by_user and set(keys.tolist()) == {UNKNOWN_USER}:
@@ -331,16 +331,16 @@ def gather(own: LogView, grouping: Grouping, place: int, least: int) -> GroupTab
         with np.errstate(invalid="ignore"):
             # A group without jobs in a case has no mean there.
             means = (_aligned(keys, cases, field) / count[:, None, :])[:, :, order]
-        own_values, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
-        values, differences = ([_estimates(one, enough) for one in each] for each in (own_values, minus))
+        levels, minus = means.swapaxes(0, 1), (means - means[:, :1]).swapaxes(0, 1)
+        values, differences = ([_estimates(sample, enough) for sample in each] for each in (levels, minus))
         each_group = zip(zip(*differences, strict=True), np.moveaxis(means, 2, 0), strict=True)
-        marks = zip(*(marks_of(some, of, own.drawn) for some, of in each_group), strict=True)
+        marks = zip(*(marks_of(some, of, view.drawn) for some, of in each_group), strict=True)
         measures.append(Measure(title, unit, values, differences, list(map(list, marks))))
-    labels, shorts = zip(*(grouping.names(int(key), own.machine) for key in keys[order]), strict=True)
+    labels, shorts = zip(*(grouping.names(int(key), view.machine) for key in keys[order]), strict=True)
     return GroupTable(
-        own.evaluation,
-        own.log,
-        own.kept,
+        view.evaluation,
+        view.log,
+        view.kept,
         grouping,
         labels,
         shorts,
@@ -418,7 +418,7 @@ class Groups(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return who wins and who loses in words, a summary, all groups, and a picture a log."""
         logs = self.by_log(evaluation, seen, LogView)
-        gathered = [gather(own, GROUPINGS[name], at, self.min_jobs) for own in logs for at, name in enumerate(self.by)]
+        gathered = [gather(view, GROUPINGS[name], k, self.min_jobs) for view in logs for k, name in enumerate(self.by)]
         groups = [table for table in gathered if table is not None]
         several, names = len(logs) > 1, dict.fromkeys(table.grouping.name for table in groups)
         tables = [self._table([table for table in groups if table.grouping.name == name], several) for name in names]
@@ -429,9 +429,9 @@ class Groups(LogAnalysis):
                 *(summary_table(groups, self.min_jobs, of, several) for of in ("wait", "bsld")),
                 *tables,
             ]
-            stems = stem_by_log("differences", [own.log for own in logs])
+            stems = stem_by_log("differences", [view.log for view in logs])
             drawn = ([table for table in groups if table.log == log] for log in stems)
-            pictures = [_picture(own, stem) for own, stem in zip(drawn, stems.values(), strict=True) if own]
+            pictures = [_picture(tables, stem) for tables, stem in zip(drawn, stems.values(), strict=True) if tables]
         paragraphs = groups_in_words(logs, groups, self.min_jobs, by_user="user" in self.by)
         return Section("groups", "Who wins, who loses", paragraphs, tuple(tables), tuple(pictures))
 
@@ -439,25 +439,28 @@ class Groups(LogAnalysis):
         """Return all groups of one grouping, a row a policy."""
         first = tables[0]
         by_user, policies = first.grouping.name == "user", first.policies
-        unit = shared_unit(each.value for own in tables for row in own.wait.values for each in row)
+        unit = shared_unit(each.value for table in tables for row in table.wait.values for each in row)
         mean = "median over cases of the mean of the group's jobs"
         columns = {
             **log_column(several=several),
-            Column("group"): lambda own, group, _: own.labels[group],
-            Column("jobs", "jobs", "jobs of the group in all cases"): lambda own, group, _: int(own.jobs[group]),
-            Column("share of jobs", "%"): lambda own, group, _: float(own.job_share[group]),
+            Column("group"): lambda table, group, _: table.labels[group],
+            Column("jobs", "jobs", "jobs of the group in all cases"): lambda table, group, _: int(table.jobs[group]),
+            Column("share of jobs", "%"): lambda table, group, _: float(table.job_share[group]),
             Column("share of work", "%", "processors x run time of the group's jobs, of all jobs' work"): (
-                lambda own, group, _: float(own.work_share[group])
+                lambda table, group, _: float(table.work_share[group])
             ),
-            Column("policy"): lambda own, _, place: own.policies[place],
+            Column("policy"): lambda table, _, index: table.policies[index],
             **_compared(Column("mean wait", "s", mean, unit), "wait difference", "wait"),
             **_compared(Column("mean bsld", "1", f"bounded slowdown; {mean}"), "bsld difference", "bsld"),
             Column("cases", "cases", "cases in which the group has jobs"): (
-                lambda own, group, place: own.wait.values[place][group].cases
+                lambda table, group, index: table.wait.values[index][group].cases
             ),
         }
         rows = [
-            (own, group, place) for own in tables for group in range(len(own.labels)) for place in range(len(policies))
+            (table, group, index)
+            for table in tables
+            for group in range(len(table.labels))
+            for index in range(len(policies))
         ]
         few = f"none for groups with fewer than {self.min_jobs} jobs."
         return Table.of(
@@ -473,12 +476,12 @@ class Groups(LogAnalysis):
 def _compared(column: Column, title: str, field: str) -> Columns:
     """Return the columns of a measure and of its difference from the baseline, ``title``."""
 
-    def value(own: GroupTable, group: int, place: int) -> Cell:
-        return cell_of(getattr(own, field).values[place][group])
+    def value(table: GroupTable, group: int, index: int) -> Cell:
+        return cell_of(getattr(table, field).values[index][group])
 
-    def difference(own: GroupTable, group: int, place: int) -> Cell | None:
-        measure = getattr(own, field)
-        return cell_of(measure.differences[place][group], measure.marks[place][group]) if place else None
+    def difference(table: GroupTable, group: int, index: int) -> Cell | None:
+        measure = getattr(table, field)
+        return cell_of(measure.differences[index][group], measure.marks[index][group]) if index else None
 
     minus = Column(title, column.unit, "median over cases of that minus the baseline's", column.shown)
     return {column: value, minus: difference}
@@ -573,7 +576,7 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
     first = tables[0]
     rows, same, fewer, few = [], [], [], []
     for table in tables:
-        worst = {table.worst_without_interval(place) for place in range(1, len(table.policies))} - {None}
+        worst = {table.worst_without_interval(index) for index in range(1, len(table.policies))} - {None}
         moved = [group for group in range(len(table.labels)) if group in worst or _moves(table, group)]
         most = _MOST_USERS if table.grouping.name == "user" else _CLASSES
         top = sorted(moved, key=lambda group: -_largest(table, group))[:most]
@@ -589,22 +592,22 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
             same.append(f"{where}{quiet} of {counted(len(table.labels), *_named(table))}")
         if more := len(moved) - len(kept):
             fewer.append(f"{where}{counted(more, *_named(table))}")
-    shown = [each.value for own, group in rows for row in own.wait.differences[1:] for each in [row[group]]]
+    shown = [each.value for table, group in rows for row in table.wait.differences[1:] for each in [row[group]]]
     unit = shared_unit(value for value in shown if np.isfinite(value))
 
-    def difference(place: int, own: GroupTable, group: int) -> Cell:
-        mark = own.wait.marks[place][group]
-        return Cell(None) if mark == "no difference" else cell_of(own.wait.differences[place][group], mark)
+    def difference(index: int, table: GroupTable, group: int) -> Cell:
+        mark = table.wait.marks[index][group]
+        return Cell(None) if mark == "no difference" else cell_of(table.wait.differences[index][group], mark)
 
     minus = f"mean wait minus that under {first.baseline}"
     columns = {
         **log_column(several=several),
-        Column("group"): lambda own, group: f"{own.grouping.phrase}{own.labels[group]}",
-        Column("share of jobs", "%"): lambda own, group: float(own.job_share[group]),
+        Column("group"): lambda table, group: f"{table.grouping.phrase}{table.labels[group]}",
+        Column("share of jobs", "%"): lambda table, group: float(table.job_share[group]),
     } | {
-        Column(name, "s", minus, unit): lambda own, group, place=place: difference(place, own, group)
-        for place, name in enumerate(first.policies)
-        if place
+        Column(name, "s", minus, unit): lambda table, group, index=index: difference(index, table, group)
+        for index, name in enumerate(first.policies)
+        if index
     }
     words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED]
     words += [f"Too few jobs for an interval, but those that lose most: {enumerated(few)}." if few else ""]
@@ -612,8 +615,8 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
     words += [f"Left out, since they differ less: {enumerated(fewer)}." if fewer else ""]
     note = " ".join(text for text in words if text)
     title = f"Mean wait of a group minus its mean wait under {first.baseline}"
-    made = Table.of("who", title, columns, rows, note)
-    return dataclasses.replace(made, names=2 if several else 1, front=True)
+    front = Table.of("who", title, columns, rows, note)
+    return dataclasses.replace(front, names=2 if several else 1, front=True)
 
 
 def _named(table: GroupTable) -> tuple[str, str]:
@@ -685,12 +688,12 @@ class _Score:
 
 
 def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
-    own = measure.differences[k]
+    differences = measure.differences[k]
     verdicts = {int(g): measure.marks[k][g] for g in np.flatnonzero(table.enough)}
     tested = any(verdicts.values())
-    less = [g for g, word in verdicts.items() if (word == "better" if tested else own[g].value < 0)]
-    more = [g for g, word in verdicts.items() if (word == "worse" if tested else own[g].value > 0)]
-    worst = max(more, key=lambda g: own[g].value, default=None)
+    less = [g for g, word in verdicts.items() if (word == "better" if tested else differences[g].value < 0)]
+    more = [g for g, word in verdicts.items() if (word == "worse" if tested else differences[g].value > 0)]
+    worst = max(more, key=lambda g: differences[g].value, default=None)
     few = table.worst_without_interval(k) if measure is table.wait else None
     return _Score(
         groups=len(table.labels),
@@ -699,7 +702,7 @@ def _score(table: GroupTable, measure: Measure, k: int) -> _Score:
         less=len(less),
         more=len(more),
         worst=worst,
-        best=min(less, key=lambda g: own[g].value, default=None),
+        best=min(less, key=lambda g: differences[g].value, default=None),
         few=None if few == worst else few,
     )
 
@@ -724,15 +727,15 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
     few = f"groups with jobs in fewer than {MIN_CASES} cases, or fewer than {least} jobs"
 
     def label(group: str) -> Callable[[GroupTable, int, _Score], str]:
-        return lambda own, _, score: "none" if (at := getattr(score, group)) is None else own.labels[at]
+        return lambda table, _, score: "none" if (number := getattr(score, group)) is None else table.labels[number]
 
     def difference(group: str) -> Callable[[GroupTable, int, _Score], Cell | None]:
-        def cell(own: GroupTable, k: int, score: _Score) -> Cell | None:
-            at = getattr(score, group)
-            if at is None:
+        def cell(table: GroupTable, k: int, score: _Score) -> Cell | None:
+            number = getattr(score, group)
+            if number is None:
                 return None
-            measure = getattr(own, of)
-            return cell_of(measure.differences[k][at], measure.marks[k][at])
+            measure = getattr(table, of)
+            return cell_of(measure.differences[k][number], measure.marks[k][number])
 
         return cell
 
@@ -741,8 +744,8 @@ def summary_table(tables: Sequence[GroupTable], least: int, of: MeasureName, sev
     rises = f"{extreme}, or a class without an interval that waits longer still" if of == "wait" else extreme
     columns = {
         **log_column(several=several),
-        Column("policy"): lambda own, k, _: own.policies[k],
-        Column("by"): lambda own, *_: own.grouping.title,
+        Column("policy"): lambda table, k, _: table.policies[k],
+        Column("by"): lambda table, *_: table.grouping.title,
         Column("lower", "groups", f"{shown} lower than under {base}"): lambda _, __, score: score.tested * score.less,
         Column("higher", "groups", f"{shown} higher than under {base}"): lambda _, __, score: score.tested * score.more,
         Column("same", "groups", "groups for which no difference is shown"): (
@@ -791,21 +794,21 @@ def groups_in_words(
         Whether users are among the groupings that were asked for.
     """
     first = logs[0]
-    nobody = [own.log for own in logs if by_user and not _groups(own, tables, "user")]
+    nobody = [view.log for view in logs if by_user and not _groups(view, tables, "user")]
     without = [f"{enumerated(nobody)}: no job has a known user, so there are no groups by user."] if nobody else []
     if len(first.policies) == 1:
         alone = f"Only {first.baseline} was run: the tables say who waits how long, and there is nothing to compare."
         return (alone, *without)
-    grouped = [own for own in logs if _groups(own, tables)]
+    grouped = [view for view in logs if _groups(view, tables)]
     if not grouped:
         return tuple(without)
     named = max(1, _IN_WORDS // len(logs))
     paragraphs = [_how(grouped, least), *without]
-    for own in grouped:
-        name = f"{own.log}, " if len(logs) > 1 else ""
+    for view in grouped:
+        name = f"{view.log}, " if len(logs) > 1 else ""
         paragraphs += [
-            f"{name}{own.policies[k]} against {own.baseline}: {_policy_words(_groups(own, tables), k)}"
-            for k in _best_policies(own, named)
+            f"{name}{view.policies[k]} against {view.baseline}: {_policy_words(_groups(view, tables), k)}"
+            for k in _best_policies(view, named)
         ]
     others = len(first.policies) - 1 - named
     if others > 0:
@@ -816,14 +819,14 @@ def groups_in_words(
     return tuple(paragraphs)
 
 
-def _groups(own: LogView, tables: Sequence[GroupTable], grouping: str = "") -> list[GroupTable]:
+def _groups(view: LogView, tables: Sequence[GroupTable], grouping: str = "") -> list[GroupTable]:
     """Return the groupings of a log, or the one of this name."""
-    return [table for table in tables if table.log == own.log and grouping in ("", table.grouping.name)]
+    return [table for table in tables if table.log == view.log and grouping in ("", table.grouping.name)]
 
 
 def _how(logs: Sequence[LogView], least: int) -> str:
-    most = max(len(own.kept) for own in logs)
-    (what, *others) = dict.fromkeys(own.noun for own in logs)
+    most = max(len(view.kept) for view in logs)
+    (what, *others) = dict.fromkeys(view.noun for view in logs)
     what = "case" if others else what
     text = f"The mean wait of each group is compared with its mean wait under {logs[0].baseline}, {what} by {what}; "
     if most == 1:
@@ -842,10 +845,10 @@ def _how(logs: Sequence[LogView], least: int) -> str:
     return f"{text} Of groups with fewer than {least} jobs only a class that loses most is named."
 
 
-def _best_policies(own: LogView, count: int) -> list[int]:
+def _best_policies(view: LogView, count: int) -> list[int]:
     """Return the places of the policies, but for the baseline, that are best in the first metric, in their order."""
-    metric = own.evaluation.metrics[0]
-    matrix = own.evaluation.matrix(own.log, metric)
+    metric = view.evaluation.metrics[0]
+    matrix = view.evaluation.matrix(view.log, metric)
     values = np.nanmedian(np.where(np.isfinite(matrix), matrix, np.nan), axis=0)
     sign = -1.0 if METRICS[metric].lower_is_better is False else 1.0
     order = sorted(range(1, len(values)), key=lambda k: (np.inf if np.isnan(values[k]) else sign * values[k], k))
@@ -855,10 +858,10 @@ def _best_policies(own: LogView, count: int) -> list[int]:
 def _policy_words(tables: Sequence[GroupTable], k: int) -> str:
     if all(each.value == 0 for table in tables for each in table.wait.differences[k]):
         return "no group waits longer or shorter."
-    own = [(table, _score(table, table.wait, k)) for table in tables]
-    few = [_worst_words(table, k, score.few) for table, score in own if score.few is not None]
+    scored = [(table, _score(table, table.wait, k)) for table in tables]
+    few = [_worst_words(table, k, score.few) for table, score in scored if score.few is not None]
     unknown = f" Worst hit, but without an interval: {'; '.join(few)}." if few else ""
-    scores = [(table, score) for table, score in own if score.compared]
+    scores = [(table, score) for table, score in scored if score.compared]
     if not scores:
         return f"no group has enough jobs for an interval.{unknown}" if few else "no group has enough jobs to be named."
     many = [f"{score.compared:,} {table.grouping.many}" for table, score in scores]

@@ -135,9 +135,9 @@ def course_of(schedule: Schedule, bins: int) -> LoadCourse:
     grid = (origin, width, count)
     ones = np.ones(len(jobs), dtype=np.int64)
     capacity = float(width) * jobs.machine
-    at = np.minimum((jobs.submit - origin) // width, count - 1)
+    submit_bin = np.minimum((jobs.submit - origin) // width, count - 1)
     work = (schedule.end - schedule.start).astype(np.float64) * jobs.processors
-    submitted: FloatArray = np.bincount(at, work, count).astype(np.float64)
+    submitted: FloatArray = np.bincount(submit_bin, work, count).astype(np.float64)
     return LoadCourse(
         width / jobs.ticks,
         100.0 * binned_integral(schedule.start, schedule.end, jobs.processors, *grid) / capacity,
@@ -157,22 +157,22 @@ def coarser(courses: Sequence[LoadCourse], most: int) -> list[LoadCourse]:
     most : int
         At least 1.
     """
-    longest = max((len(one.waiting) for one in courses), default=0)
+    longest = max((len(course.waiting) for course in courses), default=0)
     if longest <= most:
         return list(courses)
     width = courses[0].width
     wide = bin_width(width * longest, most)
     together = int(wide // width) if wide % width == 0 else -(-longest // most)
-    starts = [np.arange(0, len(one.waiting), together) for one in courses]
+    starts = [np.arange(0, len(course.waiting), together) for course in courses]
     return [
         LoadCourse(
             width * together,
             *(
-                np.add.reduceat(values, at) / together
-                for values in (one.utilisation, one.waiting, one.backlog, one.offered)
+                np.add.reduceat(values, begins) / together
+                for values in (course.utilisation, course.waiting, course.backlog, course.offered)
             ),
         )
-        for one, at in zip(courses, starts, strict=True)
+        for course, begins in zip(courses, starts, strict=True)
     ]
 
 
@@ -271,7 +271,7 @@ class Load(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the load of every policy, utilisation week by week, and the course of the chosen case."""
         logs = self.by_log(evaluation, seen, functools.partial(LoadOfLog, most=_LONGER * self.bins))
-        shown = [own for own in logs if own.courses]
+        shown = [view for view in logs if view.courses]
         tables = [_load_table(logs), _weeks_table(logs), _course_table(shown)]
         pictures = pictures_by_log(
             "course",
@@ -282,7 +282,7 @@ class Load(LogAnalysis):
             "hardly does, since the work is the same under each.",
             self.case,
         )
-        words = tuple(f"{own.log}: {_words(own)}" if len(logs) > 1 else _words(own) for own in logs)
+        words = tuple(f"{view.log}: {_words(view)}" if len(logs) > 1 else _words(view) for view in logs)
         return Section("load", "Load over time", words, tuple(table for table in tables if table.rows), pictures)
 
 
@@ -300,7 +300,7 @@ class LoadOfLog(LogView):
 
     @functools.cached_property
     def _as_kept(self) -> list[LoadCourse]:
-        return [one.course for case in self.kept for one in case if one.course is not None]
+        return [kept.course for case in self.kept for kept in case if kept.course is not None]
 
     @functools.cached_property
     def courses(self) -> list[LoadCourse]:
@@ -308,11 +308,11 @@ class LoadOfLog(LogView):
         return coarser(self._as_kept, self.most)
 
     @property
-    def said(self) -> str:
+    def note(self) -> str:
         """Of bins that are wider than asked for, how wide they are and where they end; from a blank on."""
         if not self.courses or self.courses[0].width == self._as_kept[0].width:
             return ""
-        longest = max(self._as_kept, key=lambda one: len(one.waiting))
+        longest = max(self._as_kept, key=lambda course: len(course.waiting))
         cut = f", and what is later than {format_duration(longest.width * MOST_BINS)} is left out"
         width = format_duration(self.courses[0].width)
         return (
@@ -322,7 +322,7 @@ class LoadOfLog(LogView):
 
     def load(self, field: str) -> FloatArray:
         """Return one field of `LoadSums`: float64 array (cases, policies)."""
-        return self.values(lambda one: getattr(one.sums, field))
+        return self.values(lambda kept: getattr(kept.sums, field))
 
     @property
     def weeks(self) -> int:
@@ -331,19 +331,19 @@ class LoadOfLog(LogView):
 
     def week(self, week: int) -> FloatArray:
         """Return the utilisation of one week: float64 array (cases, policies), NaN where a case is shorter."""
-        return self.values(lambda one: one.sums.weeks[week] if week < len(one.sums.weeks) else np.nan)
+        return self.values(lambda kept: kept.sums.weeks[week] if week < len(kept.sums.weeks) else np.nan)
 
 
 def _load_table(logs: Sequence[LoadOfLog]) -> Table:
     offered = "work of all jobs, in % of what the machine can do between the first and the last submission"
-    drain = shared_unit(value for own in logs for value in own.load("drain").ravel())
+    drain = shared_unit(value for view in logs for value in view.load("drain").ravel())
     columns: dict[Column, Callable[..., Any]] = {
-        Column("offered", "%", offered): lambda own, place: estimate_cell(own.load("offered")[:, place])
+        Column("offered", "%", offered): lambda view, index: estimate_cell(view.load("offered")[:, index])
     }
     for field, column in _MEASURES.items():
         columns |= compared_columns(
             dataclasses.replace(column, shown=drain if column.unit == "s" else ""),
-            lambda own, field=field: own.load(field),  # type: ignore[misc]
+            lambda view, field=field: view.load(field),  # type: ignore[misc]
             logs[0].baseline,
             lower_is_better=field != "utilisation",
         )
@@ -357,19 +357,19 @@ def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
         **log_column(several=len(logs) > 1),
         Column("week", "", week): lambda _, week, *__: str(week + 1),
         Column("cases", "cases", "that have this week"): (
-            lambda _, __, values, place: estimate_of(values[:, place]).cases
+            lambda _, __, values, index: estimate_of(values[:, index]).cases
         ),
         Column("policy"): lambda *row: policies[row[-1]],
-        Column("utilisation", "%", "median over cases"): (lambda _, __, values, place: estimate_cell(values[:, place])),
+        Column("utilisation", "%", "median over cases"): (lambda _, __, values, index: estimate_cell(values[:, index])),
         Column("difference", "%", f"from {base}; median over cases, paired"): (
-            lambda own, __, values, place: difference_cell(values, place, drawn=own.drawn, lower_is_better=False)
+            lambda view, __, values, index: difference_cell(values, index, drawn=view.drawn, lower_is_better=False)
         ),
     }
     rows = [
-        (own, week, values, place)
-        for own in logs
-        for week, values in enumerate(map(own.week, range(own.weeks)))
-        for place in range(len(policies))
+        (view, week, values, index)
+        for view in logs
+        for week, values in enumerate(map(view.week, range(view.weeks)))
+        for index in range(len(policies))
     ]
     return Table.of("weeks", "Utilisation week by week", columns, rows, shown=10 * len(policies))
 
@@ -377,28 +377,28 @@ def _weeks_table(logs: Sequence[LoadOfLog]) -> Table:
 def _course_table(logs: Sequence[LoadOfLog]) -> Table:
     columns = {
         **log_column(several=len(logs) > 1),
-        Column("time", "s", "begin of the bin, from the first submission"): lambda _, __, course, at: course.width * at,
+        Column("time", "s", "begin of the bin, from the first submission"): lambda _, __, course, k: course.width * k,
         Column("policy"): lambda _, policy, *__: policy,
-        Column("utilisation", "%"): lambda _, __, course, at: float(course.utilisation[at]),
-        Column("backlog", "machines"): lambda _, __, course, at: float(course.backlog[at]),
-        Column("waiting jobs", "jobs"): lambda _, __, course, at: float(course.waiting[at]),
+        Column("utilisation", "%"): lambda _, __, course, k: float(course.utilisation[k]),
+        Column("backlog", "machines"): lambda _, __, course, k: float(course.backlog[k]),
+        Column("waiting jobs", "jobs"): lambda _, __, course, k: float(course.waiting[k]),
         Column("offered", "%", "work of the jobs submitted in the bin, in % of what the machine can do in it"): (
-            lambda _, __, course, at: float(course.offered[at])
+            lambda _, __, course, k: float(course.offered[k])
         ),
     }
     rows = [
-        (own, policy, course, at)
-        for own in logs
-        for at in range(max(len(course.waiting) for course in own.courses))
-        for policy, course in zip(own.policies, own.courses, strict=True)
-        if at < len(course.waiting)
+        (view, policy, course, row)
+        for view in logs
+        for row in range(max(len(course.waiting) for course in view.courses))
+        for policy, course in zip(view.policies, view.courses, strict=True)
+        if row < len(course.waiting)
     ]
-    note = "Means over the bin." + "".join(own.said for own in logs)
+    note = "Means over the bin." + "".join(view.note for view in logs)
     return Table.of("course", "Load over time", columns, rows, note, shown=0)
 
 
-def _draw(own: LoadOfLog) -> Figure:
-    courses = own.courses
+def _draw(view: LoadOfLog) -> Figure:
+    courses = view.courses
     width = courses[0].width
     bins = max(len(course.waiting) for course in courses)
     divisor, unit = (DAY, "d") if width * bins >= 2 * DAY else (HOUR, "h")
@@ -408,7 +408,7 @@ def _draw(own: LoadOfLog) -> Figure:
         steps = -(-bins // together)
         times = width * together * np.arange(steps + 1) / divisor
         curves = []
-        for course, policy in zip(courses, own.policies, strict=True):
+        for course, policy in zip(courses, view.policies, strict=True):
             values = np.zeros(steps * together)
             values[: len(course.waiting)] = getattr(course, field)
             means = values.reshape(steps, together).mean(axis=1)
@@ -428,33 +428,33 @@ def _draw(own: LoadOfLog) -> Figure:
     )
 
 
-def _words(own: LoadOfLog) -> str:
-    several = len(own.kept) > 1
+def _words(view: LoadOfLog) -> str:
+    several = len(view.kept) > 1
     offered, utilisation, backlog, waiting = (
-        estimate_of(own.load(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
+        estimate_of(view.load(field)[:, 0]).value for field in ("offered", "utilisation", "backlog", "waiting")
     )
     if not np.isfinite(offered):
         return "All jobs come at one instant, so there is no load over time to speak of."
     text = (
         f"From the first to the last submission {offered:.1f} % of the machine's capacity is submitted and under "
-        f"{own.baseline} {utilisation:.1f} % is done{f' (medians over {own.noun}s)' if several else ''}; "
+        f"{view.baseline} {utilisation:.1f} % is done{f' (medians over {view.noun}s)' if several else ''}; "
         f"{number_text(waiting)} jobs wait on average, which request {number_text(backlog)} times the machine."
     )
     if several:
-        backlogs = own.load("backlog")[:, 0]
+        backlogs = view.load("backlog")[:, 0]
         most = int(np.argmax(backlogs))
         largest = number_text(float(backlogs[most]))
-        text += f" Most waits in {own.place_of(own.number(most))}: {largest} times the machine."
+        text += f" Most waits in {view.place_of(view.number(most))}: {largest} times the machine."
     if offered >= _FULL:
         text += " That is so much that the queue hardly empties, and the order of the queue matters most."
-    if len(own.policies) > 1:
+    if len(view.policies) > 1:
         points, machines = ("points higher", "points lower"), ("machines more", "machines less")
-        done = own.load("utilisation")
+        done = view.load("utilisation")
         text += differences_in_words(
-            own, done, ("utilisation until the last submission", "1"), points, lower_is_better=False
+            view, done, ("utilisation until the last submission", "1"), points, lower_is_better=False
         )
-        text += differences_in_words(own, own.load("backlog"), ("the backlog", "1"), machines)
-        text += own.no_intervals
-    if not own.weeks:
-        text += f" No {own.noun} is a whole week long, so there is no utilisation by week."
+        text += differences_in_words(view, view.load("backlog"), ("the backlog", "1"), machines)
+        text += view.no_intervals
+    if not view.weeks:
+        text += f" No {view.noun} is a whole week long, so there is no utilisation by week."
     return text

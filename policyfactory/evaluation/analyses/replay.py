@@ -54,8 +54,8 @@ def wait_distance(replayed: Int64Array, recorded: Int64Array) -> float:
     There is no p-value beside it: jobs of one queue are not independent draws.
     """
     first, second = np.sort(replayed), np.sort(recorded)
-    at = np.concatenate([first, second])
-    shares = (np.searchsorted(each, at, side="right") / len(each) for each in (first, second))
+    waits = np.concatenate([first, second])
+    shares = (np.searchsorted(each, waits, side="right") / len(each) for each in (first, second))
     return float(np.max(np.abs(np.subtract(*shares))))
 
 
@@ -140,26 +140,26 @@ class Replay(Analysis):
 class _ReplaysOfLog(LogView):
     """The replays of one log beside its record."""
 
-    def distance(self, place: int) -> Estimate:
+    def distance(self, index: int) -> Estimate:
         """Return the Kolmogorov-Smirnov distance of the waits under a policy."""
-        return estimate_of(self.values("distance")[:, place])
+        return estimate_of(self.values("distance")[:, index])
 
-    def same_start(self, place: int) -> Estimate:
+    def same_start(self, index: int) -> Estimate:
         """Return the share of the jobs that start when they did, in %."""
-        return estimate_of(self.values("same_start")[:, place], "share")
+        return estimate_of(self.values("same_start")[:, index], "share")
 
-    def median_wait(self, place: int | None) -> Estimate:
+    def median_wait(self, index: int | None) -> Estimate:
         """Return the median wait in seconds under a policy; None: of the record."""
-        return estimate_of(self.values(lambda one: one.median_wait[place is None])[:, place or 0])
+        return estimate_of(self.values(lambda kept: kept.median_wait[index is None])[:, index or 0])
 
-    def utilisation(self, place: int | None) -> Estimate:
+    def utilisation(self, index: int | None) -> Estimate:
         """Return the utilisation in % under a policy; None: of the record."""
-        return estimate_of(self.values(lambda one: one.utilisation[place is None])[:, place or 0], "share")
+        return estimate_of(self.values(lambda kept: kept.utilisation[index is None])[:, index or 0], "share")
 
 
 def _table(logs: Sequence[_ReplaysOfLog]) -> Table:
-    rows = [(own, place) for own in logs for place in (*range(len(own.policies)), None)]
-    unit = shared_unit(own.median_wait(place).value for own, place in rows)
+    rows = [(view, index) for view in logs for index in (*range(len(view.policies)), None)]
+    unit = shared_unit(view.median_wait(index).value for view, index in rows)
     distance = (
         "Kolmogorov-Smirnov: the largest difference of the shares of jobs that wait at most t; 0 is the same "
         "distribution, 1 has nothing in common"
@@ -167,34 +167,34 @@ def _table(logs: Sequence[_ReplaysOfLog]) -> Table:
     same_start = f"jobs whose start differs from the recorded one by at most {SAME_START} s"
     columns = {
         **log_column(several=len(logs) > 1),
-        Column("policy"): lambda own, k: RECORDED if k is None else own.policies[k],
-        Column("distance of waits", "1", distance): lambda own, k: None if k is None else cell_of(own.distance(k)),
-        Column("median wait", "s", "of the jobs", shown=unit): lambda own, k: cell_of(own.median_wait(k)),
+        Column("policy"): lambda view, k: RECORDED if k is None else view.policies[k],
+        Column("distance of waits", "1", distance): lambda view, k: None if k is None else cell_of(view.distance(k)),
+        Column("median wait", "s", "of the jobs", shown=unit): lambda view, k: cell_of(view.median_wait(k)),
         Column("utilisation", "%", "sum of q p over (processors x makespan)"): (
-            lambda own, k: cell_of(own.utilisation(k))
+            lambda view, k: cell_of(view.utilisation(k))
         ),
-        Column("same start", "%", same_start): lambda own, k: None if k is None else cell_of(own.same_start(k)),
+        Column("same start", "%", same_start): lambda view, k: None if k is None else cell_of(view.same_start(k)),
     }
-    several = any(len(own.kept) > 1 for own in logs)
+    several = any(len(view.kept) > 1 for view in logs)
     note = "Distances and waits are medians over the cases, shares are means." if several else ""
     return Table.of("distances", "Replays and record: the same jobs, simulated and as they ran", columns, rows, note)
 
 
-def _draw(own: _ReplaysOfLog) -> Figure:
+def _draw(view: _ReplaysOfLog) -> Figure:
     """Draw the share of all jobs of a log that wait at most so long, as recorded and under each policy."""
-    jobs = sum(case[0].jobs for case in own.kept)
+    jobs = sum(case[0].jobs for case in view.kept)
     edges = _EDGES.astype(np.float64)
 
     def curve(name: str, counts: Sequence[NDArray[np.int32]]) -> Curve:
         total: Int64Array = np.sum(counts, axis=0, dtype=np.int64)
         return Curve(name, edges, 100.0 * total / jobs)
 
-    record = curve(RECORDED, [case[0].at_most[1] for case in own.kept])
-    curves = [curve(name, [case[k].at_most[0] for case in own.kept]) for k, name in enumerate(own.policies)]
+    record = curve(RECORDED, [case[0].at_most[1] for case in view.kept])
+    curves = [curve(name, [case[k].at_most[0] for case in view.kept]) for k, name in enumerate(view.policies)]
     # Beyond the longest wait of all there is nothing to see.
-    waiting = np.min([one.y for one in (record, *curves)], axis=0) < 100
+    waiting = np.min([line.y for line in (record, *curves)], axis=0) < 100
     shown = int(np.count_nonzero(waiting)) + 1
-    record, *curves = (Curve(one.name, one.x[:shown], one.y[:shown]) for one in (record, *curves))
+    record, *curves = (Curve(line.name, line.x[:shown], line.y[:shown]) for line in (record, *curves))
     label = "wait of the job (1 second and less: at the left end)"
     panel = Panel(f"{jobs:,} jobs", label, "jobs (%)", curves, durations=True, reference=record)
     return draw_panels([panel], height=3.4)
@@ -214,20 +214,20 @@ def replay_in_words(evaluation: Evaluation, logs: Sequence[_ReplaysOfLog]) -> tu
         The logs.
     """
     paragraphs = []
-    for own in logs:
-        sentences = [_how_far(own), _closest(own), _overused(own)]
-        paragraphs.append(f"{own.log}: " + " ".join(sentence for sentence in sentences if sentence))
+    for view in logs:
+        sentences = [_how_far(view), _closest(view), _overused(view)]
+        paragraphs.append(f"{view.log}: " + " ".join(sentence for sentence in sentences if sentence))
     return (*paragraphs, _what_a_record_holds(evaluation))
 
 
-def _how_far(own: _ReplaysOfLog) -> str:
-    policy, far, same = own.baseline, own.distance(0).value, own.same_start(0).value
+def _how_far(view: _ReplaysOfLog) -> str:
+    policy, far, same = view.baseline, view.distance(0).value, view.same_start(0).value
     if far == 0 and same == 100:
         return f"under {policy} the replay is the record: every job starts when it did, or within a minute of that."
-    cases = len(own.kept)
+    cases = len(view.kept)
     middle = "" if cases == 1 else f" (median over {cases} cases)"
-    ours, theirs = (scaled(own.median_wait(place).value, "s") for place in (0, None))
-    busy, was_busy = (number_text(own.utilisation(place).value) for place in (0, None))
+    ours, theirs = (scaled(view.median_wait(index).value, "s") for index in (0, None))
+    busy, was_busy = (number_text(view.utilisation(index).value) for index in (0, None))
     return (
         f"under {policy} the waits of the replay have a Kolmogorov-Smirnov distance of {number_text(far)}{middle} "
         "from those of the record, where 0 is the same distribution and 1 has nothing in common. The median wait is "
@@ -236,24 +236,24 @@ def _how_far(own: _ReplaysOfLog) -> str:
     )
 
 
-def _closest(own: _ReplaysOfLog) -> str:
+def _closest(view: _ReplaysOfLog) -> str:
     """Name the policy whose waits are most like the record's, if it is not the baseline."""
-    distances = [own.distance(place).value for place in range(len(own.policies))]
+    distances = [view.distance(index).value for index in range(len(view.policies))]
     closest = min(range(len(distances)), key=distances.__getitem__)
     if distances[closest] >= distances[0]:
         return ""
-    return f"The waits under {own.policies[closest]} are the closest, {number_text(distances[closest])}."
+    return f"The waits under {view.policies[closest]} are the closest, {number_text(distances[closest])}."
 
 
-def _overused(own: _ReplaysOfLog) -> str:
-    record: list[Overuse] = [case[0].overuse for case in own.kept]
-    peak, over_s = max(one.peak for one in record), sum(one.over_s for one in record)
-    span_s = sum(one.span_s for one in record)
-    if peak <= own.machine:
+def _overused(view: _ReplaysOfLog) -> str:
+    record: list[Overuse] = [case[0].overuse for case in view.kept]
+    peak, over_s = max(overuse.peak for overuse in record), sum(overuse.over_s for overuse in record)
+    span_s = sum(overuse.span_s for overuse in record)
+    if peak <= view.machine:
         return ""
     share = 100.0 * over_s / span_s if span_s else 0.0
     return (
-        f"The record uses up to {peak:,} processors at once, and more than the machine's {own.machine:,} for "
+        f"The record uses up to {peak:,} processors at once, and more than the machine's {view.machine:,} for "
         f"{number_text(share)} % of the time ({format_duration(round(over_s))}): no replay can do that. Either "
         "the machine was larger (say so: --processors, or machine in a protocol), or jobs shared processors, or "
         "recorded times are wrong."

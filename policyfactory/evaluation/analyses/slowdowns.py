@@ -103,7 +103,7 @@ class SlowdownClasses(Analysis):
             functools.partial(_draw, logs, self._labels()),
             "Mean over the cases. Bounded slowdown: max((wait + run)/max(run, 10 s), 1).",
         )
-        words = tuple(_words(own, self._worst) for own in logs)
+        words = tuple(_words(view, self._worst) for view in logs)
         return Section("slowdown-classes", "How slowdowns are distributed", words, (self._table(logs),), (picture,))
 
     def _labels(self) -> list[str]:
@@ -127,8 +127,10 @@ class SlowdownClasses(Analysis):
             "Shares of the jobs by bounded slowdown",
             logs,
             {
-                column: lambda own, place, at=at: estimate_cell(own.shares[:, place, at], "share", own.marks[at][place])
-                for at, column in enumerate(columns)
+                column: lambda view, index, number=number: estimate_cell(
+                    view.shares[:, index, number], "share", view.marks[number][index]
+                )
+                for number, column in enumerate(columns)
             },
             f"Means over the cases, with 95 % intervals.{against(logs[0].evaluation)}",
         )
@@ -150,25 +152,25 @@ class _SharesOfLog(LogView):
         classes = self.shares.shape[2]
         direction = {0: False, classes - 1: True}
         return [
-            marks_of(differences_of(shares, "mean"), shares, self.drawn, lower_is_better=direction.get(at))
-            for at, shares in enumerate(np.moveaxis(self.shares, 2, 0))
+            marks_of(differences_of(shares, "mean"), shares, self.drawn, lower_is_better=direction.get(number))
+            for number, shares in enumerate(np.moveaxis(self.shares, 2, 0))
         ]
 
 
-def _words(own: _SharesOfLog, worst: str) -> str:
-    badly = own.shares[:, :, -1]
-    at_once, served_badly = (estimate_of(own.shares[:, 0, at], "share") for at in (0, -1))
+def _words(view: _SharesOfLog, worst: str) -> str:
+    badly = view.shares[:, :, -1]
+    at_once, served_badly = (estimate_of(view.shares[:, 0, number], "share") for number in (0, -1))
     text = (
-        f"{own.titled}: under {own.baseline} {value_text(at_once, '%')} of the jobs have a slowdown of 1, and "
+        f"{view.titled}: under {view.baseline} {value_text(at_once, '%')} of the jobs have a slowdown of 1, and "
         f"{value_text(served_badly, '%')} one of {worst}."
     )
-    if len(own.policies) == 1:
+    if len(view.policies) == 1:
         return text
     if at_once.interval is None:
-        return f"{text} {_best(own.policies, badly.mean(axis=0), worst)} {own.few_cases}"
-    last = own.shares.shape[2] - 1
-    first = _against(own, 0, "served at once", ("more", "fewer"))
-    return f"{text} {first} {_against(own, last, f'at {worst}', ('fewer', 'more'))}"
+        return f"{text} {_best(view.policies, badly.mean(axis=0), worst)} {view.few_cases}"
+    last = view.shares.shape[2] - 1
+    first = _against(view, 0, "served at once", ("more", "fewer"))
+    return f"{text} {first} {_against(view, last, f'at {worst}', ('fewer', 'more'))}"
 
 
 def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
@@ -178,12 +180,12 @@ def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
     return f"The smallest share of {worst} is that of {policies[least]}, {number_text(badly[least])} %."
 
 
-def _against(own: _SharesOfLog, at: int, what: str, words: tuple[str, str]) -> str:
-    """Say which policies have better or worse shares of class ``at`` than the baseline, in these words."""
-    marked = policies_by_mark(own.policies, own.marks[at].__getitem__)
-    means = dict(zip(own.policies, own.shares[:, :, at].mean(axis=0).tolist(), strict=True))
+def _against(view: _SharesOfLog, number: int, what: str, words: tuple[str, str]) -> str:
+    """Say which policies have better or worse shares of class ``number`` than the baseline, in these words."""
+    marked = policies_by_mark(view.policies, view.marks[number].__getitem__)
+    means = dict(zip(view.policies, view.shares[:, :, number].mean(axis=0).tolist(), strict=True))
     parts = [
-        f"{more} jobs are {what} under {_factors(means, own.baseline, marked[word])}"
+        f"{more} jobs are {what} under {_factors(means, view.baseline, marked[word])}"
         for word, more in zip(("better", "worse"), words, strict=True)
         if word in marked
     ]
@@ -208,14 +210,14 @@ def _factors(means: Mapping[str, float], baseline: str, policies: Sequence[str])
 
 def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
     policies = logs[0].policies
-    figure, panels = panels_down([own.heading for own in logs], [0.3 * len(policies)] * len(logs))
+    figure, panels = panels_down([view.heading for view in logs], [0.3 * len(policies)] * len(logs))
     colours = _PLACES.get(len(names), tuple(range(len(names))))
-    for axes, own in zip(panels, logs, strict=True):
+    for axes, view in zip(panels, logs, strict=True):
         left = np.zeros(len(policies))
-        for at, label in enumerate(names):
-            share = own.shares[:, :, at].mean(axis=0)
-            axes.barh(range(len(policies)), share, left=left, height=0.75, color=_COLOURS[colours[at]], label=label)
-            ink = "white" if colours[at] >= _DARK else "black"
+        for number, label in enumerate(names):
+            share = view.shares[:, :, number].mean(axis=0)
+            axes.barh(range(len(policies)), share, left=left, height=0.75, color=_COLOURS[colours[number]], label=label)
+            ink = "white" if colours[number] >= _DARK else "black"
             for row in np.flatnonzero(share >= 5.0).tolist():
                 axes.text(left[row] + share[row] / 2, row, f"{share[row]:.0f}", color=ink, **_CENTRED)
             left += share
@@ -271,34 +273,34 @@ class _BackfilledJobs(LogView):
     @functools.cached_property
     def counts(self) -> FloatArray:
         """Backfilled jobs: float64 array (cases, policies)."""
-        return self.values(lambda one: one[0])
+        return self.values(lambda kept: kept[0])
 
-    def share(self, place: int) -> FloatArray:
+    def share(self, index: int) -> FloatArray:
         """Return the backfilled jobs under one policy in % of all, a value a case."""
-        return self.values(lambda one: 100 * one[0] / one[1])[:, place]
+        return self.values(lambda kept: 100 * kept[0] / kept[1])[:, index]
 
     @functools.cached_property
     def changes(self) -> list[Estimate]:
         """By how many % the backfilled jobs of all cases together differ from the baseline's, under each policy."""
-        return [estimate_ratio(own, self.counts[:, 0]) for own in self.counts.T]
+        return [estimate_ratio(counts, self.counts[:, 0]) for counts in self.counts.T]
 
-    def mark(self, place: int) -> str:
+    def mark(self, index: int) -> str:
         """Return whether there are more or fewer than under the baseline."""
-        return marks_of(self.changes, self.counts, self.drawn, lower_is_better=None)[place]
+        return marks_of(self.changes, self.counts, self.drawn, lower_is_better=None)[index]
 
 
 def _table(logs: Sequence[_BackfilledJobs]) -> Table:
-    def change(own: _BackfilledJobs, place: int) -> Cell | None:
-        known = place and np.isfinite(own.changes[place].value)
-        return cell_of(own.changes[place], own.mark(place)) if known else None
+    def change(view: _BackfilledJobs, index: int) -> Cell | None:
+        known = index and np.isfinite(view.changes[index].value)
+        return cell_of(view.changes[index], view.mark(index)) if known else None
 
     together = "backfilled jobs of all cases together, 100 (policy / baseline - 1)"
     columns = {
-        Column("backfilled jobs", "jobs", "mean over the cases"): lambda own, place: estimate_cell(
-            own.counts[:, place], "count"
+        Column("backfilled jobs", "jobs", "mean over the cases"): lambda view, index: estimate_cell(
+            view.counts[:, index], "count"
         ),
-        Column("of all jobs", "%", "mean over the cases of their share"): lambda own, place: estimate_cell(
-            own.share(place), "share"
+        Column("of all jobs", "%", "mean over the cases of their share"): lambda view, index: estimate_cell(
+            view.share(index), "share"
         ),
         Column(f"against {logs[0].baseline}", "%", together): change,
     }
@@ -308,28 +310,28 @@ def _table(logs: Sequence[_BackfilledJobs]) -> Table:
     return policy_table("backfilled", "Backfilled jobs", logs, columns, note)
 
 
-def _words_backfilled(own: _BackfilledJobs) -> str:
-    base, policies, there = own.baseline, own.policies, [bool(counts.any()) for counts in own.counts.T]
+def _words_backfilled(view: _BackfilledJobs) -> str:
+    base, policies, there = view.baseline, view.policies, [bool(counts.any()) for counts in view.counts.T]
     if not any(there):
-        return f"{own.titled}: no job is backfilled under any policy."
+        return f"{view.titled}: no job is backfilled under any policy."
     none = [policy for policy, some in zip(policies, there, strict=True) if not some]
     if not there[0]:
         some = [policy for policy in policies if policy not in none]
-        return f"{own.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
-    share = estimate_of(own.share(0), "share")
-    text = f"{own.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
-    changes = dict(zip(policies, own.changes, strict=True))
+        return f"{view.titled}: under {base} no job is backfilled, but some are under {enumerated(some)}."
+    share = estimate_of(view.share(0), "share")
+    text = f"{view.titled}: under {base} {value_text(share, '%')} of the jobs are backfilled."
+    changes = dict(zip(policies, view.changes, strict=True))
     text += marked_in_words(
         policies,
-        lambda place: own.mark(place) if there[place] else "none",
+        lambda index: view.mark(index) if there[index] else "none",
         {"lower": f"Fewer than under {base}", "higher": f"More than under {base}"},
         lambda policy: f"{policy} {value_text(changes[policy], '%', signed=True)}",
     )
-    text += marked_in_words(policies, own.mark, {"no difference": f"No difference is shown from {base}"})
+    text += marked_in_words(policies, view.mark, {"no difference": f"No difference is shown from {base}"})
     text += listed("None at all", none)
     if len(policies) > 1 and share.interval is None:
         rest = [f"{policy} {changes[policy].value:+.0f} %" for policy in policies[1:] if policy not in none]
-        text += f"{listed(f'Against {base}', rest)} {own.few_cases}"
+        text += f"{listed(f'Against {base}', rest)} {view.few_cases}"
     return text
 
 
@@ -337,11 +339,11 @@ def _draw_backfilled(logs: Sequence[_BackfilledJobs]) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     policies = logs[0].policies
-    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
-    for axes, own in zip(panels, logs, strict=True):
-        box_rows(axes, list(own.counts.T), row_colours(policies))
+    figure, panels = panels_down([view.heading for view in logs], [0.3 + 0.3 * len(policies)] * len(logs))
+    for axes, view in zip(panels, logs, strict=True):
+        box_rows(axes, list(view.counts.T), row_colours(policies))
         name_rows(axes, policies)
-        axes.set_xlim(left=0 if own.counts.any() else None)
+        axes.set_xlim(left=0 if view.counts.any() else None)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         plain_numbers(axes.xaxis)
         axes.set_xlabel("backfilled jobs of a case")
@@ -432,25 +434,25 @@ class _DelayedOfLog(LogView):
     @functools.cached_property
     def middles(self) -> FloatArray:
         """Median size of the delayed jobs: float64 array (cases, policies), NaN where no job was delayed."""
-        return self.values(lambda one: np.median(one.processors) if len(one.processors) else np.nan)
+        return self.values(lambda kept: np.median(kept.processors) if len(kept.processors) else np.nan)
 
     @functools.cached_property
     def typical(self) -> float:
         """Size of a middling job, delayed or not."""
         return float(np.median([case[0].typical for case in self.kept]))
 
-    def pooled(self, place: int) -> Int64Array:
+    def pooled(self, index: int) -> Int64Array:
         """Return the sizes of the jobs that one policy delays, all cases together."""
-        return np.concatenate([case[place].processors for case in self.kept])
+        return np.concatenate([case[index].processors for case in self.kept])
 
-    def mark(self, place: int) -> str:
+    def mark(self, index: int) -> str:
         """Return whether larger or smaller jobs are delayed than under the baseline."""
-        return marks_of(differences_of(self.middles), self.middles, self.drawn, lower_is_better=None)[place]
+        return marks_of(differences_of(self.middles), self.middles, self.drawn, lower_is_better=None)[index]
 
 
 def _pooled(get: Callable[[Int64Array], Any]) -> Callable[[_DelayedOfLog, int], float | None]:
     """Return what makes a number of the sizes that a policy delays; nothing where it delays none."""
-    return lambda own, place: float(get(sizes)) if len(sizes := own.pooled(place)) else None
+    return lambda view, index: float(get(sizes)) if len(sizes := view.pooled(index)) else None
 
 
 _COLUMNS = {
@@ -458,7 +460,7 @@ _COLUMNS = {
         lambda sizes: np.quantile(sizes, 0.25)
     ),
     Column("middle", "processors", "median of these jobs of a case, median over the cases"): (
-        lambda own, place: estimate_cell(own.middles[:, place], mark=own.mark(place))
+        lambda view, index: estimate_cell(view.middles[:, index], mark=view.mark(index))
     ),
     Column("75 %", "processors", "a quarter of these jobs of all cases have no fewer"): _pooled(
         lambda sizes: np.quantile(sizes, 0.75)
@@ -467,24 +469,24 @@ _COLUMNS = {
         lambda sizes: 100 * np.mean(sizes == 1)
     ),
     Column("slowdown from", "1", "lowest bounded slowdown among them, median over the cases"): (
-        lambda own, place: estimate_cell(own.values("least")[:, place])
+        lambda view, index: estimate_cell(view.values("least")[:, index])
     ),
 }
 
 
-def _words_delayed(own: _DelayedOfLog) -> str:
-    middles, base = own.middles, own.baseline
+def _words_delayed(view: _DelayedOfLog) -> str:
+    middles, base = view.middles, view.baseline
     if not np.isfinite(middles).any():
-        return f"{own.titled}: no job is delayed under any policy."
+        return f"{view.titled}: no job is delayed under any policy."
     text = (
-        f"{own.titled}: the median size of the most delayed jobs is {_sizes(own.policies, middles)}; of all jobs it is "
-        f"{own.typical:g}."
+        f"{view.titled}: the median size of the most delayed jobs is {_sizes(view.policies, middles)}; of all jobs it "
+        f"is {view.typical:g}."
     )
-    if len(own.policies) == 1:
+    if len(view.policies) == 1:
         return text
-    if not any(own.mark(place) for place in range(1, len(own.policies))):
-        return f"{text} {own.few_cases}"
-    marked = policies_by_mark(own.policies, own.mark)
+    if not any(view.mark(index) for index in range(1, len(view.policies))):
+        return f"{text} {view.few_cases}"
+    marked = policies_by_mark(view.policies, view.mark)
     for word, what in (("higher", "Larger"), ("lower", "Smaller")):
         if word in marked:
             text += f" {what} jobs than under {base} are delayed under {enumerated(marked[word])}."
@@ -494,9 +496,9 @@ def _words_delayed(own: _DelayedOfLog) -> str:
 def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
     """Return the middle size under each policy, or of many policies the baseline and the two extremes."""
     sizes = {
-        policy: estimate_of(middles[:, place]).value
-        for place, policy in enumerate(policies)
-        if np.isfinite(middles[:, place]).any()
+        policy: estimate_of(middles[:, index]).value
+        for index, policy in enumerate(policies)
+        if np.isfinite(middles[:, index]).any()
     }
     shown = list(sizes)
     if len(shown) > _FEW_POLICIES:
@@ -509,13 +511,13 @@ def _draw_delayed(logs: Sequence[_DelayedOfLog]) -> Figure:
     from matplotlib.ticker import LogLocator
 
     policies = logs[0].policies
-    figure, panels = panels_down([own.heading for own in logs], [0.3 + 0.3 * len(policies)] * len(logs))
-    for axes, own in zip(panels, logs, strict=True):
-        for place, colour in enumerate(row_colours(policies)):
-            if len(pooled := own.pooled(place)):
-                draw_box(axes, place, np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), colour)
-        axes.axvline(own.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
-        machine = own.machine
+    figure, panels = panels_down([view.heading for view in logs], [0.3 + 0.3 * len(policies)] * len(logs))
+    for axes, view in zip(panels, logs, strict=True):
+        for index, colour in enumerate(row_colours(policies)):
+            if len(pooled := view.pooled(index)):
+                draw_box(axes, index, np.quantile(pooled, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist(), colour)
+        axes.axvline(view.typical, color="#7f7f7f", linewidth=1.2, linestyle=(0, (4, 3)), zorder=0)
+        machine = view.machine
         axes.set_xscale("log", base=2)
         axes.set_xlim(0.9, 1.1 * machine)
         axes.xaxis.set_major_locator(LogLocator(base=4 if machine < 5000 else 16))
@@ -614,14 +616,14 @@ class Premature(Analysis):
 
     def _shares(self, logs: Sequence[_PrematureOfLog]) -> Table:
         columns = {
-            Column("log"): lambda own: own.log,
-            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda own: estimate_cell(
-                own.share, "share"
+            Column("log"): lambda view: view.log,
+            Column("premature jobs", "%", "of the jobs of run time above 0"): lambda view: estimate_cell(
+                view.share, "share"
             ),
         }
-        if any(_SHARE in self.published.get(own.log, {}) for own in logs):
+        if any(_SHARE in self.published.get(view.log, {}) for view in logs):
             published = Column("published", "1", self.source)
-            columns[published] = lambda own: self.published.get(own.log, {}).get(_SHARE)
+            columns[published] = lambda view: self.published.get(view.log, {}).get(_SHARE)
         note = "Mean over the cases, with 95 % intervals."
         return Table.of("premature-shares", "Premature jobs of each log", columns, zip(logs), note)
 
@@ -629,18 +631,18 @@ class Premature(Analysis):
         what = "mean bounded slowdown of the premature jobs"
         columns: dict[Column, Callable[..., Any]] = {
             Column("ratio", "1", f"{what} over that of the others, in each case"): (
-                lambda own, place: estimate_cell(own.ratio[:, place], mark=own.mark(place))
+                lambda view, index: estimate_cell(view.ratio[:, index], mark=view.mark(index))
             ),
-            Column("premature", "1", what): lambda own, place: estimate_cell(own.sums[:, place, 2]),
+            Column("premature", "1", what): lambda view, index: estimate_cell(view.sums[:, index, 2]),
             Column("others", "1", "mean bounded slowdown of the other jobs"): (
-                lambda own, place: estimate_cell(own.sums[:, place, 3])
+                lambda view, index: estimate_cell(view.sums[:, index, 3])
             ),
         }
 
-        def published(own: LogView, place: int) -> float | None:
-            return self.published.get(own.log, {}).get(own.policies[place])
+        def published(view: LogView, index: int) -> float | None:
+            return self.published.get(view.log, {}).get(view.policies[index])
 
-        if any(published(own, place) is not None for own in logs for place in range(len(own.policies))):
+        if any(published(view, index) is not None for view in logs for index in range(len(view.policies))):
             columns[Column("published", "1", self.source)] = published
         return policy_table(
             "premature-ratios",
@@ -671,27 +673,27 @@ class _PrematureOfLog(LogView):
         """Ratio of the two mean slowdowns: float64 array (cases, policies), NaN without one of the two."""
         return np.asarray(self.sums[:, :, 2] / self.sums[:, :, 3])
 
-    def mark(self, place: int) -> str:
+    def mark(self, index: int) -> str:
         """Return whether the ratio is higher or lower than under the baseline."""
-        return marks_of(differences_of(self.ratio), self.ratio, self.drawn, lower_is_better=None)[place]
+        return marks_of(differences_of(self.ratio), self.ratio, self.drawn, lower_is_better=None)[index]
 
 
-def _words_premature(own: _PrematureOfLog) -> str:
-    ratio, base = own.ratio, own.baseline
-    text = f"{own.titled}: {value_text(estimate_of(own.share, 'share'), '%')} of the jobs are premature."
+def _words_premature(view: _PrematureOfLog) -> str:
+    ratio, base = view.ratio, view.baseline
+    text = f"{view.titled}: {value_text(estimate_of(view.share, 'share'), '%')} of the jobs are premature."
     first = estimate_of(ratio[:, 0])
     if not first.cases:
         return f"{text} Premature and other jobs cannot be compared: no case has both."
     text += f" Under {base} their mean slowdown is {value_text(first)} times that of the others."
-    if len(own.policies) == 1:
+    if len(view.policies) == 1:
         return text
-    middles = {policy: number_text(estimate_of(ratio[:, at]).value) for at, policy in enumerate(own.policies)}
+    middles = {policy: number_text(estimate_of(ratio[:, index]).value) for index, policy in enumerate(view.policies)}
     if first.interval is None:
-        rest = [f"{middles[policy]} under {policy}" for policy in own.policies[1:]]
-        return f"{text} It is {enumerated(rest)}. {own.few_cases}"
+        rest = [f"{middles[policy]} under {policy}" for policy in view.policies[1:]]
+        return f"{text} It is {enumerated(rest)}. {view.few_cases}"
     apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
-    text += marked_in_words(own.policies, own.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
-    return text + marked_in_words(own.policies, own.mark, {"no difference": f"No difference is shown from {base}"})
+    text += marked_in_words(view.policies, view.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
+    return text + marked_in_words(view.policies, view.mark, {"no difference": f"No difference is shown from {base}"})
 
 
 def _is_published(values: object) -> bool:

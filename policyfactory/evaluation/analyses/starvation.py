@@ -78,35 +78,35 @@ class Starvation(LogAnalysis):
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the longest waits, the counts, the words, and how the waits are distributed."""
         logs = self.by_log(evaluation, seen, LogWaits)
-        waiting = [own for own in logs if (own.values("longest") > MINUTE).any()]
+        waiting = [view for view in logs if (view.values("longest") > MINUTE).any()]
         pictures = pictures_by_log(
             "waits",
             waiting,
             "how many jobs wait longer than so long",
-            lambda own: _draw(own, len(self.beyond)),
+            lambda view: _draw(view, len(self.beyond)),
             "Both axes are logarithmic: the right end of a curve is the longest wait of one job.",
         )
         paragraphs = []
-        for own in logs:
-            name = f"{own.log}: " if len(logs) > 1 else ""
-            paragraphs += [f"{name}{_longest(own)}", f"{name}{_threshold(own, self.beyond)}"]
+        for view in logs:
+            name = f"{view.log}: " if len(logs) > 1 else ""
+            paragraphs += [f"{name}{_longest(view)}", f"{name}{_threshold(view, self.beyond)}"]
         tables = _longest_table(logs), _waits_table(logs), _overdue_table(logs, self.beyond)
         return Section("starvation", "The longest waits, and the threshold", tuple(paragraphs), tables, pictures)
 
 
 def _longest_table(logs: Sequence[LogWaits]) -> Table:
-    unit = shared_unit(own.longest(k)[1].longest for own in logs for k in range(len(own.policies)))
+    unit = shared_unit(view.longest(k)[1].longest for view in logs for k in range(len(view.policies)))
 
     def of(get: Callable[[int, LongWaits], Any]) -> Callable[[LogWaits, int], Any]:
-        def shown(own: LogWaits, place: int) -> Any:
-            number, waits = own.longest(place)
+        def shown(view: LogWaits, index: int) -> Any:
+            number, waits = view.longest(index)
             return get(number, waits) if waits.longest else None  # of a job that does not wait nothing is said
 
         return shown
 
     longest = Column("longest wait", "s", "of any job in any case", shown=unit)
     columns = {
-        longest: lambda own, place: own.longest(place)[1].longest,
+        longest: lambda view, index: view.longest(index)[1].longest,
         Column("case"): of(lambda number, _: str(number)),
         Column("job", "", "its id in the log"): of(lambda _, waits: str(waits.job_id)),
         Column("user"): of(lambda _, waits: "unknown" if waits.user < 0 else str(waits.user)),
@@ -118,26 +118,26 @@ def _longest_table(logs: Sequence[LogWaits]) -> Table:
 
 
 def _waits_table(logs: Sequence[LogWaits]) -> Table:
-    unit = shared_unit(value for own in logs for value in own.values("longest").ravel())
+    unit = shared_unit(value for view in logs for value in view.values("longest").ravel())
     p99 = Column("p99 wait", "s", "99 % of a case's jobs wait less", unit)
     longest = Column("longest wait", "s", "of a case", unit)
     columns = {
-        **compared_columns(p99, lambda own: own.values("p99"), logs[0].baseline),
-        **compared_columns(longest, lambda own: own.values("longest"), logs[0].baseline),
+        **compared_columns(p99, lambda view: view.values("p99"), logs[0].baseline),
+        **compared_columns(longest, lambda view: view.values("longest"), logs[0].baseline),
     }
     return policy_table("waits", "The long waits of a case", logs, columns)
 
 
 def _overdue_table(logs: Sequence[LogWaits], beyond: Sequence[str]) -> Table:
-    acted = any(own.has_threshold(k) for own in logs for k in range(len(own.policies)))
+    acted = any(view.has_threshold(k) for view in logs for k in range(len(view.policies)))
     columns = _acted_columns() if acted else {}
-    for at, text in enumerate(beyond):
+    for number, text in enumerate(beyond):
         columns |= {
             Column(f"over {text}", "jobs", f"jobs that waited longer than {text}"): (
-                lambda own, place, at=at: own.beyond(at, place)
+                lambda view, index, number=number: view.beyond(number, index)
             ),
             Column(f"over {text}, share", "%", "of the jobs of a case; median over cases"): (
-                lambda own, place, at=at: estimate_cell(own.beyond_share(at)[:, place])
+                lambda view, index, number=number: estimate_cell(view.beyond_share(number)[:, index])
             ),
         }
     return policy_table("overdue", "Jobs that waited too long", logs, columns, "Jobs are those of all cases.")
@@ -147,35 +147,35 @@ def _acted_columns() -> dict[Column, Callable[..., Any]]:
     """Return what the threshold did; empty for a policy that has none."""
 
     def of(get: Callable[[LogWaits, int], Any]) -> Callable[[LogWaits, int], Any]:
-        return lambda own, place: get(own, place) if own.has_threshold(place) else None
+        return lambda view, index: get(view, index) if view.has_threshold(index) else None
 
     return {
         Column("threshold", "", "waits beyond it put a job at the head of the queue"): LogWaits.threshold_text,
         Column("overdue", "jobs", "jobs whose wait at their start was longer than the threshold"): of(
-            lambda own, place: own.count("overdue", place)
+            lambda view, index: view.count("overdue", index)
         ),
         Column("overdue, share", "%", "of the jobs of a case; median over cases"): of(
-            lambda own, place: estimate_cell(own.share("overdue")[:, place])
+            lambda view, index: estimate_cell(view.share("overdue")[:, index])
         ),
         Column("from the head", "jobs", "overdue jobs that were started with none waiting ahead of them"): of(
-            lambda own, place: own.count("from_head", place)
+            lambda view, index: view.count("from_head", index)
         ),
     }
 
 
-def _draw(own: LogWaits, first: int) -> Figure:
+def _draw(view: LogWaits, first: int) -> Figure:
     """Draw the share of the jobs that wait longer than x; the curve's counts begin at place ``first``."""
     x = np.array(_CURVE, dtype=np.float64)
     curves = []
-    for k, policy in enumerate(own.policies):
-        count = np.array([own.beyond(first + at, k) for at in range(len(_CURVE))], dtype=np.float64)
+    for k, policy in enumerate(view.policies):
+        count = np.array([view.beyond(first + number, k) for number in range(len(_CURVE))], dtype=np.float64)
         there = count > 0
-        end = max(own.longest(k)[1].longest, MINUTE)
-        curves.append(Curve(policy, np.append(x[there], end), 100.0 * np.append(count[there], 1.0) / own.jobs))
-    thresholds = {own.threshold(k) for k in range(len(own.policies))} - {math.inf}
+        end = max(view.longest(k)[1].longest, MINUTE)
+        curves.append(Curve(policy, np.append(x[there], end), 100.0 * np.append(count[there], 1.0) / view.jobs))
+    thresholds = {view.threshold(k) for k in range(len(view.policies))} - {math.inf}
     marks = [(theta, f"threshold {format_duration(theta)}") for theta in sorted(thresholds) if theta >= MINUTE]
     panel = Panel(
-        f"{own.jobs:,} jobs", "wait", "jobs that wait longer (%)", curves, durations=True, log_y=True, marks=marks
+        f"{view.jobs:,} jobs", "wait", "jobs that wait longer (%)", curves, durations=True, log_y=True, marks=marks
     )
     return draw_panels([panel], height=3.4)
 
@@ -183,81 +183,81 @@ def _draw(own: LogWaits, first: int) -> Figure:
 # In words. ------------------------------------------------------------------------------------------------------------
 
 
-def _longest(own: LogWaits) -> str:
+def _longest(view: LogWaits) -> str:
     sentences = []
-    for k, policy in enumerate(own.policies[:_IN_WORDS]):
-        number, waits = own.longest(k)
+    for k, policy in enumerate(view.policies[:_IN_WORDS]):
+        number, waits = view.longest(k)
         if waits.longest == 0:
             sentences.append(f"{policy}: no job waits")
             continue
-        where = f" of {own.place_of(number)}" if len(own.kept) > 1 else ""
+        where = f" of {view.place_of(number)}" if len(view.kept) > 1 else ""
         sentences.append(
             f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
             f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
             f"{format_duration(waits.run_time)} run)"
         )
-    more = " Those of the other policies are in the table." if len(own.policies) > _IN_WORDS else ""
+    more = " Those of the other policies are in the table." if len(view.policies) > _IN_WORDS else ""
     return f"The longest wait of any job, {'; '.join(sentences)}.{more}"
 
 
-def _threshold(own: LogWaits, beyond: Sequence[str]) -> str:
-    with_one = [k for k in range(len(own.policies)) if own.has_threshold(k)]
+def _threshold(view: LogWaits, beyond: Sequence[str]) -> str:
+    with_one = [k for k in range(len(view.policies)) if view.has_threshold(k)]
     if not with_one:
-        return f"There is no threshold. {_would_be(own, beyond)}"
-    lengths = {own.threshold_text(k) for k in with_one}
+        return f"There is no threshold. {_would_be(view, beyond)}"
+    lengths = {view.threshold_text(k) for k in with_one}
     text = f"Jobs that wait longer than {enumerated(sorted(lengths))} go first, in the order of their submission. "
-    if len(with_one) < len(own.policies):
-        rest = [name for k, name in enumerate(own.policies) if k not in with_one]
+    if len(with_one) < len(view.policies):
+        rest = [name for k, name in enumerate(view.policies) if k not in with_one]
         text += f"{enumerated(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
-    overdue = {k: own.count("overdue", k) for k in with_one}
+    overdue = {k: view.count("overdue", k) for k in with_one}
     if not any(overdue.values()):
         return f"{text}It never acted: no job waited that long."
-    idle = [k for k in with_one if overdue[k] and _is_submission_order(own, k)]
+    idle = [k for k in with_one if overdue[k] and _is_submission_order(view, k)]
     acted = [k for k in with_one if overdue[k] and k not in idle]
-    counts = "; ".join(_how_often_it_acted(own, k) for k in acted[:_IN_WORDS])
-    parts = [f"Of {own.jobs:,} jobs that happened to {counts}."] if acted else []
-    often = [own.policies[k] for k in acted if overdue[k] >= _OFTEN * own.jobs]
+    counts = "; ".join(_how_often_it_acted(view, k) for k in acted[:_IN_WORDS])
+    parts = [f"Of {view.jobs:,} jobs that happened to {counts}."] if acted else []
+    often = [view.policies[k] for k in acted if overdue[k] >= _OFTEN * view.jobs]
     if often:
         parts.append(
             f"Under {enumerated(often)} so many are overdue that the order is for a good part that of submission."
         )
     parts += [
-        f"Under {own.policies[k]} it changes nothing ({counted(overdue[k], 'job was', 'jobs were')} overdue): the "
+        f"Under {view.policies[k]} it changes nothing ({counted(overdue[k], 'job was', 'jobs were')} overdue): the "
         "queue is in the order of submission anyway."
         for k in idle
     ]
-    never = [own.policies[k] for k in with_one if not overdue[k]]
+    never = [view.policies[k] for k in with_one if not overdue[k]]
     if never:
         parts.append(f"Under {enumerated(never)} it never acted: no job waited that long.")
     return text + " ".join(parts)
 
 
-def _how_often_it_acted(own: LogWaits, k: int) -> str:
-    overdue = own.count("overdue", k)
-    beyond = own.longest(k)[1].longest - own.threshold(k)
+def _how_often_it_acted(view: LogWaits, k: int) -> str:
+    overdue = view.count("overdue", k)
+    beyond = view.longest(k)[1].longest - view.threshold(k)
     return (
-        f"{overdue:,} under {own.policies[k]} ({number_text(100 * overdue / own.jobs)} %; "
+        f"{overdue:,} under {view.policies[k]} ({number_text(100 * overdue / view.jobs)} %; "
         f"the longest wait is {format_duration(beyond)} beyond it)"
     )
 
 
-def _is_submission_order(own: LogWaits, k: int) -> bool:
-    contender = own.evaluation.contenders[k]
+def _is_submission_order(view: LogWaits, k: int) -> bool:
+    contender = view.evaluation.contenders[k]
     return isinstance(contender, Policy) and contender.formula.strip() == "r"
 
 
-def _would_be(own: LogWaits, beyond: Sequence[str]) -> str:
+def _would_be(view: LogWaits, beyond: Sequence[str]) -> str:
     if not beyond:
         return ""
     lengths = enumerated(beyond)
     sentences = []
-    for k, policy in enumerate(own.policies[:_IN_WORDS]):
-        counts = [own.beyond(at, k) for at in range(len(beyond))]
+    for k, policy in enumerate(view.policies[:_IN_WORDS]):
+        counts = [view.beyond(number, k) for number in range(len(beyond))]
         sentences.append(
             f"{policy} {enumerated(f'{count:,}' for count in counts)}" if any(counts) else f"{policy} none"
         )
     return (
-        f"Of {own.jobs:,} jobs these waited longer than {lengths}: {'; '.join(sentences)}. A threshold of that length "
+        f"Of {view.jobs:,} jobs these waited longer than {lengths}: {'; '.join(sentences)}. A threshold of that length "
         "would have put them first, and so changed the waits of others."
     )
 
@@ -314,7 +314,7 @@ def waits_of(schedule: Schedule, lengths: Sequence[int]) -> LongWaits:
     jobs = schedule.workload
     wait = schedule.start - jobs.submit
     n, ticks = len(wait), jobs.ticks
-    at = int(np.argmax(wait))
+    longest = int(np.argmax(wait))
     # Most jobs wait not at all or not long: those that did are few enough to be sorted.
     long = np.sort(wait[wait > 0])
     theta = schedule.rules.threshold
@@ -323,13 +323,13 @@ def waits_of(schedule: Schedule, lengths: Sequence[int]) -> LongWaits:
     edges = np.array(lengths, dtype=np.int64) * ticks
     return LongWaits(
         jobs=n,
-        longest=float(wait[at]) / ticks,
+        longest=float(wait[longest]) / ticks,
         p99=_quantile(long, n, 0.99) / ticks,
-        job_id=int(jobs.job_id[at]),
-        user=int(jobs.user[at]),
-        processors=int(jobs.processors[at]),
-        requested=float(jobs.requested_time[at]) / ticks,
-        run_time=float(schedule.end[at] - schedule.start[at]) / ticks,
+        job_id=int(jobs.job_id[longest]),
+        user=int(jobs.user[longest]),
+        processors=int(jobs.processors[longest]),
+        requested=float(jobs.requested_time[longest]) / ticks,
+        run_time=float(schedule.end[longest] - schedule.start[longest]) / ticks,
         threshold=theta,
         overdue=int(np.count_nonzero(late)),
         from_head=int(np.count_nonzero(late & ~schedule.backfilled)),
@@ -339,11 +339,11 @@ def waits_of(schedule: Schedule, lengths: Sequence[int]) -> LongWaits:
 
 def _quantile(positive: Int64Array, n: int, level: float) -> float:
     """Return the quantile of ``n`` numbers, of which these, ascending, are not 0."""
-    place = level * (n - 1)
-    below = math.floor(place)
+    position = level * (n - 1)
+    below = math.floor(position)
     zeros = n - len(positive)
     left, right = (float(positive[k - zeros]) if k >= zeros else 0.0 for k in (below, min(below + 1, n - 1)))
-    return left + (right - left) * (place - below)
+    return left + (right - left) * (position - below)
 
 
 class LogWaits(LogView):
@@ -362,13 +362,13 @@ class LogWaits(LogView):
         """Return one count of policy k, all cases together."""
         return sum(getattr(case[k], field) for case in self.kept)
 
-    def beyond(self, at: int, k: int) -> int:
-        """Return the jobs that waited longer than length ``at`` under policy k, all cases together."""
-        return sum(int(case[k].beyond[at]) for case in self.kept)
+    def beyond(self, number: int, k: int) -> int:
+        """Return the jobs that waited longer than length ``number`` under policy k, all cases together."""
+        return sum(int(case[k].beyond[number]) for case in self.kept)
 
-    def beyond_share(self, at: int) -> FloatArray:
-        """Return the share of a case's jobs that waited longer than length ``at``, in %: (cases, policies)."""
-        return self.values(lambda waits: 100.0 * waits.beyond[at] / waits.jobs)
+    def beyond_share(self, number: int) -> FloatArray:
+        """Return the share of a case's jobs that waited longer than length ``number``, in %: (cases, policies)."""
+        return self.values(lambda waits: 100.0 * waits.beyond[number] / waits.jobs)
 
     def longest(self, k: int) -> tuple[int, LongWaits]:
         """Return the number of the case with the longest wait under policy k, and its waits."""

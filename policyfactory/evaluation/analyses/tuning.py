@@ -69,13 +69,13 @@ class Improvement(LogAnalysis):
         span = (int(jobs.submit[-1]) - int(jobs.submit[0])) / jobs.ticks
         bin_s = _BINS[self.every] if self.every else WEEK if span >= _WEEKLY else DAY if span >= _DAILY else HOUR
         # What ends later than any bin that is drawn counts in the last one.
-        at = np.minimum((schedule.end - jobs.submit[0]) // (bin_s * jobs.ticks), _MOST_BINS - 1)
-        return WaitCourse(bin_s, np.cumsum(np.bincount(at, weights=schedule.start - jobs.submit)) / jobs.ticks)
+        bins = np.minimum((schedule.end - jobs.submit[0]) // (bin_s * jobs.ticks), _MOST_BINS - 1)
+        return WaitCourse(bin_s, np.cumsum(np.bincount(bins, weights=schedule.start - jobs.submit)) / jobs.ticks)
 
     def conclude(self, evaluation: Evaluation, seen: list[list[Any]]) -> Section:
         """Return the course of every contender in words, a table and pictures."""
-        logs = [_courses_of(own) for own in self.by_log(evaluation, seen, LogView)]
-        stems = stem_by_log("", [own.log for own in logs])
+        logs = [_courses_of(view) for view in self.by_log(evaluation, seen, LogView)]
+        stems = stem_by_log("", [view.log for view in logs])
         pictures = [picture for courses in logs for picture in _pictures(courses, stems[courses.log])]
         words = tuple(map(_in_words, logs))
         return Section(
@@ -84,7 +84,7 @@ class Improvement(LogAnalysis):
             words,
             (_table(logs),),
             tuple(pictures),
-            words if any(isinstance(one, Tuner) for one in evaluation.contenders) else (),
+            words if any(isinstance(contender, Tuner) for contender in evaluation.contenders) else (),
         )
 
 
@@ -133,29 +133,29 @@ class Courses(LogView):
     @property
     def tuners(self) -> list[int]:
         """Places of the tuners."""
-        return [at for at, one in enumerate(self.evaluation.contenders) if at and isinstance(one, Tuner)]
+        return [k for k, contender in enumerate(self.evaluation.contenders) if k and isinstance(contender, Tuner)]
 
     @property
     def fixed(self) -> list[int]:
         """Places of the policies but for the baseline."""
-        return [at for at in range(1, len(self.policies)) if at not in self.tuners]
+        return [index for index in range(1, len(self.policies)) if index not in self.tuners]
 
     @property
     def has_ratio(self) -> bool:
         """Whether something is waited under the baseline: of nothing there is no percentage."""
         return bool(self.total_s[:, 0].any())
 
-    def end(self, at: int) -> float:
+    def end(self, index: int) -> float:
         """Return the mean at the end."""
-        return float(self.mean[at, -1])
+        return float(self.mean[index, -1])
 
-    def ratio(self, at: int) -> Estimate:
+    def ratio(self, index: int) -> Estimate:
         """Return the same with its interval."""
-        return estimate_ratio(self.total_s[:, at], self.total_s[:, 0])
+        return estimate_ratio(self.total_s[:, index], self.total_s[:, 0])
 
-    def after(self, at: int, part: float) -> float:
+    def after(self, index: int, part: float) -> float:
         """Return the mean when this part of the time had passed."""
-        course = self.mean[at]
+        course = self.mean[index]
         return float(course[max(0, round(part * len(course)) - 1)])
 
     def band(self, contender: int) -> FloatArray:
@@ -163,18 +163,18 @@ class Courses(LogView):
         return np.asarray(np.quantile(self.change[:, contender], [0.1, 0.9], axis=0))
 
 
-def _courses_of(own: LogView) -> Courses:
-    bin_s = max(course.bin_s for case in own.kept for course in case)
-    coarse = [[course.coarsened(bin_s) for course in case] for case in own.kept]
-    bins = max(len(one) for case in coarse for one in case)
+def _courses_of(view: LogView) -> Courses:
+    bin_s = max(course.bin_s for case in view.kept for course in case)
+    coarse = [[course.coarsened(bin_s) for course in case] for case in view.kept]
+    bins = max(len(course) for case in coarse for course in case)
     # After its last job a schedule's total wait stays as it is.
-    wait = np.array([[np.pad(one, (0, bins - len(one)), mode="edge") for one in case] for case in coarse])
+    wait = np.array([[np.pad(course, (0, bins - len(course)), mode="edge") for course in case] for case in coarse])
     base = wait[:, 0, -1].mean()
     change = 100 * (wait - wait[:, :1]) / base if base else np.full_like(wait, np.nan)
     return Courses(
-        evaluation=own.evaluation,
-        log=own.log,
-        kept=own.kept,
+        evaluation=view.evaluation,
+        log=view.log,
+        kept=view.kept,
         bin_s=bin_s,
         total_s=wait[:, :, -1],
         change=change,
@@ -189,20 +189,20 @@ def _table(logs: Sequence[Courses]) -> Table:
     base = logs[0].baseline
 
     def shown(get: Callable[[Courses, int], float | Cell | None]) -> Callable[[Courses, int], float | Cell | None]:
-        return lambda own, at: get(own, at) if own.has_ratio else None
+        return lambda courses, index: get(courses, index) if courses.has_ratio else None
 
     def tail(edge: int) -> Callable[[Courses, int], float | Cell | None]:
-        return shown(lambda own, at: float(own.band(at)[edge, -1]) if len(own.kept) > 1 else None)
+        return shown(lambda courses, index: float(courses.band(index)[edge, -1]) if len(courses.kept) > 1 else None)
 
     columns = {
         Column(f"after {part}/4", "%", f"mean over cases when {part}/4 of the time had passed"): shown(
-            lambda own, at, part=part: own.after(at, part / 4)  # type: ignore[misc]
+            lambda courses, index, part=part: courses.after(index, part / 4)  # type: ignore[misc]
         )
         for part in (1, 2, 3)
     }
     columns |= {
         Column("at the end", "%", "sum over the cases against the baseline's, with its 95 % interval"): shown(
-            lambda own, at: cell_of(own.ratio(at))
+            lambda courses, index: cell_of(courses.ratio(index))
         ),
         Column("10 % of cases below", "%", "10 % quantile of the cases at the end"): tail(0),
         Column("90 % of cases below", "%", "90 % quantile of the cases at the end"): tail(1),
@@ -266,31 +266,31 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     time = np.arange(courses.mean.shape[1] + 1)
     order = sorted(chosen, key=courses.end)
     many = len(courses.kept) > 1
-    for at in chosen:
-        look = line_look(1 + chosen.index(at))
-        left.plot(time, np.append(0.0, courses.mean[at]), **look)
-        if many and at in (order[0], order[-1]):
-            low, high = (np.append(0.0, edge) for edge in courses.band(at))
+    for index in chosen:
+        look = line_look(1 + chosen.index(index))
+        left.plot(time, np.append(0.0, courses.mean[index]), **look)
+        if many and index in (order[0], order[-1]):
+            low, high = (np.append(0.0, edge) for edge in courses.band(index))
             left.fill_between(time, low, high, color=look["color"], alpha=0.15, linewidth=0)
     left.axhline(0, color="black", linewidth=1)
     left.set_xlim(0, time[-1])
     left.set_xlabel(f"time ({_UNIT[courses.bin_s]})")
     left.set_ylabel(f"total wait minus {shortened(courses.baseline, 16)}'s\n(% of the latter's total)")
-    _ends(right, courses, {at: line_look(1 + chosen.index(at)) for at in order}, many=many)
+    _ends(right, courses, {index: line_look(1 + chosen.index(index)) for index in order}, many=many)
     return figure
 
 
 def _ends(axes: Any, courses: Courses, looks: dict[int, dict[str, Any]], *, many: bool) -> None:
     order = list(looks)
-    for place, at in enumerate(order):
-        value, colour = courses.end(at), looks[at]["color"]
+    for row, index in enumerate(order):
+        value, colour = courses.end(index), looks[index]["color"]
         if many:
-            low, high = courses.band(at)[:, -1]
-            axes.plot([low, high], [place, place], color=colour, linewidth=3, alpha=0.45, solid_capstyle="butt")
-        face = colour if looks[at]["linestyle"] == "-" else "white"
-        axes.plot(value, place, "o", color=colour, markersize=5, markerfacecolor=face)
+            low, high = courses.band(index)[:, -1]
+            axes.plot([low, high], [row, row], color=colour, linewidth=3, alpha=0.45, solid_capstyle="butt")
+        face = colour if looks[index]["linestyle"] == "-" else "white"
+        axes.plot(value, row, "o", color=colour, markersize=5, markerfacecolor=face)
     axes.axvline(0, color="black", linewidth=1)
-    axes.set_yticks(range(len(order)), [shortened(courses.policies[at], 22) for at in order], fontsize=8)
+    axes.set_yticks(range(len(order)), [shortened(courses.policies[index], 22) for index in order], fontsize=8)
     axes.yaxis.tick_right()
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(order) - 0.4, -0.6)
@@ -316,12 +316,12 @@ def _in_words(courses: Courses) -> str:
     return " ".join(sentences)
 
 
-def _amount(courses: Courses, at: int) -> str:
+def _amount(courses: Courses, index: int) -> str:
     """Return the change at the end with the range of the cases: ``saves 16.2 % of FCFS's total wait (...)``."""
-    value = courses.end(at)
+    value = courses.end(index)
     word = "saves" if value < 0 else "adds"
     text = f"{word} {number_text(abs(value))} % of {courses.baseline}'s total wait"
-    estimate = courses.ratio(at)
+    estimate = courses.ratio(index)
     if estimate.interval is None:
         return text
     ends = sorted(abs(end) if value * end > 0 else -abs(end) for end in (estimate.interval.low, estimate.interval.high))
@@ -340,21 +340,21 @@ def _best_in_words(courses: Courses, over: str) -> str:
 def _tuners_in_words(courses: Courses, start: str) -> list[str]:
     tuners = courses.tuners
     best = min(tuners, key=courses.end)
-    of = [at for at in tuners if courses.end(at) > 0]
+    of = [index for index in tuners if courses.end(index) > 0]
     sentences = [f"{start}Of the tuners, {courses.policies[best]} {_amount(courses, best)}{_recovered(courses, best)}."]
     if len(tuners) > 1:
         worst = max(tuners, key=courses.end)
         sentences.append(f"The last is {courses.policies[worst]}, which {_amount(courses, worst)}.")
     if of:
-        sentences.append(f"Worse than {courses.baseline}: {enumerated(courses.policies[at] for at in of)}.")
+        sentences.append(f"Worse than {courses.baseline}: {enumerated(courses.policies[index] for index in of)}.")
     return sentences
 
 
-def _recovered(courses: Courses, at: int) -> str:
+def _recovered(courses: Courses, index: int) -> str:
     hindsight = min(map(courses.end, courses.fixed), default=0.0)
-    if hindsight >= 0 or courses.end(at) >= 0:
+    if hindsight >= 0 or courses.end(index) >= 0:
         return ""
-    return f", {round(100 * courses.end(at) / hindsight)} % of what the best policy in hindsight saves"
+    return f", {round(100 * courses.end(index) / hindsight)} % of what the best policy in hindsight saves"
 
 
 # Which policy each tuner chose ----------------------------------------------------------------------------------------
@@ -378,27 +378,27 @@ class Choices(LogAnalysis):
         """Return what every tuner chose in words, a table and a picture a log."""
         title = "What the tuners chose"
         logs = self.by_log(evaluation, seen, LogView)
-        each_log = [_shares_of(own) for own in logs]
-        shares = [one for own in each_log for one in own]
+        each_log = [_shares_of(view) for view in logs]
+        shares = [choices for of_log in each_log for choices in of_log]
         if not shares:
             return Section("choices", title, ("No tuner was evaluated: each policy was in force all the time.",))
         several = len(logs) > 1
-        stems = stem_by_log("choices", [own.log for own in logs]).values()
+        stems = stem_by_log("choices", [view.log for view in logs]).values()
         pictures = tuple(map(_picture, each_log, stems))
-        paragraphs = tuple(_choices_in_words(one, several=several) for one in shares)
+        paragraphs = tuple(_choices_in_words(choices, several=several) for choices in shares)
         return Section("choices", title, paragraphs, (_course(shares, several), _all(shares, several)), pictures)
 
 
-def _shares_of(own: LogView) -> list[ArmShares]:
+def _shares_of(view: LogView) -> list[ArmShares]:
     """Return what each tuner chose on one log."""
     results = []
-    for at, tuner in enumerate(own.evaluation.contenders):
+    for index, tuner in enumerate(view.evaluation.contenders):
         if isinstance(tuner, Tuner):
-            rows = [case[at].astype(np.int64) for case in own.kept]
+            rows = [case[index].astype(np.int64) for case in view.kept]
             periods = max(map(len, rows))
             choices = np.array([np.pad(row, (0, periods - len(row)), constant_values=-1) for row in rows])
             results.append(
-                ArmShares(own.log, tuner.name, tuple(arm.name for arm in tuner.arms), tuner.period_s, choices)
+                ArmShares(view.log, tuner.name, tuple(arm.name for arm in tuner.arms), tuner.period_s, choices)
             )
     return results
 
@@ -406,19 +406,19 @@ def _shares_of(own: LogView) -> list[ArmShares]:
 # Words and tables. ----------------------------------------------------------------------------------------------------
 
 
-def _choices_in_words(one: ArmShares, *, several: bool) -> str:
-    shares, late = one.shares(), one.shares(0.75, 1.0)
+def _choices_in_words(choices: ArmShares, *, several: bool) -> str:
+    shares, late = choices.shares(), choices.shares(0.75, 1.0)
     top = int(np.argmax(late))
     steady = np.count_nonzero(shares) > 1
-    end = f" In the last quarter of the time it was {one.arms[top]} in {_percent(late[top])}." if steady else ""
-    where = f"{one.tuner} on {one.log}" if several else one.tuner
-    return f"{where}: {_most(one, shares)}; {_percent(one.changes)} of them began with a change.{end}"
+    end = f" In the last quarter of the time it was {choices.arms[top]} in {_percent(late[top])}." if steady else ""
+    where = f"{choices.tuner} on {choices.log}" if several else choices.tuner
+    return f"{where}: {_most(choices, shares)}; {_percent(choices.changes)} of them began with a change.{end}"
 
 
-def _most(one: ArmShares, shares: FloatArray) -> str:
+def _most(choices: ArmShares, shares: FloatArray) -> str:
     """Return the policies with the largest shares: ``SPF in 83 % and SRF in 8 % of the periods, 2 other ...``."""
     order = [int(arm) for arm in np.argsort(-shares, kind="stable") if shares[arm] > 0]
-    named = enumerated(f"{one.arms[arm]} in {_percent(shares[arm])}" for arm in order[:_NAMED])
+    named = enumerated(f"{choices.arms[arm]} in {_percent(shares[arm])}" for arm in order[:_NAMED])
     rest = len(order) - _NAMED
     others = f", {counted(rest, 'other policy', 'other policies')} in the rest" if rest > 0 else ""
     return f"{named} of the periods{others}"
@@ -432,14 +432,14 @@ def _course(shares: Sequence[ArmShares], several: bool) -> Table:  # noqa: FBT00
     """Return the policies that each tuner chose most, by quarters of the time."""
     quarters = {
         Column(f"{word} quarter", "", f"policies with the largest shares in the {word} quarter of the time, in %"): (
-            lambda one, at=at: _largest(one, at / 4)
+            lambda choices, quarter=quarter: _largest(choices, quarter / 4)
         )
-        for at, word in enumerate(("first", "second", "third", "last"))
+        for quarter, word in enumerate(("first", "second", "third", "last"))
     }
     columns = {
         **_names(several),
-        Column("period"): lambda one: _PERIODS.get(one.period_s) or format_duration(one.period_s),
-        Column("changes", "%", "periods that began with a change of the policy"): lambda one: one.changes,
+        Column("period"): lambda choices: _PERIODS.get(choices.period_s) or format_duration(choices.period_s),
+        Column("changes", "%", "periods that began with a change of the policy"): lambda choices: choices.changes,
         **quarters,
     }
     title = "The policies that each tuner chose most, as time passes (% of the periods)"
@@ -447,20 +447,22 @@ def _course(shares: Sequence[ArmShares], several: bool) -> Table:  # noqa: FBT00
 
 
 def _names(several: bool) -> Columns:  # noqa: FBT001 (as above)
-    log = {Column("log"): lambda one: one.log} if several else {}
-    return {**log, Column("tuner"): lambda one: one.tuner}
+    log = {Column("log"): lambda choices: choices.log} if several else {}
+    return {**log, Column("tuner"): lambda choices: choices.tuner}
 
 
-def _largest(one: ArmShares, first: float) -> str:
-    shares = one.shares(first, first + 0.25)
+def _largest(choices: ArmShares, first: float) -> str:
+    shares = choices.shares(first, first + 0.25)
     order = [int(arm) for arm in np.argsort(-shares, kind="stable")[:_NAMED] if shares[arm] > 0]
-    return ", ".join(f"{one.arms[arm]} {shares[arm]:.0f}" for arm in order)
+    return ", ".join(f"{choices.arms[arm]} {shares[arm]:.0f}" for arm in order)
 
 
 def _all(shares: Sequence[ArmShares], several: bool) -> Table:  # noqa: FBT001 (a column is there or not)
     """Return the share of each policy among all periods of each tuner."""
     arms = {
-        Column(arm, "%"): lambda one, arm=arm: dict(zip(one.arms, one.shares().tolist(), strict=True)).get(arm)
+        Column(arm, "%"): lambda choices, arm=arm: dict(zip(choices.arms, choices.shares().tolist(), strict=True)).get(
+            arm
+        )
         for arm in used_arms(shares)
     }
     title = "Share of each policy among all periods of each tuner"
@@ -549,8 +551,8 @@ def used_arms(shares: Sequence[ArmShares]) -> list[str]:
     shares : sequence of Shares
         Of one log or several.
     """
-    names = list(dict.fromkeys(arm for one in shares for arm in one.arms))
-    chosen = {one.arms[arm] for one in shares for arm in np.flatnonzero(one.shares() > 0)}
+    names = list(dict.fromkeys(arm for choices in shares for arm in choices.arms))
+    chosen = {choices.arms[arm] for choices in shares for arm in np.flatnonzero(choices.shares() > 0)}
     return [name for name in names if name in chosen]
 
 
@@ -574,28 +576,28 @@ def draw_shares(shares: Sequence[ArmShares]) -> Figure:
     grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     for axes in grid.ravel()[len(shares) :]:
         axes.set_axis_off()
-    for at, (axes, one) in enumerate(zip(grid.ravel(), shares, strict=False)):
-        unit = _shares_panel(axes, one, used)
-        axes.tick_params(labelbottom=at >= len(shares) - across)
-        if at >= len(shares) - across:
+    for number, (axes, choices) in enumerate(zip(grid.ravel(), shares, strict=False)):
+        unit = _shares_panel(axes, choices, used)
+        axes.tick_params(labelbottom=number >= len(shares) - across)
+        if number >= len(shares) - across:
             axes.set_xlabel(f"time ({unit})")
     figure.supylabel("share (%)", fontsize=10)
     _legend(figure, used)
     return figure
 
 
-def _shares_panel(axes: Any, one: ArmShares, used: Sequence[str]) -> str:
-    days, rows = one.over_time(_MOST_AREAS)
+def _shares_panel(axes: Any, choices: ArmShares, used: Sequence[str]) -> str:
+    days, rows = choices.over_time(_MOST_AREAS)
     unit, divisor = ("weeks", 7) if days[-1] >= _WEEKS_FROM else ("days", 1)
     bottom = np.zeros(len(rows))
-    for place, name in enumerate(used):
-        if name not in one.arms:
+    for index, name in enumerate(used):
+        if name not in choices.arms:
             continue
-        top = bottom + rows[:, one.arms.index(name)]
+        top = bottom + rows[:, choices.arms.index(name)]
         low, high = np.append(bottom, bottom[-1]), np.append(top, top[-1])
-        axes.fill_between(days / divisor, low, high, step="post", **area_look(place))
+        axes.fill_between(days / divisor, low, high, step="post", **area_look(index))
         bottom = top
-    axes.set_title(shortened(one.tuner, 40), loc="left", fontsize=9)
+    axes.set_title(shortened(choices.tuner, 40), loc="left", fontsize=9)
     axes.set_xlim(0, days[-1] / divisor)
     axes.set_ylim(0, 100)
     axes.grid(visible=False)
@@ -612,5 +614,5 @@ def _legend(figure: Figure, used: Sequence[str]) -> None:
     from matplotlib.patches import Patch
 
     names, abreast = _legend_names(used)
-    handles = [Patch(**area_look(place)) for place in range(len(used))]
+    handles = [Patch(**area_look(index)) for index in range(len(used))]
     figure.legend(handles, names, loc="outside lower center", ncols=abreast, fontsize=9)

@@ -100,8 +100,8 @@ class Weekly(Analysis):
         """Return the section: a picture and a table a metric, and what the curves show."""
         views = self.by_log(evaluation, seen, LogView)
         each_metric = [
-            [weekly_course(own, metric, at, cumulative=self.cumulative) for own in views]
-            for at, metric in enumerate(self.metrics, 1)
+            [weekly_course(view, metric, row, cumulative=self.cumulative) for view in views]
+            for row, metric in enumerate(self.metrics, 1)
         ]
         what = "Cumulative mean" if self.cumulative else "Mean of each week"
         pictures = [
@@ -151,14 +151,14 @@ class WeeklyCourse(LogView):
         """Values of the last week: float64 array (cases, policies)."""
         return np.asarray(self.weekly[:, :, -1])
 
-    def mark(self, place: int) -> str:
+    def mark(self, index: int) -> str:
         """Return the verdict on a policy's value of the last week."""
-        return marks_of(differences_of(self.ends), self.ends, self.drawn)[place]
+        return marks_of(differences_of(self.ends), self.ends, self.drawn)[index]
 
-    def column(self, place: int) -> FloatArray:
+    def column(self, index: int) -> FloatArray:
         """Return the finite numbers of a policy that the table sums up: those of the last week, or of all weeks."""
-        own = self.ends[:, place] if self.cumulative else self.weekly[:, place]
-        return own[np.isfinite(own)]
+        values = self.ends[:, index] if self.cumulative else self.weekly[:, index]
+        return values[np.isfinite(values)]
 
     def settled(self) -> int | None:
         """Return the week (from 1) from which on the policies have the order of the last one; None for one policy."""
@@ -181,12 +181,12 @@ class WeeklyCourse(LogView):
         return 100 * shares / max(float(shares.sum()), 1.0), 100 * float(changes.mean()) if len(changes) else 0.0
 
 
-def weekly_course(own: LogView, metric: str, row: int, *, cumulative: bool) -> WeeklyCourse:
+def weekly_course(view: LogView, metric: str, row: int, *, cumulative: bool) -> WeeklyCourse:
     """Return the weeks of a metric on one log, with their quantiles over the cases.
 
     Parameters
     ----------
-    own : LogView
+    view : LogView
         The log, with what `Weekly.observe` kept.
     metric : str
         The metric.
@@ -195,10 +195,10 @@ def weekly_course(own: LogView, metric: str, row: int, *, cumulative: bool) -> W
     cumulative : bool
         Cumulative or plain weekly means.
     """
-    weeks = max(sums.shape[1] for case in own.kept for sums in case)
+    weeks = max(sums.shape[1] for case in view.kept for sums in case)
     # A case that ends earlier has no jobs and no sums in the weeks after.
     padded = np.array(
-        [[np.pad(sums[[0, row]], ((0, 0), (0, weeks - sums.shape[1]))) for sums in case] for case in own.kept]
+        [[np.pad(sums[[0, row]], ((0, 0), (0, weeks - sums.shape[1]))) for sums in case] for case in view.kept]
     )
     jobs, sums = np.moveaxis(np.cumsum(padded, axis=3) if cumulative else padded, 2, 0)
     values = np.divide(sums, jobs, out=np.full(sums.shape, np.nan), where=jobs > 0)
@@ -206,7 +206,7 @@ def weekly_course(own: LogView, metric: str, row: int, *, cumulative: bool) -> W
     # Weeks without a job in any case have no quantile; what stands in for them is taken out again.
     quantiles = np.nanquantile(np.where(there, values, 0.0), [0.5, 0.1, 0.9], axis=0)
     return WeeklyCourse(
-        own.evaluation, own.log, own.kept, metric, cumulative, values, *np.where(there, quantiles, np.nan)
+        view.evaluation, view.log, view.kept, metric, cumulative, values, *np.where(there, quantiles, np.nan)
     )
 
 
@@ -216,7 +216,9 @@ def _table(courses: Sequence[WeeklyCourse]) -> Table:
     unit, metric = METRICS[first.metric].unit, first.metric
 
     def tail(level: float) -> Callable[[WeeklyCourse, int], Cell]:
-        return lambda own, place: _number(np.quantile(own.column(place), level) if len(own.column(place)) else np.nan)
+        return lambda course, index: _number(
+            np.quantile(values, level) if len(values := course.column(index)) else np.nan
+        )
 
     of = "of the cases" if first.cumulative else "of the weeks of all cases"
     tails = {
@@ -225,14 +227,14 @@ def _table(courses: Sequence[WeeklyCourse]) -> Table:
     }
     if first.cumulative:
         at_end = Column("at the end", unit, "mean over all jobs, median over the cases")
-        columns = {at_end: lambda own, place: estimate_cell(own.ends[:, place], mark=own.mark(place)), **tails}
+        columns = {at_end: lambda course, index: estimate_cell(course.ends[:, index], mark=course.mark(index)), **tails}
     else:
         mean = Column("mean", unit, "of the weekly means of all cases")
         best = Column("best week", "%", "weeks in which the policy has the lowest mean")
         columns = {
-            mean: lambda own, place: _number(own.column(place).mean()),
+            mean: lambda course, index: _number(course.column(index).mean()),
             **tails,
-            best: lambda own, place: Cell(own.best_of_weeks()[0][place]),
+            best: lambda course, index: Cell(course.best_of_weeks()[0][index]),
         }
     return policy_table(
         f"weekly-{metric.replace('_', '-')}",
@@ -248,18 +250,18 @@ def _series(courses: Sequence[WeeklyCourse]) -> Table:
     metric = courses[0].metric
     unit = METRICS[metric].unit
     rows = [
-        (own, place, week)
-        for own in courses
-        for week in range(own.middle.shape[1])
-        for place in range(len(own.policies))
+        (course, index, week)
+        for course in courses
+        for week in range(course.middle.shape[1])
+        for index in range(len(course.policies))
     ]
     columns = {
         **log_column(several=len(courses) > 1),
-        Column("policy"): lambda own, place, _: own.policies[place],
+        Column("policy"): lambda course, index, _: course.policies[index],
         Column("week", "1", "from 1"): lambda _, __, week: float(week + 1),
-        Column("median", unit, "over the cases"): lambda own, *at: _number(own.middle[at]),
-        Column("10 %", unit, "a tenth of the cases lies below"): lambda own, *at: _number(own.low[at]),
-        Column("90 %", unit, "a tenth of the cases lies above"): lambda own, *at: _number(own.high[at]),
+        Column("median", unit, "over the cases"): lambda course, *indices: _number(course.middle[indices]),
+        Column("10 %", unit, "a tenth of the cases lies below"): lambda course, *indices: _number(course.low[indices]),
+        Column("90 %", unit, "a tenth of the cases lies above"): lambda course, *indices: _number(course.high[indices]),
     }
     name, title = f"weekly-{metric.replace('_', '-')}-weeks", f"Every week of {metric}"
     shown = min(len(rows), len(courses[0].policies))
@@ -281,10 +283,10 @@ def _words(metrics: Sequence[WeeklyCourse]) -> str:
 
 
 def _where_it_settles(course: WeeklyCourse) -> str:
-    ends = [estimate_of(course.ends[:, place]).value for place in range(len(course.policies))]
+    ends = [estimate_of(course.ends[:, index]).value for index in range(len(course.policies))]
     scale = scale_for(METRICS[course.metric].unit, ends)
     order = np.argsort(ends, kind="stable").tolist()
-    values = [f"{course.policies[place]} {scale.text(ends[place])}" for place in order]
+    values = [f"{course.policies[index]} {scale.text(ends[index])}" for index in order]
     text = f"{course.metric} at the end: {', '.join(values)}{scale.suffix}"
     settled, base = course.settled(), course.baseline
     if settled is None:
@@ -306,7 +308,7 @@ def _how_it_varies(course: WeeklyCourse) -> str:
     if len(policies) == 1 or not shares.any():
         return f"{metric}: in no week do policies differ."
     most = int(np.argmax(shares))
-    overall = int(np.argmin([course.column(place).mean() for place in range(len(policies))]))
+    overall = int(np.argmin([course.column(index).mean() for index in range(len(policies))]))
     text = (
         f"{metric}: {policies[overall]} has the lowest mean over all weeks, and is the best in "
         f"{shares[overall]:.0f} % of the weeks in which policies differ"
@@ -331,8 +333,8 @@ def _draw(courses: Sequence[WeeklyCourse]) -> Figure:
         middle, low, high = (values / scale.divisor for values in (course.middle, course.low, course.high))
         several = len(course.weekly) > 1
         curves = [
-            Curve(policy, weeks, middle[place], (low[place], high[place]) if several else None)
-            for place, policy in enumerate(course.policies)
+            Curve(policy, weeks, middle[index], (low[index], high[index]) if several else None)
+            for index, policy in enumerate(course.policies)
         ]
         shown = middle[np.isfinite(middle)]
         wide = len(shown) > 0 and shown.min() > 0 and shown.max() / shown.min() >= _LOG_FROM

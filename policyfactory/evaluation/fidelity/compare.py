@@ -162,7 +162,7 @@ def _as_recorded(site: Site) -> Site:
 def _itself(workload: Workload, run: SlurmRun, again: SlurmRun, compared: _Mask) -> GroupFit:
     rows = compared & (again.start >= 0)
     work = workload.processors.astype(np.float64) * workload.run_time
-    first, second = (one.start[rows] - workload.submit[rows] for one in (run, again))
+    first, second = (schedule.start[rows] - workload.submit[rows] for schedule in (run, again))
     return _group("itself", "all", first, second, work[rows])
 
 
@@ -185,16 +185,16 @@ def _groups(
     yield group("all", "all", compared)
     partition = partitions_of(workload, asked, site)
     kinds = (
-        ("partition", partition, [one.name for one in site.partitions]),
+        ("partition", partition, [part.name for part in site.partitions]),
         ("QOS", asked.qos, list(asked.names.get("qos", ()))),
     )
-    for kind, place, names in kinds:
-        by_place = np.bincount(place[compared & (place >= 0)], minlength=len(names))
+    for kind, membership, names in kinds:
+        by_place = np.bincount(membership[compared & (membership >= 0)], minlength=len(names))
         present = int(np.count_nonzero(by_place))
         # One that has all jobs says nothing that the first row does not.
         if present > 1:
             for number in np.argsort(-by_place, kind="stable")[:present].tolist():
-                yield group(kind, names[number], compared & (place == number))
+                yield group(kind, names[number], compared & (membership == number))
 
 
 def _group(kind: str, name: str, observed: Int64Array, simulated: Int64Array, work: FloatArray) -> GroupFit:
@@ -304,10 +304,10 @@ def _judge(
     if everybody.light != "cannot tell" and course is not None and course.difference > FIT.utilisation:
         beyond.append("the cores in use over time")
     for kind in ("partition", "QOS"):
-        judged = [one for one in groups if one.kind == kind and one.light != "cannot tell"]
-        far = [one for one in judged if one.light == "far"]
-        if sum(one.jobs for one in far) > FIT.most_otherwise * sum(one.jobs for one in judged) and len(judged) > 1:
-            beyond.append(f"the waits in {kind} {', '.join(one.name for one in far)}")
+        judged = [fit for fit in groups if fit.kind == kind and fit.light != "cannot tell"]
+        far = [fit for fit in judged if fit.light == "far"]
+        if sum(fit.jobs for fit in far) > FIT.most_otherwise * sum(fit.jobs for fit in judged) and len(judged) > 1:
+            beyond.append(f"the waits in {kind} {', '.join(fit.name for fit in far)}")
     if never > FIT.most_never and jobs >= FIT.least_jobs:
         beyond.append("the jobs that never start on the site")
     return ("far" if beyond else everybody.light), tuple(beyond)
@@ -502,7 +502,7 @@ def verdict_of(found: Fidelity) -> Verdict:
         return Verdict("better", (near,), caveats, HEADINGS["near"])
     if found.light == "cannot tell":
         return Verdict("cannot tell", (_why_open(found),), caveats, HEADINGS["cannot tell"])
-    reasons = tuple(f"{one.text[0].upper()}{one.text[1:]}." for one in found.reasons)
+    reasons = tuple(f"{reason.text[0].upper()}{reason.text[1:]}." for reason in found.reasons)
     why = f"On site {found.site} the simulation is too far from the record in {'; in '.join(found.beyond)}."
     sentences = (why, *([_how_near(found)] if found.groups[0].jobs else []))
     lacks = reasons or ("Nothing that is looked for in the record tells what is missing.",)
@@ -557,9 +557,9 @@ def _caveats(found: Fidelity) -> Iterator[str]:
         yield from filter(None, [found.left_out.rstrip(".")])
     if found.light != "far":
         yield from found.unknown
-    others = [one for one in found.groups[1:] if one.light == "far"]
+    others = [fit for fit in found.groups[1:] if fit.light == "far"]
     if others and found.light == "near":
-        yield "far from the record: " + ", ".join(f"{one.kind} {one.name} ({one.jobs:,} jobs)" for one in others)
+        yield "far from the record: " + ", ".join(f"{fit.kind} {fit.name} ({fit.jobs:,} jobs)" for fit in others)
     yield "priorities, limits and nodes are taken to be those of the site file for the whole time of the log"
 
 
@@ -586,29 +586,29 @@ def sections_of(found: Fidelity) -> tuple[Section, ...]:
 def _waits_section(found: Fidelity) -> Section | None:
     if found.stopped:
         return None
-    whose: Columns = {Column("waits of"): lambda one: "all jobs" if one.kind == "all" else f"{one.kind} {one.name}"}
+    whose: Columns = {Column("waits of"): lambda fit: "all jobs" if fit.kind == "all" else f"{fit.kind} {fit.name}"}
     columns: Columns = {
         **whose,
-        Column("jobs", ""): lambda one: float(one.jobs),
+        Column("jobs", ""): lambda fit: float(fit.jobs),
         Column("fit", "", "by the stated fit, and what is beyond it"): _fit,
-        Column("median, recorded", "s", label="median, rec."): lambda one: _wait(one, "observed", "median"),
-        Column("median, simulated", "s", label="median, sim."): lambda one: _wait(one, "simulated", "median"),
+        Column("median, recorded", "s", label="median, rec."): lambda fit: _wait(fit, "observed", "median"),
+        Column("median, simulated", "s", label="median, sim."): lambda fit: _wait(fit, "simulated", "median"),
         Column("90 %, recorded", "s", "nine jobs in ten wait at most so long", label="90 %, rec."): (
-            lambda one: _wait(one, "observed", "p90")
+            lambda fit: _wait(fit, "observed", "p90")
         ),
-        Column("90 %, simulated", "s", label="90 %, sim."): lambda one: _wait(one, "simulated", "p90"),
-        Column("distance", "1", "Kolmogorov-Smirnov, of the waits"): lambda one: one.distance if one.jobs else None,
-        Column("order", "1", "rank correlation of the waits, job by job"): lambda one: one.order,
+        Column("90 %, simulated", "s", label="90 %, sim."): lambda fit: _wait(fit, "simulated", "p90"),
+        Column("distance", "1", "Kolmogorov-Smirnov, of the waits"): lambda fit: fit.distance if fit.jobs else None,
+        Column("order", "1", "rank correlation of the waits, job by job"): lambda fit: fit.order,
     }
-    rows = [(one,) for one in found.groups]
-    said = "Rec.: recorded; sim.: simulated."
-    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows, said)
+    rows = [(fit,) for fit in found.groups]
+    legend = "Rec.: recorded; sim.: simulated."
+    groups = Table.of("groups", "Waits as recorded and as simulated on the site", columns, rows, legend)
     of_means: Columns = {
         **whose,
-        Column("mean, recorded", "s"): lambda one: _wait(one, "observed", "mean"),
-        Column("mean, simulated", "s"): lambda one: _wait(one, "simulated", "mean"),
-        Column("by work, recorded", "s"): lambda one: _wait(one, "observed", "by_work"),
-        Column("by work, simulated", "s"): lambda one: _wait(one, "simulated", "by_work"),
+        Column("mean, recorded", "s"): lambda fit: _wait(fit, "observed", "mean"),
+        Column("mean, simulated", "s"): lambda fit: _wait(fit, "simulated", "mean"),
+        Column("by work, recorded", "s"): lambda fit: _wait(fit, "observed", "by_work"),
+        Column("by work, simulated", "s"): lambda fit: _wait(fit, "simulated", "by_work"),
     }
     by_work = "By work: the mean in which each job counts by its processors times its run time."
     means = Table.of("means", "Mean waits", of_means, rows, by_work)
@@ -621,15 +621,15 @@ def _waits_section(found: Fidelity) -> Section | None:
     return Section("fidelity", "How near is the simulation to the record?", (STATED,), tables, pictures)
 
 
-def _wait(one: GroupFit, which: str, what: str) -> float | None:
-    waits = getattr(one, which)
+def _wait(fit: GroupFit, which: str, what: str) -> float | None:
+    waits = getattr(fit, which)
     return None if waits is None else float(getattr(waits, what))
 
 
-def _fit(one: GroupFit) -> str:
+def _fit(fit: GroupFit) -> str:
     named = {"p90": "90 %"}
-    beyond = ", ".join(named.get(name, name) for name in one.beyond)
-    return f"{_MARKS[one.light]}: {beyond}" if beyond else _MARKS[one.light]
+    beyond = ", ".join(named.get(name, name) for name in fit.beyond)
+    return f"{_MARKS[fit.light]}: {beyond}" if beyond else _MARKS[fit.light]
 
 
 def _over_time(found: Fidelity) -> Section | None:
@@ -643,11 +643,11 @@ def _over_time(found: Fidelity) -> Section | None:
         f"site's cores; spans of {format_duration(round(course.width))})."
     )
     columns = {
-        Column("from", "s", "since the lead-in ended"): lambda at: float(at * course.width),
-        Column("recorded", "%"): lambda at: float(course.observed[at]),
-        Column("simulated", "%"): lambda at: float(course.simulated[at]),
+        Column("from", "s", "since the lead-in ended"): lambda row: float(row * course.width),
+        Column("recorded", "%"): lambda row: float(course.observed[row]),
+        Column("simulated", "%"): lambda row: float(course.simulated[row]),
     }
-    rows = [(at,) for at in range(len(course.observed))]
+    rows = [(row,) for row in range(len(course.observed))]
     table = Table.of("utilisation", "Cores in use, means over spans of time", columns, rows)
     picture = Picture(
         "utilisation", "Cores in use over time, simulated and recorded", functools.partial(_draw_course, found),
@@ -660,11 +660,11 @@ def _lacks(found: Fidelity) -> Section | None:
     if not found.reasons:
         return None
     columns = {
-        Column("what"): lambda one: one.name,
-        Column("evidence", "1"): lambda one: one.value,
-        Column("in words"): lambda one: one.text,
+        Column("what"): lambda reason: reason.name,
+        Column("evidence", "1"): lambda reason: reason.value,
+        Column("in words"): lambda reason: reason.text,
     }
-    table = Table.of("reasons", "What is probably missing", columns, [(one,) for one in found.reasons])
+    table = Table.of("reasons", "What is probably missing", columns, [(reason,) for reason in found.reasons])
     return Section("lacking", "What is probably missing", (), (table,))
 
 

@@ -232,8 +232,8 @@ def _small(replayed: Replayed) -> Iterator[Reason]:
     places = [("the site", everybody, int(replayed.layout.cores.sum()))]
     if len(replayed.site.partitions) > 1:
         places += [
-            (f"partition {one.name}", replayed.partition == number, replayed.cores_of(number))
-            for number, one in enumerate(replayed.site.partitions)
+            (f"partition {partition.name}", replayed.partition == number, replayed.cores_of(number))
+            for number, partition in enumerate(replayed.site.partitions)
         ]
     for name, rows, cores in places:
         busy = replayed.in_use(rows, recorded=True)
@@ -261,7 +261,7 @@ def _away(replayed: Replayed) -> Iterator[Reason]:
     pressed = waiting >= _PRESSED * cores * width
     edges = first + width * np.arange(count + 1, dtype=np.int64)
     everybody = np.ones(len(jobs), dtype=np.bool_)
-    most, simulated = (replayed.in_use(everybody, recorded=one).most_in(edges) / cores for one in (True, False))
+    most, simulated = (replayed.in_use(everybody, recorded=real).most_in(edges) / cores for real in (True, False))
     low = pressed & (most < _LOW)
     if low.sum() < max(_FEW_BINS, _MANY_BINS * pressed.sum()) or np.median(simulated[low]) <= np.median(most[low]):
         return
@@ -281,7 +281,7 @@ def _idle(replayed: Replayed) -> Iterator[Reason]:
     ready = np.maximum(jobs.submit, replayed.asked.eligible)
     idle, waited = {True: 0, False: 0}, {True: 0, False: 0}
     worst = 0.0, 0.0, ""
-    for number, one in enumerate(replayed.site.partitions):
+    for number, partition in enumerate(replayed.site.partitions):
         shares, counts = {}, {}
         for recorded, start in ((True, jobs.start), (False, replayed.run.start)):
             rows = np.flatnonzero((replayed.partition == number) & replayed.compared & (start - ready > _WAITED))
@@ -290,13 +290,13 @@ def _idle(replayed: Replayed) -> Iterator[Reason]:
             busy = replayed.in_use(replayed.beside(number), recorded=recorded)
             room = replayed.cores_of(number) - jobs.processors
             # Of a partition that shares nodes this says less than there is: others may be elsewhere.
-            own = sum(busy.time_at_most(int(room[row]), int(ready[row]), int(start[row])) for row in rows)
+            idle_seconds = sum(busy.time_at_most(int(room[row]), int(ready[row]), int(start[row])) for row in rows)
             total = int((start[rows] - ready[rows]).sum())
-            idle[recorded] += own
+            idle[recorded] += idle_seconds
             waited[recorded] += total
-            shares[recorded] = own / total if total else 0.0
+            shares[recorded] = idle_seconds / total if total else 0.0
         if counts[True] >= _FEW_WAIT:
-            worst = max(worst, (shares[True], shares[False], one.name))
+            worst = max(worst, (shares[True], shares[False], partition.name))
     share, simulated = (idle[which] / max(waited[which], 1) for which in (True, False))
     if max(share, worst[0]) < _IDLE or max(share - simulated, worst[0] - worst[1]) < _MORE_IDLE:
         return
@@ -343,9 +343,9 @@ def _share_soon(user: Int64Array, submit: Int64Array, end: Int64Array, shift: in
     zero = user * span + max(_BY_CHANCE)
     ends = np.sort(zero + end)
     keys = zero + submit + shift
-    at = np.searchsorted(ends, keys, side="right")
-    gap = keys - ends[np.maximum(at - 1, 0)]
-    return float(((at > 0) & (gap <= _SOON)).mean())
+    earlier = np.searchsorted(ends, keys, side="right")
+    gap = keys - ends[np.maximum(earlier - 1, 0)]
+    return float(((earlier > 0) & (gap <= _SOON)).mean())
 
 
 def _requests(replayed: Replayed) -> Iterator[Reason]:
@@ -359,7 +359,7 @@ def _requests(replayed: Replayed) -> Iterator[Reason]:
 
 def _not_modelled(replayed: Replayed) -> Iterator[Reason]:
     """Name settings of the site that the simulation leaves out."""
-    names = list(Counter(one.name for one in replayed.site.not_modelled))
+    names = list(Counter(setting.name for setting in replayed.site.not_modelled))
     if names:
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         yield Reason(
@@ -426,10 +426,10 @@ class Busy:
     def most_in(self, edges: Int64Array) -> FloatArray:
         """Return the most in use in each of the bins [edges[i], edges[i + 1])."""
         found = np.zeros(len(edges) - 1)
-        for at, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
+        for index, (begin, end) in enumerate(itertools.pairwise(edges.tolist())):
             first, last = np.searchsorted(self.times, (begin, end)).tolist()
             before = int(self.cores[first - 1]) if first else 0
-            found[at] = max(before, int(self.cores[first:last].max(initial=0)))
+            found[index] = max(before, int(self.cores[first:last].max(initial=0)))
         return found
 
 
@@ -443,8 +443,8 @@ def busy_of(start: Int64Array, end: Int64Array, cores: Int64Array) -> Busy:
     cores : int64 array (n,)
         Of each job.
     """
-    times, at = np.unique(np.concatenate([start, end]), return_inverse=True)
-    change = np.bincount(at.reshape(-1), np.concatenate([cores, -cores]).astype(np.float64), len(times))
+    times, inverse = np.unique(np.concatenate([start, end]), return_inverse=True)
+    change = np.bincount(inverse.reshape(-1), np.concatenate([cores, -cores]).astype(np.float64), len(times))
     return Busy(times.astype(np.int64), np.cumsum(change).astype(np.int64))
 
 
