@@ -12,13 +12,13 @@ WORDS = (
     "Slurm's rules are compiled for this machine first, once: 2 to 3 minutes (--backfill easy does without)",
 )
 _OTHERS, _SLURM = WORDS
-_said: set[str] = set()
+_announced: set[str] = set()
 
 
 @contextlib.contextmanager
 def noted() -> Iterator[None]:
     """Have any command say that it waits for the compiler, whichever kernel it is that begins to be compiled."""
-    _said.clear()
+    _announced.clear()
     with announced(lambda module: _say(_SLURM if "slurm" in module else _OTHERS)):
         yield
 
@@ -36,8 +36,8 @@ def note_compiling() -> None:
 
 
 def _say(text: str) -> None:
-    if text not in _said:
+    if text not in _announced:
         from policyfactory.report.terminal import note
 
-        _said.add(text)
+        _announced.add(text)
         note(text)

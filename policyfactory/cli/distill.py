@@ -23,7 +23,7 @@ _OF_WINDOWS = (
 _MORE = {"backfill": "without it as the network was trained, if it says so, else easy"}
 
 
-_PLAYED = {name: one for name, one in declared(TrainOptions).items() if name in _OF_WINDOWS}
+_PLAYED = {name: option for name, option in declared(TrainOptions).items() if name in _OF_WINDOWS}
 
 
 @with_options([*declared(DistillOptions).values(), *_PLAYED.values()], defaults={"backfill": None}, more=_MORE)

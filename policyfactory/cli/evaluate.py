@@ -122,7 +122,7 @@ Period = Annotated[
 
 
 @option.with_options(
-    [*TUNER_OPTIONS.values(), *(one for name, one in OPTIONS.items() if name not in _FIXED), *WORKERS],
+    [*TUNER_OPTIONS.values(), *(option for name, option in OPTIONS.items() if name not in _FIXED), *WORKERS],
     _DEFAULTS,
     _CHOICES,
     _MORE,

@@ -109,15 +109,15 @@ def run_protocols(
         if len(paths) > 1:
             output = (request.output or Path(_RESULTS)) / protocol.name
             _heading(f"{path}: {protocol.title}")
-        own = dataclasses.replace(request, output=output, in_brief=request.in_brief and _is_study(protocol))
-        describes = _run(protocol, text, own) and describes
+        with_output = dataclasses.replace(request, output=output, in_brief=request.in_brief and _is_study(protocol))
+        describes = _run(protocol, text, with_output) and describes
     leave(describes=describes)
 
 
 def _is_study(protocol: Protocol) -> bool:
     """Return whether a protocol asks more than which policy is better in one experiment."""
     experiments = protocol.experiments
-    return len(experiments) > 1 or bool(protocol.claims) or any(one.references for one in experiments)
+    return len(experiments) > 1 or bool(protocol.claims) or any(experiment.references for experiment in experiments)
 
 
 def _of_protocol(
@@ -129,7 +129,7 @@ def _of_protocol(
     if _changed(content, changes["seed"], changes["resamples"]):
         text = dump_toml(content)
     protocol = selected(protocol_of(content, file), *only)
-    if changes["resamples"] is not None and not any(one.table.resample for one in protocol.experiments):
+    if changes["resamples"] is not None and not any(experiment.table.resample for experiment in protocol.experiments):
         note(f"{path}: no experiment draws resampled logs, so --resamples changes nothing")
     beside = [f"--only {name}" for name in only[0]] + [f"--log {name}" for name in only[1]]
     beside += [f"--{name} {changes[name]}" for name in ("seed", "resamples") if changes[name] is not None]
@@ -172,11 +172,11 @@ def _run(protocol: Protocol, text: str, request: Request) -> bool:
         if request.starts != "none":
             raise UsageError(f"--starts {request.starts} writes files; name their folder with --output DIR")
         return _show(*_study(protocol, request, None, None), request)
-    with room(output, overwrite=request.overwrite, partial=partial_path(output / _PARTIAL)) as place:
-        writer = None if request.starts == "none" else _starts_writer(protocol, place, request.starts)
-        partial = partial_path(place / _PARTIAL)
+    with room(output, overwrite=request.overwrite, partial=partial_path(output / _PARTIAL)) as work_folder:
+        writer = None if request.starts == "none" else _starts_writer(protocol, work_folder, request.starts)
+        partial = partial_path(work_folder / _PARTIAL)
         study, manifest = _study(protocol, request, writer, partial)
-        written = write_report(study, place, manifest, text, _start_files(study, writer))
+        written = write_report(study, work_folder, manifest, text, _start_files(study, writer))
         partial.unlink(missing_ok=True)
     describes = _show(study, manifest, request)
     if caution := caution_of(output / "report.html"):
@@ -204,7 +204,7 @@ def _start_files(study: Result, writer: StartsWriter | None) -> list[Path]:
     if writer is None:
         return []
     evaluations = [outcome.evaluation for outcome in study.outcomes]
-    return [writer.path(case, name) for one in evaluations for case in one.cases for name in one.policies]
+    return [writer.path(case, name) for run in evaluations for case in run.cases for name in run.policies]
 
 
 def _study(
@@ -249,7 +249,7 @@ def _heading(text: str) -> None:
 
 def _show(study: Result, manifest: Manifest, request: Request) -> bool:
     """Show what a study says; return whether its sites describe its logs."""
-    describes = all(one.light != "far" for outcome in study.outcomes for one in outcome.fidelity.values())
+    describes = all(replay.light != "far" for outcome in study.outcomes for replay in outcome.fidelity.values())
     if request.as_json:
         printed = {
             section.name: section_dict(section)

@@ -103,9 +103,10 @@ def export(
         str | None,
         typer.Option(metavar="QUEUE.csv", help="Show what changes in this queue (printed by squeue; - is stdin)."),
     ] = None,
-    at: Annotated[
+    moment: Annotated[
         str | None,
         typer.Option(
+            "--at",
             metavar="DATE",
             help="When the queue was printed, in the zone of its times; its latest submission without it.",
         ),
@@ -133,7 +134,7 @@ def export(
     from policyfactory.exports.export import export as export_policy
     from policyfactory.workload.accounting.times import find_zone
 
-    if preview is None and (as_json or at is not None or time_zone is not None):
+    if preview is None and (as_json or moment is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
     options = ExportOptions(
         *(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors),
@@ -141,7 +142,7 @@ def export(
     )
     queue = None
     if preview is not None:
-        queue = _queue(preview, at, None if time_zone is None else find_zone(time_zone))
+        queue = _queue(preview, moment, None if time_zone is None else find_zone(time_zone))
     if options.under_slurm(to):
         note_compiling()
     exported = export_policy(model, to, output, options, overwrite=overwrite)
@@ -150,9 +151,9 @@ def export(
 
 def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: bool) -> None:
     """Say what was written, or print it; show the preview, or say what to do; then what must be known."""
-    own, takes_out = exported.paths[: len(exported.files)], exported.paths[len(exported.files) :]
-    if own:
-        note(f"written: {', '.join(str(path) for path in own)}, {exported.policy.name} as {exported.description}")
+    written, takes_out = exported.paths[: len(exported.files)], exported.paths[len(exported.files) :]
+    if written:
+        note(f"written: {', '.join(str(path) for path in written)}, {exported.policy.name} as {exported.description}")
     for path in takes_out:
         note(f"written: {path}, which takes it out again")
     if queue is not None:
@@ -178,26 +179,26 @@ def _advise(exported: Exported, *, verbose: bool) -> None:
 
     lines = exported.instructions() if verbose else instructions(exported.export.settings)
     if exported.export.install and not verbose:
-        at = next((i for i, file in enumerate(exported.files) if "oll back" in file.text), 0)
-        head = str(exported.paths[at]) if exported.paths else "the file"
+        number = next((i for i, file in enumerate(exported.files) if "oll back" in file.text), 0)
+        head = str(exported.paths[number]) if exported.paths else "the file"
         lines += ["", f"How to install it, how to roll back, and its limits: see the head of {head} (or --verbose)."]
     if lines:
         note("\n".join([*lines, ""]).lstrip("\n"))
 
 
-def _queue(name: str, at: str | None, zone: dt.tzinfo | None) -> Queue:
+def _queue(name: str, moment: str | None, zone: dt.tzinfo | None) -> Queue:
     """Read the queue, and say what was taken for granted."""
     from policyfactory.core.inputs import read_bytes
     from policyfactory.exports.queue import LARGEST_FILE, read_queue
     from policyfactory.workload.accounting.times import machine_zone, shown
 
-    place = "stdin" if name == "-" else name
-    printed = instant("--at", at, zone or (None if at is None else machine_zone()[0]))
+    source = "stdin" if name == "-" else name
+    printed = instant("--at", moment, zone or (None if moment is None else machine_zone()[0]))
     data = sys.stdin.buffer.read(LARGEST_FILE + 1) if name == "-" else read_bytes(Path(name), limit=LARGEST_FILE)
-    queue, notes = read_queue(data, place, now=printed, zone=zone)
+    queue, notes = read_queue(data, source, now=printed, zone=zone)
     for line in notes:
         note(line)
-    if at is None:
+    if moment is None:
         end = shown(queue.now, zone or machine_zone()[0])
         note(f"waits are counted up to the latest submission in the queue, {end}; --at says when it was printed")
     return queue

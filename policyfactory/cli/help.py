@@ -205,7 +205,7 @@ def _metavar(option: Any) -> str | None:
     None leaves it to typer, whose older versions do not show types.
     """
     kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
-    kinds = [one for one in typing.get_args(kind) if one is not type(None)]
+    kinds = [member for member in typing.get_args(kind) if member is not type(None)]
     if typing.get_origin(kind) is not typing.Literal and len(kinds) == 1:
         kind = kinds[0]
     if typing.get_origin(kind) is typing.Literal:
@@ -283,7 +283,7 @@ def note_inputs(command: Any) -> Any:
     for sub in getattr(command, "commands", {}).values():
         note_inputs(sub)
     run = command.invoke
-    names = [one.name for one in command.params if one.name not in _OUTPUTS]
+    names = [parameter.name for parameter in command.params if parameter.name not in _OUTPUTS]
 
     def invoke(ctx: Any) -> Any:
         for name in names:
@@ -301,8 +301,8 @@ def note_inputs(command: Any) -> Any:
 def _paths(value: Any) -> Iterator[Path]:
     """Give what may be the name of a file in the value of a parameter."""
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from _paths(one)
+        for entry in value:
+            yield from _paths(entry)
     elif isinstance(value, os.PathLike):
         yield Path(value)
     elif isinstance(value, str):

@@ -145,8 +145,8 @@ def run() -> None:
             _fail(
                 f"standard output: {error.strerror or error}; make room where it is written to, or send it elsewhere", 1
             )
-        place = error.filename or "system"
-        _fail(f"{place}: {error.strerror or error}; check the path, its permissions and the disk", 1)
+        path = error.filename or "system"
+        _fail(f"{path}: {error.strerror or error}; check the path, its permissions and the disk", 1)
 
 
 def _stop(stop: KeyboardInterrupt) -> NoReturn:

@@ -34,7 +34,7 @@ class _AskedPolicy:
     predictor: Path | None
     user: int | None
     group: int | None
-    at: str | None
+    moment: str | None
     output: Path | None
 
     def check(self) -> None:
@@ -45,7 +45,7 @@ class _AskedPolicy:
                 raise UsageError(f"--job-id {self.job_id}: is a job of a log, --job one of your own; leave one out")
             if self.workload is None:
                 raise UsageError(f"--job-id {self.job_id}: of which log? Give --workload LOG")
-        own = "one of your own" if self.jobs else "a job of a log"
+        whose = "one of your own" if self.jobs else "a job of a log"
         refused = (
             (
                 "--workload",
@@ -57,12 +57,12 @@ class _AskedPolicy:
                 "--output",
                 self.output,
                 bool(self.jobs) or self.job_id is not None,
-                f"is for what the inputs of a network do, and this is {own}",
+                f"is for what the inputs of a network do, and this is {whose}",
             ),
             ("--history", self.history, not self.jobs, "is for a job that you describe; add --job 'p=1h q=4'"),
             ("--user", self.user, self.history is None, f"is for a history; give {history}"),
             ("--group", self.group, self.user is None, f"is for a user of a history; give {history} --user N"),
-            ("--at", self.at, self.history is None, f"is for a history; give {history}"),
+            ("--at", self.moment, self.history is None, f"is for a history; give {history}"),
             ("--predictor", self.predictor, self.history is None and self.job_id is None, f"give {log}, or {history}"),
         )
         for flag, value, is_wrong, words in refused:
@@ -100,8 +100,9 @@ def explain_policy(
         int | None, typer.Option(min=0, metavar="UID", help="Number of the user who submits --job.")
     ] = None,
     group: Annotated[int | None, typer.Option(min=0, metavar="GID", help="Number of the user's Unix group.")] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When --job is submitted, on this machine's clock; default: now.")
+    moment: Annotated[
+        str | None,
+        typer.Option("--at", metavar="DATE", help="When --job is submitted, on this machine's clock; default: now."),
     ] = None,
     predictor: Annotated[
         Path | None,
@@ -134,7 +135,7 @@ def explain_policy(
         predictor=predictor,
         user=user,
         group=group,
-        at=at,
+        moment=moment,
         output=output,
     )
     asked.check()
@@ -190,7 +191,7 @@ def _submitter(asked: _AskedPolicy, history: Path, predictor: Path) -> Submitter
     from policyfactory.workload.accounting.times import machine_zone
 
     zone = machine_zone()[0]
-    until = instant("--at", asked.at, zone)
+    until = instant("--at", asked.moment, zone)
     when = dt.datetime.fromtimestamp(int(time.time()) if until is None else until, zone)
     return Submitter(open_history(history), load_forests(predictor), when, asked.user, asked.group)
 
@@ -200,10 +201,10 @@ def _show(explanations: list[Explanation], *, as_json: bool) -> None:
 
     order = rank_jobs(explanations)
     if as_json:
-        _print_explained({"jobs": [one.as_dict() for one in explanations], "order": [number + 1 for number in order]})
+        _print_explained({"jobs": [job.as_dict() for job in explanations], "order": [number + 1 for number in order]})
         return
-    for number, one in enumerate(explanations, start=1):
-        _show_explanation(one, number if len(explanations) > 1 else None)
+    for number, explanation in enumerate(explanations, start=1):
+        _show_explanation(explanation, number if len(explanations) > 1 else None)
     if len(explanations) > 1:
         _show_order(explanations, order)
 
@@ -232,10 +233,10 @@ def _show_effects(effects: NetworkEffects) -> None:
     from policyfactory.report.terminal import show_table
 
     rows = [
-        [str(one.number), one.formula, one.label, f"{one.swing:.3g}", f"{100 * one.share:.1f}", one.words]
-        for one in sorted(effects.live, key=lambda one: -one.swing)
+        [str(node.number), node.formula, node.label, f"{node.swing:.3g}", f"{100 * node.share:.1f}", node.words]
+        for node in sorted(effects.live, key=lambda node: -node.swing)
     ]
-    rows += [[str(one.number), one.formula, one.label, "0", "0", f"dead: {one.why_dead}"] for one in effects.dead]
+    rows += [[str(node.number), node.formula, node.label, "0", "0", f"dead: {node.why_dead}"] for node in effects.dead]
     show_table(
         f"What the inputs of {effects.network.name} do to {effects.jobs.about}",
         ["input", "formula", "what it is", "moves a score by", "share (%)", "what more of it does"],
@@ -244,20 +245,22 @@ def _show_effects(effects: NetworkEffects) -> None:
     )
 
 
-def _show_explanation(one: Explanation, number: int | None) -> None:
+def _show_explanation(explanation: Explanation, number: int | None) -> None:
     from policyfactory.report.terminal import console, show_table
 
     title = f"Job {number}: " if number else "Job: "
-    rows = [[term.text, f"{term.value:.6g}", term.words] for term in one.terms]
-    last = "minus the network's output" if one.policy.network is not None else "the sum" if len(one.terms) > 1 else ""
-    rows.append(["score (lower runs first)", f"{one.score:.6g}", last])
+    rows = [[term.text, f"{term.value:.6g}", term.words] for term in explanation.terms]
+    last = "the sum" if len(explanation.terms) > 1 else ""
+    if explanation.policy.network is not None:
+        last = "minus the network's output"
+    rows.append(["score (lower runs first)", f"{explanation.score:.6g}", last])
     show_table(
-        f"{title}{one.job.describe()}, policy {one.policy.name}",
+        f"{title}{explanation.job.describe()}, policy {explanation.policy.name}",
         ["term", "value", "what moves the job"],
         rows,
         left=(0, 2),
     )
-    for sentence in (*one.seen, *one.changes):
+    for sentence in (*explanation.seen, *explanation.changes):
         console().print(f"  {sentence}", markup=False, soft_wrap=True)
 
 
@@ -265,9 +268,9 @@ def _show_order(explanations: list[Explanation], order: list[int]) -> None:
     from policyfactory.report.terminal import show_table
 
     rows = []
-    for place, index in enumerate(order, start=1):
-        one = explanations[index]
-        rows.append([str(place), str(index + 1), f"{one.score:.6g}", one.job.describe()])
+    for position, index in enumerate(order, start=1):
+        explanation = explanations[index]
+        rows.append([str(position), str(index + 1), f"{explanation.score:.6g}", explanation.job.describe()])
     show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
 
 
@@ -360,7 +363,7 @@ def _facts(model: Model) -> list[tuple[str, str]]:
 def _network_facts(network: Network) -> list[tuple[str, str]]:
     from policyfactory.policy.policy import Policy
 
-    facts = [(f"input {place}", formula) for place, formula in enumerate(network.inputs, start=1)]
+    facts = [(f"input {number}", formula) for number, formula in enumerate(network.inputs, start=1)]
     facts.append(("layers", f"{'-'.join(map(str, network.widths))}, {network.parameters:,} numbers"))
     facts.append(("sorted by", "the output, highest runs first; ties by submit time, then job id"))
     facts.append(("static", _static_words(Policy.from_network(network))))

@@ -107,9 +107,9 @@ def update(
     output: Annotated[
         Path, typer.Option("--state", metavar="FILE", help="The history, made if there is none; beside it FILE.key.")
     ],
-    at: Annotated[
+    moment: Annotated[
         str | None,
-        typer.Option(metavar="DATE", help="Up to when: what happened later waits. Without it a second ago."),
+        typer.Option("--at", metavar="DATE", help="Up to when: what happened later waits. Without it a second ago."),
     ] = None,
     time_zone: ZoneOption = None,
     users: Annotated[int, typer.Option(metavar="N", help="Keep this many users, those seen last.")] = 5_000,
@@ -138,7 +138,7 @@ def update(
 
     limits = HistoryLimits(users=users)
     zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
-    until = instant("--at", at, zone)
+    until = instant("--at", moment, zone)
     check_file(output, "its key")
     with exclusive(output):
         # Of the second in which sacct printed, more may come.

@@ -50,7 +50,9 @@ def _all_rows(command: Any) -> Iterator[str]:
 
 
 def _rows(command: Any) -> list[str]:
-    return [_row(one) for one in command.params if not getattr(one, "hidden", False) and one.name != "help_all"]
+    return [
+        _row(option) for option in command.params if not getattr(option, "hidden", False) and option.name != "help_all"
+    ]
 
 
 def _describe(command: Any, path: str, common: Collection[str], lines: list[str]) -> None:
@@ -136,7 +138,7 @@ def _written(field: Any) -> str:
         return "required"
     default = field.get_default(call_default_factory=True)
     if isinstance(default, tuple):
-        return ", ".join(f"`{one}`" for one in default)
+        return ", ".join(f"`{entry}`" for entry in default)
     if default is None or default == "" or not isinstance(default, bool | int | float | str):
         return ""
     return f"`{str(default).lower()}`"

@@ -176,8 +176,8 @@ def write(
     manifest = Manifest("evaluation", command_line(), 0, inputs, dict(parameters), {})
     drawings = Drawings()
     content = Page(title, groups=(BoardGroup(title, tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
-    with room(folder, overwrite=overwrite) as place, together():
-        parts = save_sections(place, "", sections, drawings)
-        save(place, {_PAGE: render(content, drawings), **(others or {})}, manifest, parts)
+    with room(folder, overwrite=overwrite) as work_folder, together():
+        parts = save_sections(work_folder, "", sections, drawings)
+        save(work_folder, {_PAGE: render(content, drawings), **(others or {})}, manifest, parts)
     page = folder / _PAGE
     note(f"written: {page}, and a CSV file of each table beside it")

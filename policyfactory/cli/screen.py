@@ -87,9 +87,9 @@ class Screen(Progress):
         if isinstance(error, PolicyfactoryError) and self._step is not None:
             note(f"step {self._step.number}/{self._step.total} could not be done:")
 
-    def works_in(self, place: Path) -> None:
+    def works_in(self, folder: Path) -> None:
         """Put the tables where the other results are."""
-        self._tables = None if self._name is None else place / self._name
+        self._tables = None if self._name is None else folder / self._name
 
     def begin(self, step: Step) -> None:
         """Print the head of a step."""

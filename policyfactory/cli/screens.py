@@ -57,7 +57,7 @@ def show_trained(trained: Trained) -> None:
     show_table(
         f"On the {len(trained.task.windows.choosing)} {trained.task.windows.noun} for choosing",
         ["policy", goal, f"log ratio to {trained.task.baseline.name}", "sort key"],
-        [_candidate_row(one) for one in ranked[:_MOST_SHOWN]],
+        [_candidate_row(candidate) for candidate in ranked[:_MOST_SHOWN]],
         caption=f"{_MOST_SHOWN} of {len(ranked)}; report.json has all" if len(ranked) > _MOST_SHOWN else None,
         left=(0, 3),
     )
@@ -67,7 +67,7 @@ def show_trained(trained: Trained) -> None:
     show_table(
         f"Judged on {len(windows.judged)} {where}: means, and the choice against each",
         ["policy", goal, f"{trained.policy.name} against it", "", *titles],
-        [_standing_row(one) for one in trained.standings],
+        [_standing_row(standing) for standing in trained.standings],
         left=(0, 3),
     )
     if trained.front:
@@ -75,7 +75,7 @@ def show_trained(trained: Trained) -> None:
         show_table(
             f"Pareto front on the {len(windows.choosing)} replicas for choosing: ratios to {against}",
             ["", "policy", goal, *(METRICS[name].title for name in COSTS)],
-            [_front_row(number, one) for number, one in enumerate(trained.front[:_MOST_SHOWN], 1)],
+            [_front_row(number, candidate) for number, candidate in enumerate(trained.front[:_MOST_SHOWN], 1)],
             caption=f"{_MOST_SHOWN} of {len(trained.front)}; front.json has all"
             if len(trained.front) > _MOST_SHOWN
             else None,
@@ -89,33 +89,33 @@ def show_trained(trained: Trained) -> None:
         warn(text)
 
 
-def _candidate_row(one: RankedCandidate) -> list[str]:
-    out = " (out of its bands)" if one.out else ""
-    name = f"{one.candidate.policy.name}{out if one.learned else ' (published)'}"
+def _candidate_row(ranked: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if ranked.out else ""
+    name = f"{ranked.candidate.policy.name}{out if ranked.learned else ' (published)'}"
     return [
         name,
-        number_text(one.means[0]),
-        f"{one.gain:+.4f}",
-        shortened(one.candidate.policy.formula, _LONGEST_FORMULA),
+        number_text(ranked.means[0]),
+        f"{ranked.gain:+.4f}",
+        shortened(ranked.candidate.policy.formula, _LONGEST_FORMULA),
     ]
 
 
-def _front_row(number: int, one: RankedCandidate) -> list[str]:
-    out = " (out of its bands)" if one.out else "" if one.learned else " (published)"
-    return [str(number), f"{one.name}{out}", *(f"{value:.3f}" for value in one.ratios)]
+def _front_row(number: int, ranked: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if ranked.out else "" if ranked.learned else " (published)"
+    return [str(number), f"{ranked.name}{out}", *(f"{value:.3f}" for value in ranked.ratios)]
 
 
-def _standing_row(one: Standing) -> list[str]:
-    goal, *guards = one.means
+def _standing_row(standing: Standing) -> list[str]:
+    goal, *guards = standing.means
     shown = [_guard(name, value) for name, value in zip(GUARDS, guards, strict=True)]
-    if one.margin is None:
-        return [f"{one.policy.name} ({one.role})", number_text(goal), "", "", *shown]
-    interval = one.margin.estimate.interval
+    if standing.margin is None:
+        return [f"{standing.policy.name} ({standing.role})", number_text(goal), "", "", *shown]
+    interval = standing.margin.estimate.interval
     ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
-    change = f"{one.margin.estimate.value:+.1f}{ends} %"
-    word = {"no difference": "cannot tell"}.get(one.margin.verdict, one.margin.verdict)
-    role = " (runner-up)" if one.role == "runner-up" else ""
-    return [f"{one.policy.name}{role}", number_text(goal), change, word, *shown]
+    change = f"{standing.margin.estimate.value:+.1f}{ends} %"
+    word = {"no difference": "cannot tell"}.get(standing.margin.verdict, standing.margin.verdict)
+    role = " (runner-up)" if standing.role == "runner-up" else ""
+    return [f"{standing.policy.name}{role}", number_text(goal), change, word, *shown]
 
 
 def _guard(name: str, value: float) -> str:
@@ -141,13 +141,13 @@ class DistillScreen(Follower):
 def show_distilled(found: Distilled) -> None:
     """Print what was found: the candidates, the judged windows, and the verdict."""
     shown = list(found.rated[:_MOST_SHOWN])
-    shown += [one for one in (found.chosen.choice, found.chosen.static) if one not in shown]
+    shown += [rated for rated in (found.chosen.choice, found.chosen.static) if rated not in shown]
     pairs = found.pairs["judged"]
     show_table(
         f"Agreement with network {found.network.name}: {len(pairs):,} pairs at {len(pairs.queues):,} decisions of "
         f"{len(found.windows.judged)} judged windows",
         ["formula", "pairs alike", "Kendall's tau", "same job first", "needs", "sort key"],
-        [_rated_row(found, one) for one in shown],
+        [_rated_row(found, rated) for rated in shown],
         caption=f"{len(shown)} of {len(found.rated)}; report.json has all" if len(found.rated) > len(shown) else None,
         left=(0, 4, 5),
     )
@@ -155,7 +155,7 @@ def show_distilled(found: Distilled) -> None:
     show_table(
         "What it costs in the simulator: means over the judged windows",
         ["policy", goal, f"{found.policy.name} against it", "", "it against the network", ""],
-        [_judged_row(one) for one in found.judged],
+        [_judged_row(standing) for standing in found.judged],
         left=(0, 3, 5),
     )
     console().print(found.verdict, markup=False, soft_wrap=True)
@@ -164,23 +164,28 @@ def show_distilled(found: Distilled) -> None:
         warn(text)
 
 
-def _rated_row(found: Distilled, one: Rated) -> list[str]:
-    role = " (choice)" if one is found.chosen.choice else " (best static)" if one is found.chosen.static else ""
-    judged, policy = one.judged, one.formula.policy
+def _rated_row(found: Distilled, rated: Rated) -> list[str]:
+    role = " (choice)" if rated is found.chosen.choice else " (best static)" if rated is found.chosen.static else ""
+    judged, policy = rated.judged, rated.formula.policy
     shares = [f"{100 * judged.pairs:.1f} %", f"{judged.tau:.3f}", f"{100 * judged.first:.1f} %"]
-    return [f"{policy.name}{role}", *shares, _NEEDS[one.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
+    return [f"{policy.name}{role}", *shares, _NEEDS[rated.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
 
 
-def _judged_row(one: Standing) -> list[str]:
-    role = "" if one.role == "beside" else f" ({one.role})"
-    return [f"{one.policy.name}{role}", number_text(one.means[0]), *_change(one.margin), *_change(one.network)]
+def _judged_row(standing: Standing) -> list[str]:
+    role = "" if standing.role == "beside" else f" ({standing.role})"
+    return [
+        f"{standing.policy.name}{role}",
+        number_text(standing.means[0]),
+        *_change(standing.margin),
+        *_change(standing.network),
+    ]
 
 
-def _change(one: Paired | None) -> tuple[str, str]:
-    if one is None:
+def _change(paired: Paired | None) -> tuple[str, str]:
+    if paired is None:
         return "", ""
-    if not one.wins + one.losses:
+    if not paired.wins + paired.losses:
         return "+0.0 %", "the same"
-    interval = one.estimate.interval
+    interval = paired.estimate.interval
     ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
-    return f"{one.estimate.value:+.1f}{ends} %", {"no difference": "cannot tell"}.get(one.verdict, one.verdict)
+    return f"{paired.estimate.value:+.1f}{ends} %", {"no difference": "cannot tell"}.get(paired.verdict, paired.verdict)

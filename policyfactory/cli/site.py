@@ -80,7 +80,7 @@ def replay(
         console().file.write(text)
     else:
         # The load over time is for the page, and the verdict says in words what is missing.
-        show_review(verdict, [one for one in sections if one.name == "fidelity"])
+        show_review(verdict, [section for section in sections if section.name == "fidelity"])
     if output is not None:
         inputs = {str(log): workload.cleaning.sha256, str(path): digest}
         parameters = {"from": start, "to": end, **reading}
@@ -278,7 +278,10 @@ def check(
 
 
 def _show_fit(fit: SiteFit, name: str) -> None:
-    rows = [[one.name, f"{one.jobs:,}", f"{one.fitting:,}", _percent(one.fitting, one.jobs)] for one in fit.partitions]
+    rows = [
+        [partition.name, f"{partition.jobs:,}", f"{partition.fitting:,}", _percent(partition.fitting, partition.jobs)]
+        for partition in fit.partitions
+    ]
     rows.append(["all", f"{fit.jobs:,}", f"{fit.fitting:,}", _percent(fit.fitting, fit.jobs)])
     show_table(f"jobs that {name} could run", ["partition", "jobs", "fit", "%"], rows)
     if fit.reasons:
@@ -351,20 +354,20 @@ def explain(
         else:
             _show_queue(found)
         return
-    one, other = found.find(job), None if before is None else found.find(before)
-    if one is None or (before is not None and other is None):
-        running = job if one is None else before
+    explained, other = found.find(job), None if before is None else found.find(before)
+    if explained is None or (before is not None and other is None):
+        running = job if explained is None else before
         raise UsageError(f"job {running} runs, and waits for nothing; squeue -t PENDING lists those that wait")
-    order = None if other is None else found.order(one, other)
-    alone = found.alone(one)
+    order = None if other is None else found.order(explained, other)
+    alone = found.alone(explained)
     if json:
         more = {} if order is None else {"order": dataclasses.asdict(order)}
-        shown = {"schema_version": 1, **one.as_dict(), "alone": alone, **more, "assumed": list(found.assumed)}
+        shown = {"schema_version": 1, **explained.as_dict(), "alone": alone, **more, "assumed": list(found.assumed)}
         console().file.write(dump_json(shown))
         return
-    _show_job(one, alone, snapshot.taken)
+    _show_job(explained, alone, snapshot.taken)
     if order is None:
-        rows = [[name, f"{value:,.0f}"] for name, value in one.terms.items()]
+        rows = [[name, f"{value:,.0f}"] for name, value in explained.terms.items()]
         if rows:
             show_table("its priority, by the columns of sprio", ["term", "value"], rows)
     else:
@@ -380,10 +383,10 @@ _SAME_TIME = 60  # seconds between two files that are written one after the othe
 def _show_queue(found: QueueExplanation) -> None:
     taken = found.queue.snapshot.taken
     rows = []
-    for one in found.jobs:
-        priority = "-" if one.job.priority is None else f"{one.job.priority:,}"
-        waits = f"never: {one.waits[0].short}" if one.waits[0].kind == "never" else one.waits[0].short
-        rows.append([one.job.name, one.job.user, priority, waits, _in_time(one.start, taken)])
+    for explained in found.jobs:
+        priority = "-" if explained.job.priority is None else f"{explained.job.priority:,}"
+        waits = f"never: {explained.waits[0].short}" if explained.waits[0].kind == "never" else explained.waits[0].short
+        rows.append([explained.job.name, explained.job.user, priority, waits, _in_time(explained.start, taken)])
     title = f"{len(found.jobs):,} waiting jobs on {found.queue.site.name}, in the order of the queue"
     if rows:
         show_table(title, ["job", "user", "priority", "waits for", "starts in"], rows, left=(0, 1, 3))
@@ -392,18 +395,18 @@ def _show_queue(found: QueueExplanation) -> None:
     _show_assumed(found)
 
 
-def _show_job(one: ExplainedJob, alone: int | None, taken: int) -> None:
-    out, job = console(), one.job
-    place = f"number {one.position:,} of the queue" if one.position else "not in the queue"
+def _show_job(explained: ExplainedJob, alone: int | None, taken: int) -> None:
+    out, job = console(), explained.job
+    position = f"number {explained.position:,} of the queue" if explained.position else "not in the queue"
     why = f"; Slurm says {job.reason}" if job.reason else ""
-    text = f"job {job.name} of {job.user or '(no user)'} in partition {one.partition}: {place}{why}"
+    text = f"job {job.name} of {job.user or '(no user)'} in partition {explained.partition}: {position}{why}"
     out.print(text, style="bold", markup=False, soft_wrap=True)
-    for wait in one.waits:
+    for wait in explained.waits:
         out.print(f"- {wait.text}", markup=False, soft_wrap=True)
-    start, by_itself = _in_time(one.start, taken), _in_time(alone, taken)
-    told = "would never start" if one.waits[0].kind == "never" else "when it would start cannot be told"
-    out.print(f"would start in {start} if all ran to their limits" if one.start else told, markup=False)
-    if alone is not None and alone != one.start:
+    start, by_itself = _in_time(explained.start, taken), _in_time(alone, taken)
+    told = "would never start" if explained.waits[0].kind == "never" else "when it would start cannot be told"
+    out.print(f"would start in {start} if all ran to their limits" if explained.start else told, markup=False)
+    if alone is not None and alone != explained.start:
         out.print(f"would start in {by_itself} if no other job waited", markup=False)
 
 

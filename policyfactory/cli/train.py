@@ -93,10 +93,10 @@ def train(
         "search": lambda: FormulaSearch.of(searching),
         "ppo": lambda: _ppo(training, change, iterations=rounds, filtering=filtering, device=device),
     }
-    made = learners[learner]()
+    algorithm = learners[learner]()
     begin = time.monotonic()
     with TrainScreen() as screen:
-        trained = train_policy(log, made, task, output=output, overwrite=overwrite, workers=who, follower=screen)
+        trained = train_policy(log, algorithm, task, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
     files = "policy.json, report.json, history.csv, learning.png" + ", front.json, front.png" * bool(trained.front)
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")

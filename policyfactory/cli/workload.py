@@ -140,11 +140,11 @@ def clean(
     with exclusive(output, report):
         refuse_earlier(output, report, overwrite=overwrite)
         log, account = clean_log(read_swf(source), preset=rules, **reading)
-        said: tuple[str, ...] = ()
+        assumptions: tuple[str, ...] = ()
         if assume is not None:
             from policyfactory.workload.machine import assume_of_log
 
-            log, said = assume_of_log(log, assume)
+            log, assumptions = assume_of_log(log, assume)
         with together():
             if output is not None:
                 write_swf(log, output)
@@ -154,7 +154,7 @@ def clean(
         console().file.write(dump_json(account.as_dict()))
     else:
         _print_report(account)
-    for text in said if said or assume is None else (f"the log says all that --assume {assume} names",):
+    for text in assumptions if assumptions or assume is None else (f"the log says all that --assume {assume} names",):
         note(text)
     note("no log was written; add --output OUT.swf.gz" if output is None else f"written: {output}")
 

@@ -344,9 +344,9 @@ def download(
     found = [find_published(name) or find_log(name) for name in names]
     patience = Patience(tries=tries, timeout=timeout, max_time=max_time, speed_limit=speed_limit, speed_time=speed_time)
     check_directory(output)
-    for one in found:
-        expected = sha256.lower() if sha256 is not None else one.sha256
-        _download_one(one, output / one.file, base_url, expected, patience)
+    for published in found:
+        expected = sha256.lower() if sha256 is not None else published.sha256
+        _download_one(published, output / published.file, base_url, expected, patience)
 
 
 def _list() -> None:
@@ -363,8 +363,8 @@ def _list() -> None:
         "Published tables of jobs, which workload import reads with --format",
         ["name", "format", "MB", "SHA-256 known"],
         [
-            [one.name, one.form, f"{one.size / 1e6:,.0f}" if one.size else "-", "yes" if one.sha256 else "-"]
-            for one in PUBLISHED.values()
+            [log.name, log.form, f"{log.size / 1e6:,.0f}" if log.size else "-", "yes" if log.sha256 else "-"]
+            for log in PUBLISHED.values()
         ],
         left=(0, 1, 3),
     )

@@ -202,13 +202,13 @@ def estimates(
         refuse_earlier(output, overwrite=overwrite)
         log = read_swf(trace)
         pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
-        result, made = replace_requests(
+        result, estimates = replace_requests(
             log, lambda run_time: draw_estimates(run_time, longest, seed=seed, user_bins=pairs, stream=stream)
         )
         write_swf(result, output)
     if len(log) > len(result):
         warn(f"{len(log) - len(result):,} of {len(log):,} lines have no run time or no processors and were dropped")
-    _report([f"{len(result):,} jobs", made.note], output)
+    _report([f"{len(result):,} jobs", estimates.note], output)
 
 
 # ``policyfactory workload resample``: new logs from the weeks of each user of a real one ------------------------------
@@ -263,29 +263,29 @@ def resample(
         history = UserWeeks(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)
         drawn = history.sample(how.weeks, seed, number, how.draw)
-        made = axes.apply(drawn, seed=seed, number=number, longest_s=longest)
-        if not len(made):
+        resampled = axes.apply(drawn, seed=seed, number=number, longest_s=longest)
+        if not len(resampled):
             raise WorkloadError(
                 f"{trace}: no user had a job in the week drawn for it; ask for more weeks or another --seed"
             )
-        _report_resamples(history, how, made)
+        _report_resamples(history, how, resampled)
         with together():
-            write_swf(_as_log(made), output)
+            write_swf(_as_log(resampled), output)
             if output is not None:
                 _manifest(output, log.cleaning, seed, {"number": number, **_parameters(history, how, axes)})
     if output is not None:
         note(f"written: {output}")
 
 
-def _report_resamples(history: UserWeeks, how: Resampling, made: Workload) -> None:
+def _report_resamples(history: UserWeeks, how: Resampling, resampled: Workload) -> None:
     from policyfactory.workload.jobs import load_in_words
 
     log = history.workload
     note(log.cleaning.totals())
     rest = f"; {history.left_out:,} jobs after the last whole week are left out" if history.left_out else ""
     note(f"the log has {history.weeks} whole weeks of {history.users:,} users with {history.jobs:,} jobs{rest}")
-    note(f"{len(made):,} jobs: {made.origin.removeprefix(f'{log.origin}; ')}")
-    note(f"{load_in_words(made.offered_load, 4)}; that of the log is {log.offered_load:.4f}")
+    note(f"{len(resampled):,} jobs: {resampled.origin.removeprefix(f'{log.origin}; ')}")
+    note(f"{load_in_words(resampled.offered_load, 4)}; that of the log is {log.offered_load:.4f}")
     if history.users == 1:
         warn("the log has one user only, so that whole weeks of it are drawn")
     if how.draw == "active":
