@@ -110,12 +110,8 @@ def _standing_row(standing: Standing) -> list[str]:
     shown = [_guard(name, value) for name, value in zip(GUARDS, guards, strict=True)]
     if standing.margin is None:
         return [f"{standing.policy.name} ({standing.role})", number_text(goal), "", "", *shown]
-    interval = standing.margin.estimate.interval
-    ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
-    change = f"{standing.margin.estimate.value:+.1f}{ends} %"
-    word = {"no difference": "cannot tell"}.get(standing.margin.verdict, standing.margin.verdict)
     role = " (runner-up)" if standing.role == "runner-up" else ""
-    return [f"{standing.policy.name}{role}", number_text(goal), change, word, *shown]
+    return [f"{standing.policy.name}{role}", number_text(goal), *_change(standing.margin), *shown]
 
 
 def _guard(name: str, value: float) -> str:

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from policyfactory.core.options import Int64Array
-from policyfactory.core.text import anchors, counted, enumerated, percent_change
+from policyfactory.core.text import anchors, counted, percent_change
 from policyfactory.evaluation.paper import reference_section
 from policyfactory.evaluation.picture import draw_boxes, draw_differences, draw_ranks, draw_wins
 from policyfactory.evaluation.words import units_of
 from policyfactory.report.caveats import (
     OF_PAIRS,
     chance_in_words,
-    chances_in_words,
     difference_cell,
     difference_column,
     intervals_in_words,
+    listed,
     noun,
 )
 from policyfactory.report.page import Board
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, with_ends
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.simulation.schedule import RECORDED
 from policyfactory.statistics.compare import Comparison, Rank, mean_ranks, wins
@@ -196,13 +196,14 @@ def _differences(outcome: Outcome, units: dict[str, str]) -> Section:
     if not any(row.interval for row in pairs) and all(len(evaluation.rows(log)) == 1 for log in evaluation.logs):
         single = _each_log(evaluation.logs, lambda log, stem: _single_table(evaluation, pairs, log, stem, units))
         return Section("differences", title, (), single, tuple(pictures))
-    chances = chances_in_words(pairs)
+    chances = [text for metric in evaluation.metrics if (text := chance_in_words(pairs, metric))]
     how = (
         "Each interval has its 95 % for itself, so it is drawn and not called: of many, some leave out zero by chance. "
         "Better, worse or differs is said only where the Holm p, which judges all comparisons of the metric together, "
         "is below 0.05; elsewhere no difference is shown."
     )
-    return Section("differences", title, (how, chances) if chances else (), tuple(tables), tuple(pictures))
+    words = (how, " ".join(chances)) if chances else ()
+    return Section("differences", title, words, tuple(tables), tuple(pictures))
 
 
 def _single_table(
@@ -387,19 +388,16 @@ def _within(rows: Sequence[Comparison], shown: str) -> str:
     bound = _bound(base)
     if bound == 0:
         return f"{base.log}: by {base.metric} the replay under {base.policy} is equal to the record."
-    ends = (base.interval.low, base.interval.high) if base.interval else ()
-    scale = scale_for(base.unit, [base.difference, *ends], shown if base.unit == "s" else "")
-    distance = f"difference {scale.text(base.difference, signed=True)}{scale.suffix}"
+    value, ends = with_ends(base.difference, base.interval, base.unit, shown, signed=True)
+    distance = f"difference {value}"
     distance += f", {percent_change(base.relative)}" if base.relative is not None else ""
-    if ends:
-        low, high = (scale.text(end, signed=True) for end in ends)
-        distance += f"; 95 % interval {low} to {high}{scale.suffix}"
+    distance += f"; 95 % interval {ends}" if ends else ""
+    most, _ = with_ends(bound, base.interval, base.unit, shown)
     further = [row.policy for row in rows[1:] if row.cases and abs(row.difference) > bound]
-    larger = f" Further from the record: {enumerated(further)}." if further else ""
     return (
-        f"{base.log}: by {base.metric} the replay under {base.policy} is within {scale.text(bound)}{scale.suffix} of "
-        f"the record ({distance}). So much of a difference from the record may be what the simulation leaves out, and "
-        f"not the policy.{larger}"
+        f"{base.log}: by {base.metric} the replay under {base.policy} is within {most} of the record ({distance}). So "
+        "much of a difference from the record may be what the simulation leaves out, and not the policy."
+        f"{listed('Further from the record', further)}"
     )
 
 
@@ -588,9 +586,7 @@ def _same(rows: Sequence[_Standing], baseline: str) -> str:
     """Return which policies are not shown to differ, in one sentence."""
     names = [row.name for row in rows if row.difference.mark == "no difference"]
     equal = [row.name for row in rows if row.difference.value == 0 and row.name not in {*names, RECORDED}]
-    parts = [f"No difference from {baseline} is shown for {enumerated(names)}." if names else ""]
-    parts += [f"{enumerated(equal)}: exactly as {baseline}." if equal else ""]
-    return " ".join(part for part in parts if part)
+    return f"{listed(f'No difference is shown from {baseline}', names)}{listed(f'Equal to {baseline}', equal)}".strip()
 
 
 def winners(summaries: Sequence[Summary], metric: str) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ from policyfactory.evaluation.precision import needed
 from policyfactory.evaluation.words import basis_in_words, invented_share, predictions_in_words, windows_too_short
 from policyfactory.parallel.workers import Notify
 from policyfactory.policy.policy import Policy
-from policyfactory.report.caveats import noun
+from policyfactory.report.caveats import noun, price_in_words
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import (
     LIGHTS,
@@ -336,13 +336,9 @@ def _price(outcome: Outcome, log: str, name: str) -> tuple[str, ...]:
     """Return the longest waits under the leader and the baseline, and in what else the leader is worse."""
     evaluation = outcome.evaluation
     longest = {row.policy: format_duration(row.wait_s) for row in worst_off(evaluation, log)}
-    worse = [
-        f"{METRICS[row.metric].title}{difference_in_words(row)}"
-        for row in outcome.comparisons
-        if (row.log, row.policy, row.verdict) == (log, name, "worse")
-    ]
-    cost = f" {name} is worse in {'; '.join(worse)}." if worse else ""
-    return (f"The longest wait: {name} {longest[name]}, {evaluation.baseline} {longest[evaluation.baseline]}.{cost}",)
+    cost = price_in_words(row for row in outcome.comparisons if (row.log, row.policy) == (log, name))
+    waits = f"The longest wait: {name} {longest[name]}, {evaluation.baseline} {longest[evaluation.baseline]}."
+    return (f"{waits} {cost}".strip(),)
 
 
 # The record. ----------------------------------------------------------------------------------------------------------

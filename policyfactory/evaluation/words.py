@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,8 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, counted, enumerated, format_duration, percent_change
 from policyfactory.prediction.features import missing
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.report.caveats import noun, too_few_weeks
-from policyfactory.report.sections import Scale, scale_for, shown_units
+from policyfactory.report.caveats import listed, noun, price_in_words, too_few_cases, too_few_weeks
+from policyfactory.report.sections import scale_for, shown_units, with_ends
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Comparison, compare_policies
 from policyfactory.statistics.intervals import MIN_CASES, judged_together
@@ -161,9 +161,6 @@ class _Log:
     def baseline(self) -> str:
         return self.evaluation.baseline
 
-    def scale(self, metric: str, unit: str, values: Iterable[float]) -> Scale:
-        return scale_for(unit, values, self.units[metric] if unit == "s" else "")
-
     def who_wins(self) -> str:
         rows, metric, cases = self.rows, self.metric, self.rows[0].cases
         better = METRICS[metric].lower_is_better
@@ -172,7 +169,7 @@ class _Log:
             return f"{metric} has no better direction, so no winner is named."
         if not winners:
             return f"{metric} has no value in any case, so no winner is named."
-        scale = self.scale(metric, rows[0].unit, [row.value for row in rows])
+        scale = scale_for(rows[0].unit, [row.value for row in rows], self.units[metric])
         value = f"{scale.text(winners[0].value)}{scale.suffix}"
         statistic = f"{'median' if rows[0].statistic == 'median' else 'mean of'} {metric}"
         if len(rows) == 1:
@@ -192,7 +189,7 @@ class _Log:
         if no_interval := self.no_interval(cases):
             return no_interval
         if 1 < cases < MIN_CASES:
-            return f"{cases} {self.cases} are too few for a 95 % interval (at least {MIN_CASES} are needed)."
+            return too_few_cases(cases, self.unit)
         leading = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
         parts = (*map(self.against_baseline, leading), self.by_test(others), self.not_shown_to_beat(winners))
@@ -228,24 +225,21 @@ class _Log:
         return f"{first.policy} is not shown to be better than {enumerated(names)}." if names else ""
 
     def by_test(self, pairs: Sequence[Comparison]) -> str:
-        sentences = []
-        for verdict, phrase in (
-            ("better", "Shown to be better than"),
-            ("worse", "Shown to be worse than"),
-            ("no difference", "No difference is shown from"),
-            ("too few cases", f"Too few {self.cases} for a comparison with"),
-        ):
-            names = [row.policy for row in pairs if row.verdict == verdict]
-            if names:
-                sentences.append(f"{phrase} {self.baseline}: {enumerated(names)}.")
-        return " ".join(sentences)
+        phrases = {
+            "better": "Shown to be better than",
+            "worse": "Shown to be worse than",
+            "no difference": "No difference is shown from",
+            "too few cases": f"Too few {self.cases} for a comparison with",
+        }
+        return "".join(
+            listed(f"{phrase} {self.baseline}", [row.policy for row in pairs if row.verdict == verdict])
+            for verdict, phrase in phrases.items()
+        ).strip()
 
     def against_baseline(self, row: Comparison) -> str:
         if row.interval is None:
             return f"Only {row.cases} of its {self.cases} can be compared with {row.baseline}, too few for an interval."
-        scale = self.scale(row.metric, row.unit, [row.difference, row.interval.low, row.interval.high])
-        low, high = (scale.text(end, signed=True) for end in (row.interval.low, row.interval.high))
-        by = f"{scale.text(row.difference, signed=True)}{scale.suffix}"
+        by, ends = with_ends(row.difference, row.interval, row.unit, self.units[row.metric], signed=True)
         change = f", {percent_change(row.relative)}" if row.relative is not None else ""
         what = {
             "median": f"{self.unit} by {self.unit} it differs from {row.baseline} by {by} in the median{change}",
@@ -253,10 +247,7 @@ class _Log:
             "ratio": f"its sum over all {self.cases} differs from that of {row.baseline} by {by}",
             "weeks": f"over all jobs it differs from {row.baseline} by {by}{change}",
         }[row.statistic]
-        parts = (
-            f"{what} (95 % interval {low} to {high}{scale.suffix}; "
-            f"better in {row.wins} of {counted(row.cases, self.unit)})"
-        )
+        parts = f"{what} (95 % interval {ends}; better in {row.wins} of {counted(row.cases, self.unit)})"
         if row.verdict == "no difference":
             why = (
                 "among so many comparisons chance does as much (Holm)" if row.by_chance else "the interval covers zero"
@@ -265,19 +256,9 @@ class _Log:
         return f"{parts[0].upper()}{parts[1:]}."
 
     def what_it_costs(self) -> list[str]:
-        winners = {row.policy for row in self.rows if row.best}
-        worse = [row for row in self.pairs if row.policy in winners and row.verdict == "worse"]
-        worse = [row for row in worse if row.metric != self.metric]
-        if not worse:
-            return []
-        parts = []
-        for row in worse[:4]:
-            ends = (row.interval.low, row.interval.high) if row.interval else ()
-            scale = self.scale(row.metric, row.unit, [row.difference, *ends])
-            interval = f" ({' to '.join(scale.text(end, signed=True) for end in ends)})" if ends else ""
-            parts.append(f"{row.metric} {scale.text(row.difference, signed=True)}{scale.suffix}{interval}")
-        name = worse[0].policy
-        return [f"{name} pays for it against {worse[0].baseline}: {'; '.join(parts)}."]
+        winners = [row.policy for row in self.rows if row.best]
+        others = [row for row in self.pairs if row.metric != self.metric]
+        return [price_in_words([row for row in others if row.policy == name], self.units) for name in winners]
 
     def who_is_worst_off(self) -> str:
         worst_of = {row.policy: row for row in worst_off(self.evaluation, self.log)}

@@ -1,18 +1,18 @@
-"""What the numbers do not say: what an interval is about, and what stands of many comparisons."""
+"""What the numbers do not say, what stands of many comparisons, and what the best costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from policyfactory.core.text import counted, enumerated, format_duration
 from policyfactory.report.sections import Cell, Column
+from policyfactory.report.verdict import difference_in_words
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.intervals import MIN_CASES, difference_unit
 
 if TYPE_CHECKING:
-    from policyfactory.statistics.compare import Comparison
     from policyfactory.statistics.evaluation import Evaluation, WeeklyValues
 
 _NOUNS = {"window": "window", "resample": "resampled log", "log": "log"}
@@ -65,6 +65,16 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
     return sentences
 
 
+def too_few_cases(count: int, kind: str) -> str:
+    """Return why so few cases give no interval."""
+    return f"No interval: {counted(count, kind)}, {MIN_CASES} are needed."
+
+
+def listed(phrase: str, names: Sequence[str]) -> str:
+    """Return a sentence that begins with a blank, ``PHRASE: A and B.``; empty without names."""
+    return f" {phrase}: {enumerated(names)}." if names else ""
+
+
 def too_few_weeks(weeks: WeeklyValues, baseline: str) -> str:
     """Return why the weeks of a log give no interval."""
     count = len(weeks.jobs)
@@ -100,16 +110,21 @@ def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
     return text
 
 
-def chances_in_words(comparisons: Sequence[Comparison]) -> str:
-    """Return the same for all metrics in one sentence; empty if there is no interval."""
-    rows = [row for row in comparisons if row.interval is not None]
-    if not rows:
-        return ""
-    parts = []
-    for metric in dict.fromkeys(row.metric for row in rows):
-        metric_rows = [row for row in rows if row.metric == metric]
-        parts.append(f"{metric} {sum(row.verdict != 'no difference' for row in metric_rows)} of {len(metric_rows)}")
-    return f"Shown to differ from {rows[0].baseline}: {'; '.join(parts)}."
+def price_in_words(rows: Iterable[Comparison], units: Mapping[str, str] | None = None) -> str:
+    """Return in what a policy is shown to be worse than what it is compared with; nothing where it is not.
+
+    Parameters
+    ----------
+    rows : iterable of Comparison
+        Of one policy.
+    units : mapping of str to str, optional
+        The unit in which each metric is shown, where it is decided already.
+    """
+    worse = [row for row in rows if row.verdict == "worse"]
+    parts = [
+        f"{METRICS[row.metric].title}{difference_in_words(row, (units or {}).get(row.metric, ''))}" for row in worse
+    ]
+    return f"{worse[0].policy} is worse than {worse[0].baseline} in {'; '.join(parts)}." if worse else ""
 
 
 # Small parts of the tables of a report --------------------------------------------------------------------------------

@@ -264,6 +264,33 @@ def scale_for(unit: str, values: Iterable[float], shown: str = "") -> Scale:
     return next((Scale(by, name) for least, by, name in _TIME if largest >= least), Scale(1, "s"))
 
 
+def scaled(value: float, unit: str) -> str:
+    """Return one number with the unit that suits it: ``4.20 h``."""
+    return with_ends(value, None, unit)[0]
+
+
+def with_ends(
+    value: float, interval: Interval | None, unit: str, shown: str = "", *, signed: bool = False
+) -> tuple[str, str]:
+    """Return a number and its interval on one scale: ``4.20 h`` and ``3.10 to 5.50 h``; the latter empty without one.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    interval : Interval or None
+        Of the number.
+    unit, shown : str
+        As `scale_for` takes them.
+    signed : bool
+        Whether all have a sign.
+    """
+    ends = [] if interval is None else [interval.low, interval.high]
+    scale = scale_for(unit, [value, *ends], shown)
+    text, *limits = (scale.text(number, signed=signed) for number in (value, *ends))
+    return f"{text}{scale.suffix}", f"{' to '.join(limits)}{scale.suffix}" if limits else ""
+
+
 def shown_units(values: Mapping[str, tuple[str, Iterable[float]]]) -> dict[str, str]:
     """Return one unit for each metric, so that its numbers can be compared all over a report.
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from policyfactory.report.sections import scale_for
+from policyfactory.report.sections import scaled, with_ends
 
 if TYPE_CHECKING:
     from policyfactory.statistics.compare import Comparison
@@ -124,20 +124,25 @@ class Verdict:
         return (self,) if self.site is None else (self, self.site)
 
 
-def difference_in_words(row: Comparison) -> str:
-    """Return a difference with its interval, in brackets, behind a blank; nothing of no case."""
+def difference_in_words(row: Comparison, shown: str = "") -> str:
+    """Return a difference with its interval, in brackets, behind a blank; nothing of no case.
+
+    Parameters
+    ----------
+    row : Comparison
+        The difference.
+    shown : str
+        The unit in which seconds are shown, where it is decided already.
+    """
     if not row.cases:
         return ""
-    ends = [row.interval.low, row.interval.high] if row.interval else []
-    scale = scale_for(row.unit, [row.difference, *ends])
-    value, *interval = (scale.text(end, signed=True) for end in (row.difference, *ends))
+    value, interval = with_ends(row.difference, row.interval, row.unit, shown, signed=True)
     if not interval:
-        return f" ({value}{scale.suffix}, no interval)"
+        return f" ({value}, no interval)"
     better = f"better in {row.wins} of {row.cases} {'weeks' if row.statistic == 'weeks' else 'cases'}"
-    return f" ({value}{scale.suffix}, 95 % interval {interval[0]} to {interval[1]}; {better})"
+    return f" ({value}, 95 % interval {interval}; {better})"
 
 
 def value_in_words(row: Summary) -> str:
     """Return a value with its unit."""
-    scale = scale_for(row.unit, [row.value])
-    return f"{scale.text(row.value)}{scale.suffix}"
+    return scaled(row.value, row.unit)

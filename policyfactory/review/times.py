@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.core.text import WEEK, counted, format_duration
-from policyfactory.report.sections import Column, Columns
+from policyfactory.core.text import WEEK, counted
+from policyfactory.report.sections import Column, Columns, with_ends
 from policyfactory.report.verdict import NOBODY
 from policyfactory.simulation.metrics import TAU, job_values, memory_of, weeks_of
 from policyfactory.simulation.schedule import Schedule
@@ -246,17 +246,14 @@ def in_words(estimate: Estimate, unit: str = "") -> str:
     if np.isnan(estimate.value):
         return "an amount that cannot be told"
 
-    def text(value: float) -> str:
-        if unit != "s":
-            return f"{value:+.3g}"
-        return ("-" if value < 0 else "+") + format_duration(abs(value))
-
-    if estimate.interval is None:
-        weeks = counted(estimate.cases, "week")
-        if estimate.needed is None:
-            return f"{text(estimate.value)} (no interval: its queue remembers longer than {weeks} can tell)"
-        return f"{text(estimate.value)} (no interval: {weeks}, {estimate.needed} are needed)"
-    return f"{text(estimate.value)} (95 % interval {text(estimate.interval.low)} to {text(estimate.interval.high)})"
+    value, ends = with_ends(estimate.value, estimate.interval, unit, signed=True)
+    if ends:
+        return f"{value} (95 % interval {ends})"
+    weeks = counted(estimate.cases, "week")
+    why = f"{weeks}, {estimate.needed} are needed"
+    if estimate.needed is None:
+        why = f"its queue remembers longer than {weeks} can tell"
+    return f"{value} (no interval: {why})"
 
 
 # The accounting of a time ---------------------------------------------------------------------------------------------

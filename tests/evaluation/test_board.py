@@ -99,7 +99,7 @@ def test_a_tie_has_no_winner(by_hand: Make) -> None:
     tied = outcome(by_hand({"log": {"cost": {"A": COST["A"], "E": COST["E"]}}}))
     assert roles(forests_of(tied)[0].table) == [("A", "baseline")]
     assert roles(boards_of(tied)[0].table) == [("A", "baseline"), ("E", "")]
-    assert boards_of(tied)[0].table.note == "No difference from A is shown for E."
+    assert boards_of(tied)[0].table.note == "No difference is shown from A: E."
     assert {row[1].mark for row in boards_of(tied)[0].table.rows} == {""}
     values = next(section for section in sections_of(tied) if section.name == "values")
     assert {row[1].mark for row in values.tables[0].rows} == {""}
@@ -137,7 +137,7 @@ def test_the_record_is_as_far_from_the_baseline_as_that_is_from_it(by_hand: Make
 
 def test_what_does_not_differ_is_one_sentence(by_hand: Make) -> None:
     table = boards_of(outcome(by_hand({"log": {"cost": COST}})))[0].table
-    assert table.note == "No difference from A is shown for D and E."
+    assert table.note == "No difference is shown from A: D and E."
 
 
 def test_points_and_intervals_lie_on_one_axis(by_hand: Make) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, anchors, counted, enumerated, shortened
-from policyfactory.report.caveats import noun
-from policyfactory.report.sections import Cell, Column, Columns, Picture, Table, scale_for
+from policyfactory.report.caveats import listed, noun, too_few_cases
+from policyfactory.report.sections import Cell, Column, Columns, Picture, Table, scale_for, with_ends
 from policyfactory.statistics.compare import verdict_of
 from policyfactory.statistics.intervals import (
     MIN_CASES,
     Estimate,
+    Interval,
     estimate_drawn,
     estimate_mean,
     estimate_median,
@@ -87,15 +88,9 @@ class LogView:
         return f"{shortened(self.log, 44)}, {self.cases}"
 
     @property
-    def few_cases(self) -> str:
-        """Why the log has no intervals."""
-        return f"{self.cases.capitalize()}: too few cases for intervals ({MIN_CASES} are needed)."
-
-    @property
     def no_intervals(self) -> str:
-        """The same after other sentences, from a blank on; empty where there are enough cases."""
-        enough = len(self.kept) >= MIN_CASES
-        return "" if enough else f" No intervals: {counted(len(self.kept), self.noun)}, {MIN_CASES} are needed."
+        """Why the log has no intervals, from a blank on; empty where there are enough cases."""
+        return "" if len(self.kept) >= MIN_CASES else f" {too_few_cases(len(self.kept), self.noun)}"
 
     @property
     def drawn(self) -> float | None:
@@ -342,22 +337,6 @@ def _of_draws(differences: Sequence[Estimate], values: FloatArray, widening: flo
     ]
 
 
-def policies_by_mark(policies: Sequence[str], mark: Callable[[int], str]) -> dict[str, list[str]]:
-    """Return the policies but for the baseline by their verdicts.
-
-    Parameters
-    ----------
-    policies : sequence of str
-        The first is the baseline.
-    mark : callable
-        From the place of a policy to its verdict.
-    """
-    marked: dict[str, list[str]] = {}
-    for index, policy in enumerate(policies[1:], 1):
-        marked.setdefault(mark(index), []).append(policy)
-    return marked
-
-
 # Tables and pictures of analyses --------------------------------------------------------------------------------------
 
 # A row a log and policy, values beside their differences from the baseline.
@@ -380,9 +359,9 @@ def policy_table(
     logs : sequence of LogView
         The logs.
     columns : mapping of Column to callable
-        What follows the names; each callable makes a cell from the log and the place of the policy.
+        What follows the names; each callable makes a cell from the log and the index of the policy.
     first : int
-        Place of the first policy that has a row; 1 leaves the baseline out.
+        Index of the first policy that has a row; 1 leaves the baseline out.
     """
     rows = [(view, index) for view in logs for index in range(first, len(view.policies))]
     names = {**log_column(several=len(logs) > 1), Column("policy"): lambda view, index: view.policies[index]}
@@ -506,12 +485,6 @@ def shared_unit(seconds: Iterable[float]) -> str:
     return "d" if largest >= 10 * DAY else scale_for("s", [min(largest, DAY)]).label
 
 
-def scaled(value: float, unit: str) -> str:
-    """Return one number with the unit that suits it: ``4.20 h``."""
-    scale = scale_for(unit, [value])
-    return f"{scale.text(value)}{scale.suffix}"
-
-
 def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
     """Return the value with its unit and interval: ``12.3 % [11.9, 12.8]``."""
     ends = [] if estimate.interval is None else [estimate.interval.low, estimate.interval.high]
@@ -536,14 +509,10 @@ def difference_text(difference: Estimate, unit: str, words: tuple[str, str]) -> 
         What a positive and a negative difference are called.
     """
     value, interval = difference.value, difference.interval
-    word = words[0] if value > 0 else words[1]
-    if interval is None:
-        return f"{scaled(abs(value), unit)} {word}"
-    scale = scale_for(unit, [value, interval.low, interval.high])
-    sign = -1.0 if value < 0 else 1.0
-    ends = sorted((sign * interval.low, sign * interval.high))
-    low, high = map(scale.text, ends)
-    return f"{scale.text(abs(value))}{scale.suffix} {word} (95 % interval {low} to {high}{scale.suffix})"
+    if value < 0 and interval is not None:
+        interval = Interval(-interval.high, -interval.low)
+    text, ends = with_ends(abs(value), interval, unit)
+    return f"{text} {words[0] if value > 0 else words[1]}{f' (95 % interval {ends})' if ends else ''}"
 
 
 def against(evaluation: Evaluation) -> str:
@@ -553,16 +522,12 @@ def against(evaluation: Evaluation) -> str:
     return f" Marks: against {evaluation.baseline}, paired by case."
 
 
-def listed(phrase: str, policies: Sequence[str]) -> str:
-    """Return a sentence that begins with a blank, ``PHRASE: A and B.``; empty without policies."""
-    return f" {phrase}: {enumerated(policies)}." if policies else ""
-
-
 def marked_in_words(
     policies: Sequence[str],
     mark: Callable[[int], str],
     phrases: Mapping[str, str],
     named: Callable[[str], str] = str,
+    what: str = "",
 ) -> str:
     """Return which policies have which verdict, in sentences that begin with a blank.
 
@@ -571,14 +536,19 @@ def marked_in_words(
     policies : sequence of str
         The first is the baseline.
     mark : callable
-        From the place of a policy to its verdict.
+        From the index of a policy to its verdict.
     phrases : mapping of str to str
-        Verdict -> what the sentence begins with; in this order.
+        Verdict -> what the sentence begins with; in this order, before what shows no difference.
     named : callable
         From a policy to its name in the sentence, with a number perhaps.
+    what : str
+        What no difference is shown in.
     """
-    marked = policies_by_mark(policies, mark)
-    return "".join(listed(phrase, list(map(named, marked.get(word, [])))) for word, phrase in phrases.items())
+    marked: dict[str, list[str]] = {}
+    for index, policy in enumerate(policies[1:], 1):
+        marked.setdefault(mark(index), []).append(named(policy))
+    every = {**phrases, "no difference": f"No difference{what and f' in {what}'} is shown from {policies[0]}"}
+    return "".join(listed(phrase, marked.get(word, [])) for word, phrase in every.items())
 
 
 def differences_in_words(

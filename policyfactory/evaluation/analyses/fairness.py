@@ -19,13 +19,12 @@ from policyfactory.evaluation.analyses.analysis import (
     estimate_of,
     pictures_by_log,
     policy_table,
-    scaled,
     shared_unit,
     whole_number,
 )
 from policyfactory.evaluation.analyses.groups import GroupSums, sums_by_user, together
 from policyfactory.evaluation.picture import Curve, Panel, draw_panels
-from policyfactory.report.sections import Column, Section, Table
+from policyfactory.report.sections import Column, Section, Table, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

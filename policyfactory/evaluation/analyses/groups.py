@@ -37,6 +37,7 @@ from policyfactory.evaluation.analyses.analysis import (
     whole_number,
 )
 from policyfactory.evaluation.picture import draw_cells, panels_down
+from policyfactory.report.caveats import listed, too_few_cases
 from policyfactory.report.sections import Cell, Column, Columns, Picture, Scale, Section, Table, scale_for
 from policyfactory.simulation.metrics import METRICS, TAU
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
@@ -609,11 +610,10 @@ def front_table(tables: Sequence[GroupTable], *, several: bool) -> Table:
         for index, name in enumerate(first.policies)
         if index
     }
-    words = ["An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED]
-    words += [f"Too few jobs for an interval, but those that lose most: {enumerated(few)}." if few else ""]
-    words += [f"No difference is shown, or nothing is known, for {enumerated(same)}." if same else ""]
-    words += [f"Left out, since they differ less: {enumerated(fewer)}." if fewer else ""]
-    note = " ".join(text for text in words if text)
+    note = "An empty cell: no difference is shown." if any(map(_tested, tables)) else _UNTESTED
+    note += listed("Too few jobs for an interval, but those that lose most", few)
+    note += listed("No difference is shown, or nothing is known", same)
+    note += listed("Left out, since they differ less", fewer)
     title = f"Mean wait of a group minus its mean wait under {first.baseline}"
     front = Table.of("who", title, columns, rows, note)
     return dataclasses.replace(front, names=2 if several else 1, front=True)
@@ -835,7 +835,7 @@ def _how(logs: Sequence[LogView], least: int) -> str:
             "happen in another month is not known."
         )
     elif most < MIN_CASES:
-        text += f"differences are medians over {most} {what}s, too few for an interval ({MIN_CASES} are needed)."
+        text += f"differences are medians over cases. {too_few_cases(most, what)}"
     else:
         text += (
             f"differences are medians over {most} {what}s. A group is said to wait less or more only where that stands "

@@ -18,11 +18,10 @@ from policyfactory.evaluation.analyses.analysis import (
     estimate_of,
     log_column,
     pictures_by_log,
-    scaled,
     shared_unit,
 )
 from policyfactory.evaluation.picture import Curve, Panel, draw_panels
-from policyfactory.report.sections import Column, Section, Table
+from policyfactory.report.sections import Column, Section, Table, scaled
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.simulation.schedule import RECORDED, Overuse, overuse_of, recorded_schedule
 

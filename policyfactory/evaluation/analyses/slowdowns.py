@@ -27,15 +27,14 @@ from policyfactory.evaluation.analyses.analysis import (
     differences_of,
     estimate_cell,
     estimate_of,
-    listed,
     marked_in_words,
     marks_of,
-    policies_by_mark,
     policy_table,
     value_text,
     whole_number,
 )
 from policyfactory.evaluation.picture import box_rows, draw_box, key_below, name_rows, panels_down, row_colours
+from policyfactory.report.caveats import listed
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table
 from policyfactory.simulation.metrics import job_values
 from policyfactory.statistics.intervals import Estimate, estimate_ratio
@@ -167,10 +166,10 @@ def _words(view: _SharesOfLog, worst: str) -> str:
     if len(view.policies) == 1:
         return text
     if at_once.interval is None:
-        return f"{text} {_best(view.policies, badly.mean(axis=0), worst)} {view.few_cases}"
+        return f"{text} {_best(view.policies, badly.mean(axis=0), worst)}{view.no_intervals}"
     last = view.shares.shape[2] - 1
-    first = _against(view, 0, "served at once", ("more", "fewer"))
-    return f"{text} {first} {_against(view, last, f'at {worst}', ('fewer', 'more'))}"
+    first = _against(view, 0, "served at once", ("More", "Fewer"))
+    return f"{text}{first}{_against(view, last, f'at {worst}', ('Fewer', 'More'))}"
 
 
 def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
@@ -182,30 +181,16 @@ def _best(policies: Sequence[str], badly: FloatArray, worst: str) -> str:
 
 def _against(view: _SharesOfLog, number: int, what: str, words: tuple[str, str]) -> str:
     """Say which policies have better or worse shares of class ``number`` than the baseline, in these words."""
-    marked = policies_by_mark(view.policies, view.marks[number].__getitem__)
-    means = dict(zip(view.policies, view.shares[:, :, number].mean(axis=0).tolist(), strict=True))
-    parts = [
-        f"{more} jobs are {what} under {_factors(means, view.baseline, marked[word])}"
-        for word, more in zip(("better", "worse"), words, strict=True)
-        if word in marked
-    ]
-    same = marked.get("no difference", [])
-    if same:
-        of = "in them" if parts else f"in the share of jobs {what}"
-        parts.append(f"no difference {of} is shown for {enumerated(same)}")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+    base, means = view.baseline, dict(zip(view.policies, view.shares[:, :, number].mean(axis=0).tolist(), strict=True))
+    phrases = {
+        mark: f"{more} jobs than under {base} are {what}" for mark, more in zip(("better", "worse"), words, strict=True)
+    }
 
+    def named(policy: str) -> str:
+        low, high = sorted((means[policy], means[base]))
+        return f"{policy} ({number_text(high / low)} times)" if low > 0 else f"{policy} ({means[policy]:.3g} %)"
 
-def _factors(means: Mapping[str, float], baseline: str, policies: Sequence[str]) -> str:
-    """Return the policies with how many times more or fewer jobs of the class they have than the baseline."""
-    factors = []
-    for policy in policies:
-        low, high = sorted((means[policy], means[baseline]))
-        factors.append(
-            f"{policy} ({number_text(high / low)} times)" if low > 0 else f"{policy} ({means[policy]:.3g} %)"
-        )
-    return enumerated(factors)
+    return marked_in_words(view.policies, view.marks[number].__getitem__, phrases, named, f"jobs {what}")
 
 
 def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:
@@ -327,11 +312,10 @@ def _words_backfilled(view: _BackfilledJobs) -> str:
         {"lower": f"Fewer than under {base}", "higher": f"More than under {base}"},
         lambda policy: f"{policy} {value_text(changes[policy], '%', signed=True)}",
     )
-    text += marked_in_words(policies, view.mark, {"no difference": f"No difference is shown from {base}"})
     text += listed("None at all", none)
     if len(policies) > 1 and share.interval is None:
         rest = [f"{policy} {changes[policy].value:+.0f} %" for policy in policies[1:] if policy not in none]
-        text += f"{listed(f'Against {base}', rest)} {view.few_cases}"
+        text += f"{listed(f'Against {base}', rest)}{view.no_intervals}"
     return text
 
 
@@ -485,12 +469,9 @@ def _words_delayed(view: _DelayedOfLog) -> str:
     if len(view.policies) == 1:
         return text
     if not any(view.mark(index) for index in range(1, len(view.policies))):
-        return f"{text} {view.few_cases}"
-    marked = policies_by_mark(view.policies, view.mark)
-    for word, what in (("higher", "Larger"), ("lower", "Smaller")):
-        if word in marked:
-            text += f" {what} jobs than under {base} are delayed under {enumerated(marked[word])}."
-    return text + listed(f"No difference in size from {base}", marked.get("no difference", []))
+        return f"{text}{view.no_intervals}"
+    phrases = {"higher": f"Larger than under {base}", "lower": f"Smaller than under {base}"}
+    return text + marked_in_words(view.policies, view.mark, phrases, what="size")
 
 
 def _sizes(policies: Sequence[str], middles: FloatArray) -> str:
@@ -690,10 +671,9 @@ def _words_premature(view: _PrematureOfLog) -> str:
     middles = {policy: number_text(estimate_of(ratio[:, index]).value) for index, policy in enumerate(view.policies)}
     if first.interval is None:
         rest = [f"{middles[policy]} under {policy}" for policy in view.policies[1:]]
-        return f"{text} It is {enumerated(rest)}. {view.few_cases}"
+        return f"{text} It is {enumerated(rest)}.{view.no_intervals}"
     apart = {"higher": f"Farther apart than under {base}", "lower": f"Closer together than under {base}"}
-    text += marked_in_words(view.policies, view.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
-    return text + marked_in_words(view.policies, view.mark, {"no difference": f"No difference is shown from {base}"})
+    return text + marked_in_words(view.policies, view.mark, apart, lambda policy: f"{policy} ({middles[policy]})")
 
 
 def _is_published(values: object) -> bool:

@@ -294,11 +294,7 @@ def _where_it_settles(course: WeeklyCourse) -> str:
     if min(ends) == max(ends):
         return f"{text}; it is the same under all policies."
     text += f"; in this order from {f'week {settled}' if settled > 1 else 'the first week'} on."
-    phrases = {
-        "better": f"Lower than under {base}",
-        "worse": f"Higher than under {base}",
-        "no difference": f"No difference is shown from {base}",
-    }
+    phrases = {"better": f"Lower than under {base}", "worse": f"Higher than under {base}"}
     return text + marked_in_words(course.policies, course.mark, phrases)
 
 
