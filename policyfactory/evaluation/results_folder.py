@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import datetime as dt
 import html
 import io
 import json
@@ -42,7 +41,7 @@ from policyfactory.evaluation.picture import draw_boxes
 from policyfactory.evaluation.protocol import Protocol
 from policyfactory.evaluation.standings import boards_of, forests_of, winners
 from policyfactory.evaluation.verdict import gates_as_dict
-from policyfactory.evaluation.words import invented_share, rules_in_words
+from policyfactory.evaluation.words import invented_share, period_in_words, rules_in_words
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.report.files import Drawings, save_sections
@@ -599,11 +598,12 @@ def _card(name: str, study: Result) -> Card:
     log = study.logs[name]
     cases = [case for outcome in study.outcomes for case in outcome.evaluation.cases if case.log == name]
     report, jobs = log.workload.cleaning, log.workload
+    lasts, days = period_in_words(jobs)
     facts = {
         "machine": f"{jobs.machine:,} processors",
         "jobs": f"{len(jobs):,}" + (f" of {report.read:,} in the log" if report.dropped else ""),
         "measured": _measured(cases),
-        "period": _period(jobs),
+        "period": days or lasts,
         "offered load": f"{jobs.offered_load:.2f}, of the whole log" if math.isfinite(jobs.offered_load) else "",
         "recorded wait": _recorded_wait(jobs),
         "requests": _requests(log),
@@ -619,17 +619,6 @@ def _measured(cases: Sequence[CaseFacts]) -> str:
     each = [case.jobs for case in cases]
     jobs = f"{min(each):,} to {max(each):,} jobs each" if min(each) < max(each) else counted(each[0], "job")
     return f"{counted(len(cases), kinds[cases[0].kind])}, {jobs}"
-
-
-def _period(jobs: Workload) -> str:
-    lasts = format_duration(float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks)
-    if jobs.unix_start is None:
-        return lasts
-    first, last = (
-        dt.datetime.fromtimestamp(jobs.unix_start + int(submit) // jobs.ticks, dt.UTC).date()
-        for submit in (jobs.submit[0], jobs.submit[-1])
-    )
-    return f"{first} to {last}"
 
 
 def _recorded_wait(jobs: Workload) -> str:

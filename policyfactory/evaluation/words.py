@@ -303,7 +303,9 @@ def basis_in_words(jobs: Workload, load: float = 1.0) -> tuple[str, ...]:
     have = f"an offered load of {offered:.2f} on {machine}{faster}"
     if math.isnan(offered):
         have = f"no offered load, which is work over time; the machine has {machine}"
-    rest = f"The verdict rests on {counted(len(jobs), 'job')}{_period(jobs)}; these have {have}."
+    lasts, days = period_in_words(jobs)
+    period = f"{f'of {lasts}' if lasts else 'submitted at one instant'}{f', {days}' if days else ''}"
+    rest = f"The verdict rests on {counted(len(jobs), 'job')} {period}; these have {have}."
     actions = {"dropped": "left out", "changed": "changed"}
     changes = [
         f"{100 * step.jobs / max(report.read, 1):.3g} % of the jobs {actions[step.action]} ({step.what})"
@@ -321,16 +323,17 @@ def invented_share(report: CleaningReport) -> float:
     return invented / max(report.kept, 1)
 
 
-def _period(jobs: Workload) -> str:
+def period_in_words(jobs: Workload) -> tuple[str, str]:
+    """Return over how long jobs were submitted, and from which day to which; empty if it is an instant, or unknown."""
     span = float(jobs.submit[-1] - jobs.submit[0]) / jobs.ticks
-    lasts = f" of {format_duration(span)}" if span else " submitted at one instant"
+    lasts = format_duration(span) if span else ""
     if jobs.unix_start is None:
-        return lasts
+        return lasts, ""
     first, last = (
         dt.datetime.fromtimestamp(jobs.unix_start + int(submit) // jobs.ticks, dt.UTC).date()
         for submit in (jobs.submit[0], jobs.submit[-1])
     )
-    return f"{lasts}, {first} to {last}" if span else f"{lasts}, {first}"
+    return lasts, f"{first} to {last}" if span else f"{first}"
 
 
 def predictions_in_words(

@@ -234,10 +234,10 @@ def test_a_record_that_no_analysis_could_use_is_damaged(
         journal.append(number, encode(WRONG[name](good)))
     with SimulationJournal(partial, head, [experiment]) as kept:
         finished = kept.of("windows")
-        assert finished.take(case, 0, experiment, case.make) is None
+        assert finished.result_of(case, 0, experiment, case.make) is None
         assert finished.damaged == 1
         kept.journal.append(number, text)
-        result = finished.take(case, 0, experiment, case.make)
+        result = finished.result_of(case, 0, experiment, case.make)
         assert result is not None
         assert encode(result) == text
 
