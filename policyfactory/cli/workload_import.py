@@ -346,7 +346,7 @@ def download(
     check_directory(output)
     for published in found:
         expected = sha256.lower() if sha256 is not None else published.sha256
-        _download_one(published, output / published.file, base_url, expected, patience)
+        _download_log(published, output / published.file, base_url, expected, patience)
 
 
 def _list() -> None:
@@ -370,7 +370,7 @@ def _list() -> None:
     )
 
 
-def _download_one(
+def _download_log(
     log: KnownLog | PublishedTable, path: Path, base_url: str, sha256: str | None, patience: Patience
 ) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn

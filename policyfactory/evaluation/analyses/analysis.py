@@ -107,7 +107,7 @@ class LogView:
         number: int = self.evaluation.cases[int(self.evaluation.rows(self.log)[index])].number
         return number
 
-    def place_of(self, number: int) -> str:
+    def case_name(self, number: int) -> str:
         """Return what a case is called in a sentence: ``window 3``, ``resampled log 3``, ``the log``."""
         return "the log" if self.noun == "log" else f"{self.noun} {number}"
 
@@ -206,7 +206,7 @@ class LogAnalysis(Analysis):
 
     def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
         """Refuse a log that there is not."""
-        check_place(cases, self.name, self.log)
+        check_case(cases, self.name, self.log)
 
 
 # Options. ------------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def texts(analysis: str, option: str, value: object) -> tuple[str, ...]:
     return tuple(given)
 
 
-def check_place(cases: Sequence[Case], analysis: str, log: str, number: int | None = None) -> None:
+def check_case(cases: Sequence[Case], analysis: str, log: str, number: int | None = None) -> None:
     """Refuse a log that there is not, and a case that none of the logs to look at has.
 
     Raises
@@ -440,7 +440,7 @@ def pictures_by_log(
     stems = stem_by_log(stem, [view.log for view in logs])
     pictures = []
     for view in logs:
-        where = f"{view.log}, {view.place_of(number)}" if number else view.log
+        where = f"{view.log}, {view.case_name(number)}" if number else view.log
         what = title if isinstance(title, str) else title(view)
         pictures.append(Picture(stems[view.log], f"{where}: {what}", functools.partial(draw, view), note))
     return tuple(pictures)
@@ -486,14 +486,9 @@ def shared_unit(seconds: Iterable[float]) -> str:
 
 
 def value_text(estimate: Estimate, unit: str = "1", *, signed: bool = False) -> str:
-    """Return the value with its unit and interval: ``12.3 % [11.9, 12.8]``."""
-    ends = [] if estimate.interval is None else [estimate.interval.low, estimate.interval.high]
-    scale = scale_for(unit, [estimate.value, *ends])
-    text = f"{scale.text(estimate.value, signed=signed)}{scale.suffix}"
-    if not ends:
-        return text
-    low, high = (scale.text(end, signed=signed) for end in ends)
-    return f"{text} [{low}, {high}]"
+    """Return the value with its unit and interval: ``12.3 % [11.9 to 12.8 %]``."""
+    text, ends = with_ends(estimate.value, estimate.interval, unit, signed=signed)
+    return f"{text} [{ends}]" if ends else text
 
 
 def difference_text(difference: Estimate, unit: str, words: tuple[str, str]) -> str:

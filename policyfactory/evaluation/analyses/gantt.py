@@ -20,7 +20,7 @@ from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluation.analyses.analysis import (
     LogAnalysis,
     LogView,
-    check_place,
+    check_case,
     log_column,
     pictures_by_log,
     shared_unit,
@@ -405,7 +405,7 @@ class Gantt(LogAnalysis):
 
     def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
         """Refuse a log, a case or a policy that there is not."""
-        check_place(cases, self.name, self.log, self.case)
+        check_case(cases, self.name, self.log, self.case)
         for name in self.policies:
             if name not in policies:
                 raise UsageError(f"analysis gantt: there is no policy {name!r}; there are {', '.join(policies)}")
@@ -447,7 +447,7 @@ class Gantt(LogAnalysis):
         names = [*shown, *(name for name in chart.policies if name not in shown)]
         schedules = [Drawn(name, run.start, ends_of(run)) for name in names if (run := others[name]) is not None]
         return Timeline(
-            f"{chart.log}, {chart.place_of(self.case)}: what runs when, the queue and the use of the machine",
+            f"{chart.log}, {chart.case_name(self.case)}: what runs when, the queue and the use of the machine",
             functools.partial(packed, chart.jobs, schedules, chart.excerpt.first, chart.excerpt.last),
             "Which processors a job has is chosen afterwards, the lowest free ones; the policies decide only when it "
             "runs.",
@@ -552,7 +552,7 @@ def gantt_in_words(logs: Sequence[_ChartOfLog], case: int, most: int) -> tuple[s
     for chart in logs:
         name = f"{chart.log}: " if len(logs) > 1 else ""
         shown = chart.excerpt
-        sentences = [_where(shown, chart.place_of(case)), _in_use(shown), _moved(shown), _left_out(shown, most)]
+        sentences = [_where(shown, chart.case_name(case)), _in_use(shown), _moved(shown), _left_out(shown, most)]
         paragraphs.append(name + " ".join(sentence for sentence in sentences if sentence))
     if len(logs[0].policies) == 1:
         paragraphs.append("Only one policy was run, so there is nothing beside it.")

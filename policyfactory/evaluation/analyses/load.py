@@ -21,7 +21,7 @@ from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluation.analyses.analysis import (
     LogAnalysis,
     LogView,
-    check_place,
+    check_case,
     compared_columns,
     difference_cell,
     differences_in_words,
@@ -261,7 +261,7 @@ class Load(LogAnalysis):
 
     def check(self, cases: Sequence[Case], policies: Sequence[str]) -> None:
         """Refuse a log or a case that there is not."""
-        check_place(cases, self.name, self.log, self.case)
+        check_case(cases, self.name, self.log, self.case)
 
     def observe(self, case: Case, schedule: Schedule) -> ObservedLoad:
         """Return the load of a schedule, and its course if it is the chosen case's."""
@@ -444,7 +444,7 @@ def _words(view: LoadOfLog) -> str:
         backlogs = view.load("backlog")[:, 0]
         most = int(np.argmax(backlogs))
         largest = number_text(float(backlogs[most]))
-        text += f" Most waits in {view.place_of(view.number(most))}: {largest} times the machine."
+        text += f" Most waits in {view.case_name(view.number(most))}: {largest} times the machine."
     if offered >= _FULL:
         text += " That is so much that the queue hardly empties, and the order of the queue matters most."
     if len(view.policies) > 1:

@@ -190,7 +190,7 @@ def _longest(view: LogWaits) -> str:
         if waits.longest == 0:
             sentences.append(f"{policy}: no job waits")
             continue
-        where = f" of {view.place_of(number)}" if len(view.kept) > 1 else ""
+        where = f" of {view.case_name(number)}" if len(view.kept) > 1 else ""
         sentences.append(
             f"{policy}: {format_duration(waits.longest)}, job {waits.job_id}{where} "
             f"({counted(waits.processors, 'processor')}, {format_duration(waits.requested)} requested, "
@@ -201,19 +201,19 @@ def _longest(view: LogWaits) -> str:
 
 
 def _threshold(view: LogWaits, beyond: Sequence[str]) -> str:
-    with_one = [k for k in range(len(view.policies)) if view.has_threshold(k)]
-    if not with_one:
+    guarded = [k for k in range(len(view.policies)) if view.has_threshold(k)]
+    if not guarded:
         return f"There is no threshold. {_would_be(view, beyond)}"
-    lengths = {view.threshold_text(k) for k in with_one}
+    lengths = {view.threshold_text(k) for k in guarded}
     text = f"Jobs that wait longer than {enumerated(sorted(lengths))} go first, in the order of their submission. "
-    if len(with_one) < len(view.policies):
-        rest = [name for k, name in enumerate(view.policies) if k not in with_one]
+    if len(guarded) < len(view.policies):
+        rest = [name for k, name in enumerate(view.policies) if k not in guarded]
         text += f"{enumerated(rest)} {'have' if len(rest) > 1 else 'has'} no threshold. "
-    overdue = {k: view.count("overdue", k) for k in with_one}
+    overdue = {k: view.count("overdue", k) for k in guarded}
     if not any(overdue.values()):
         return f"{text}It never acted: no job waited that long."
-    idle = [k for k in with_one if overdue[k] and _is_submission_order(view, k)]
-    acted = [k for k in with_one if overdue[k] and k not in idle]
+    idle = [k for k in guarded if overdue[k] and _is_submission_order(view, k)]
+    acted = [k for k in guarded if overdue[k] and k not in idle]
     counts = "; ".join(_how_often_it_acted(view, k) for k in acted[:_IN_WORDS])
     parts = [f"Of {view.jobs:,} jobs that happened to {counts}."] if acted else []
     often = [view.policies[k] for k in acted if overdue[k] >= _OFTEN * view.jobs]
@@ -226,7 +226,7 @@ def _threshold(view: LogWaits, beyond: Sequence[str]) -> str:
         "queue is in the order of submission anyway."
         for k in idle
     ]
-    never = [view.policies[k] for k in with_one if not overdue[k]]
+    never = [view.policies[k] for k in guarded if not overdue[k]]
     if never:
         parts.append(f"Under {enumerated(never)} it never acted: no job waited that long.")
     return text + " ".join(parts)

@@ -189,11 +189,11 @@ def _groups(
         ("QOS", asked.qos, list(asked.names.get("qos", ()))),
     )
     for kind, membership, names in kinds:
-        by_place = np.bincount(membership[compared & (membership >= 0)], minlength=len(names))
-        present = int(np.count_nonzero(by_place))
+        sizes = np.bincount(membership[compared & (membership >= 0)], minlength=len(names))
+        present = int(np.count_nonzero(sizes))
         # One that has all jobs says nothing that the first row does not.
         if present > 1:
-            for number in np.argsort(-by_place, kind="stable")[:present].tolist():
+            for number in np.argsort(-sizes, kind="stable")[:present].tolist():
                 yield group(kind, names[number], compared & (membership == number))
 
 
