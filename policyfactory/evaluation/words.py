@@ -188,17 +188,15 @@ class _Log:
     def how_certain(self, winners: list[Summary], cases: int) -> str:
         if no_interval := self.no_interval(cases):
             return no_interval
-        if 1 < cases < MIN_CASES:
-            return too_few_cases(cases, self.unit)
         leading = [row for row in self.deciding if row.policy == winners[0].policy]
         others = [row for row in self.deciding if row.policy != winners[0].policy]
         parts = (*map(self.against_baseline, leading), self.by_test(others), self.not_shown_to_beat(winners))
         return " ".join(part for part in parts if part)
 
     def no_interval(self, cases: int) -> str:
-        """Return why one case has no interval; empty if its weeks give one."""
+        """Return why there is no interval; empty if the cases, or the weeks of one, give one."""
         if cases > 1:
-            return ""
+            return too_few_cases(cases, self.unit) if cases < MIN_CASES else ""
         weeks = self.evaluation.weekly.get(self.log)
         unknown = "whether the order would be the same in another month is not known (draw logs with --resamples)."
         if weeks is None:
