@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.options import Overwrite, complete_targets
+from policyfactory.cli.options import MissingOption, Overwrite, complete_targets
 from policyfactory.core.errors import UsageError
 from policyfactory.exports.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -64,7 +63,7 @@ def export(
         Path | None,
         typer.Option(metavar="LOG", help="The cluster's own jobs (SWF): whole numbers are spread over their scores."),
     ] = None,
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = ExportOptions.estimate_missing,
+    estimate_missing: MissingOption = ExportOptions.estimate_missing,
     begin: Annotated[
         str | None, typer.Option(metavar="DATE", help="When the policy is put to use, in UTC; the epoch without it.")
     ] = None,
@@ -120,7 +119,7 @@ def export(
         bool, typer.Option("--verbose", help="Print how to install it, how to roll back, and its limits as well.")
     ] = False,
     force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Read the log with that size also where its header has another.")
+        bool, typer.Option("--force-processors", help="Use that size also where the log's header has another.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:

@@ -17,6 +17,7 @@ from policyfactory.core.options import DeclaredOption, declared, options_of
 from policyfactory.core.options import option as declared_option
 from policyfactory.evaluation.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 Starts = Literal["none", "csv", "batsim", "trace"]
 
@@ -128,6 +129,9 @@ def _help(text: str, page: str, default: str) -> str:
     sentence = f"{text[0].upper()}{text[1:]}".replace("`", "")
     notes = [f"default: {default}"] * bool(default) + [f"docs/{page.partition('#')[0]}"] * bool(page)
     return f"{sentence} ({'; '.join(notes)})." if notes else f"{sentence}."
+
+
+MissingOption = Annotated[EstimateMissing, typer.Option(help=_help(MISSING_HELP, "workloads.md", ""))]
 
 
 # The options that say who does the work, shared by the commands that share it out -------------------------------------

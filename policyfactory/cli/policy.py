@@ -11,7 +11,7 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import dump_json, exclusive, refuse_earlier
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
+from policyfactory.workload.presets import EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.policy.explain import Explanation, NetworkEffects
@@ -108,7 +108,7 @@ def explain_policy(
         Path | None,
         typer.Option(metavar="FILE", help="A model.json of policyfactory predict; of a log: nothing is trained."),
     ] = None,
-    estimate_missing: Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)] = "error",
+    estimate_missing: option.MissingOption = "error",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="PICTURE", help="Of a network: draw its inputs (.svg, .png, .pdf)."),

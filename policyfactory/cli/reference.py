@@ -11,24 +11,27 @@ import re
 import sys
 import typing
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 _MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
 
-_TITLE = ("| argument or option | meaning | default |", "|---|---|---|")
 _HEAD = """# Commands
 
 Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if
 the input cannot be used (the message says what to do), and 2 if the command line is wrong. `evaluate`, `tune`,
-`learn`, `site check` and `site replay` also end with 1 where a site does not describe the log. This page is made from
-the commands (`make docs/commands.md`), and a test fails when it is out of date.
+`learn`, `site check` and `site replay` also end with 1 where a site does not describe the log: its replay is far from
+the record, or most jobs do not fit the site. A default stands in brackets at the end of a line, an argument that may be
+left out in square brackets. This page is made from the commands (`make docs/commands.md`), and a test fails when it is
+out of date.
 """
 
 
-# An option that this many commands have in the same words stands once, before all of them.
+# An option that this many commands have in the same words stands once, before all of them; what they write does not.
 _MANY = 4
+# So many options that an earlier command has in the same words are named only, with a link to that command.
+_LIKE = 4
 
 
 def render() -> str:
@@ -36,40 +39,60 @@ def render() -> str:
     from policyfactory.cli.main import build_command
 
     command = build_command()
-    counted = Counter(row for row in _all_rows(command) if row.startswith("| `-"))
-    common = [row for row, commands in counted.most_common() if commands >= _MANY]
-    lines = [_HEAD, "## Options of many commands\n", *_TITLE, *common, ""]
-    _describe(command, "policyfactory", {*common}, lines)
+    counted = Counter(pair for rows in _tables(command) for pair in rows if pair[0].startswith("- `-"))
+    common: dict[str, str] = {}
+    for (row, default), many in counted.most_common():
+        if many >= _MANY and not row.startswith("- `--output`"):
+            common.setdefault(row, default)
+    lines = [_HEAD, "## Options of many commands\n", *(row + default for row, default in common.items()), ""]
+    _describe(command, "policyfactory", common, {}, lines)
     return "\n".join(lines)
 
 
-def _all_rows(command: Any) -> Iterator[str]:
+def _tables(command: Any) -> Iterator[list[tuple[str, str]]]:
     for sub in getattr(command, "commands", {}).values():
-        yield from _all_rows(sub)
-    yield from _rows(command)
+        yield from _tables(sub)
+    yield _rows(command)
 
 
-def _rows(command: Any) -> list[str]:
-    return [
-        _row(option) for option in command.params if not getattr(option, "hidden", False) and option.name != "help_all"
-    ]
+def _rows(command: Any) -> list[tuple[str, str]]:
+    """Return the line of each parameter, and its default in brackets."""
+    shown = [option for option in command.params if not getattr(option, "hidden", False) and option.name != "help_all"]
+    return [(_row(parameter), _default(parameter)) for parameter in shown]
 
 
-def _describe(command: Any, path: str, common: Collection[str], lines: list[str]) -> None:
+def _describe(
+    command: Any, path: str, common: dict[str, str], known: dict[str, dict[str, str]], lines: list[str]
+) -> None:
+    """Append a command's section; ``known`` has the lines of each command before it, with their defaults."""
     subcommands = getattr(command, "commands", None)
     if subcommands is not None:
         if path != "policyfactory":
             lines += [f"## {path}", "", inspect.cleandoc(command.help or ""), ""]
         for name in subcommands:
-            _describe(subcommands[name], f"{path} {name}", common, lines)
+            _describe(subcommands[name], f"{path} {name}", common, known, lines)
         return
     level = "##" if path.count(" ") == 1 else "###"
-    lines += [f"{level} {path}", "", inspect.cleandoc(command.help or ""), ""]
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    lines += [f"{level} {path}", "", "\n\n".join(text for text in paragraphs if not text.startswith("Exit code:")), ""]
     lines += [f"Example: `{command.epilog.removeprefix('Example: ')}`", ""]
-    rows = _rows(command)
-    lines += [*_TITLE, *(row for row in rows if row not in common), ""]
-    if also := [row.split(" | ", 1)[0].removeprefix("| ") for row in rows if row in common]:
-        lines += [f"Also, [as in many commands](#options-of-many-commands): {'; '.join(also)}.", ""]
+    rows = dict(_rows(command))
+    alone = {row: default for row, default in rows.items() if row not in common}
+    likest = max(known, key=lambda name: len(known[name].items() & alone.items()), default="")
+    like = known.get(likest, {}).items() & alone.items()
+    like = like if len(like) >= _LIKE else set()
+    if told := [row + default for row, default in alone.items() if (row, default) not in like]:
+        lines += [*told, ""]
+    if like:
+        names = "; ".join(_name(row) for row, default in alone.items() if (row, default) in like)
+        lines += [f"As in [{likest}](#{likest.replace(' ', '-')}): {names}.", ""]
+    if also := [_name(row) + default * (default != common[row]) for row, default in rows.items() if row in common]:
+        lines += [f"As in [many commands](#options-of-many-commands): {'; '.join(also)}.", ""]
+    known[path] = rows
+
+
+def _name(row: str) -> str:
+    return row.removeprefix("- ").split(": ")[0]
 
 
 def _row(parameter: Any) -> str:
@@ -78,17 +101,16 @@ def _row(parameter: Any) -> str:
         name = f"`{name}`" if parameter.required else f"`[{name}]`"
     else:
         name = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
-    text = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
-    return f"| {name} | {text} | {_default(parameter)} |"
+    return f"- {name}: " + " ".join((getattr(parameter, "help", None) or "").split())
 
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "required"
+        return "" if parameter.param_type_name == "argument" else " (required)"
     value = parameter.default
     if value is None or value is False or callable(value) or value in ((), [], ""):
         return ""
-    return f"`{getattr(value, 'value', value)}`"
+    return f" (`{parameter.opts[0] if value is True else getattr(value, 'value', value)}`)"
 
 
 # Tables of keys. ------------------------------------------------------------------------------------------------------

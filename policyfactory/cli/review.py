@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.options import Overwrite
+from policyfactory.cli.options import MissingOption, Overwrite
 from policyfactory.core.files import Manifest, command_line, refuse_earlier, together
 from policyfactory.report.terminal import note, show_sections, show_verdict
-from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.policy.store import Model
@@ -109,7 +108,6 @@ def shadow(
 ProcessorsOption = Annotated[
     int | None, typer.Option(help="Processors of the machine (default: the most in use at once).", min=1)
 ]
-MissingOption = Annotated[EstimateMissing, typer.Option(help=MISSING_HELP)]
 UnlimitedOption = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
 ZoneOption = Annotated[
     str | None, typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin.")

@@ -30,10 +30,10 @@ app = typer.Typer(
 
 _PROCESSORS = Annotated[
     int | None,
-    typer.Option(help="Processors of the machine, where the header does not say (MaxProcs).", min=1),
+    typer.Option(help="Processors of the machine, where the log does not say.", min=1),
 ]
 _FORCE = Annotated[
-    bool, typer.Option("--force-processors", help="Use that size also where the header has another one (MaxProcs).")
+    bool, typer.Option("--force-processors", help="Use that size also where the log's header has another.")
 ]
 # Columns of a table that stays readable.
 _LOGS_ABREAST = 5

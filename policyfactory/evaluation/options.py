@@ -343,7 +343,7 @@ class LogTable(OptionTable):
     )
     estimate_missing: EstimateMissing = option(
         "error",
-        MISSING_HELP[0].lower() + MISSING_HELP[1:-1],
+        MISSING_HELP,
         "workloads.md#clean-it",
     )
     assume: Assumed | None = option(

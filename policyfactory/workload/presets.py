@@ -15,8 +15,8 @@ Overrun = Literal["keep", "cut", "raise", "drop"]
 ZeroRun = Literal["drop", "keep", "one"]
 ASSUME_HELP = "Nodes, memory (MB) and GPUs of jobs of which the log does not say them: n=q/32,mem=2000*q,g=0."
 MISSING_HELP = (
-    "Jobs without a requested time: refused (fewer than 1 % are left out), given their run time as if known, a guess "
-    "(their user's other requests, their queue's, or a model's), or left out."
+    "jobs without a requested time: error (fewer than 1 % are left out), their run time as if known (runtime), a guess "
+    "from their user's other requests, their queue's, or a model (model), or left out (drop)"
 )
 ESTIMATE_MISSING: tuple[EstimateMissing, ...] = get_args(EstimateMissing)
 # Below this share of the usable jobs those without a requested time are left out even where that is an error.
