@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
         for figure in dict.fromkeys(curve.figure for curve in result.curves):
             draw(figure, [curve for curve in result.curves if curve.figure == figure], pictures)
         replace(page, {"machine": lambda: of_machine(result), "table": lambda: groups(result.measures)})
-        replace(page, {"slopes": lambda: slopes(result.curves), "worst": lambda: worst(result)})
+        replace(page, {"slopes": lambda: slopes(result.curves)})
     peers = data / "performance-peers.csv"
     if peers.exists():
         replace(page, {"peers": lambda: of_peers(peers)})
@@ -113,28 +113,15 @@ def span(values: list[float]) -> str:
 
 
 def slopes(curves: Iterable[Curve]) -> Iterable[str]:
-    """Give a table of slopes beside theory; a reason stands at the first of the curves that share it."""
-    told: set[str] = set()
-    yield "| what | by | sizes | slope | theory | why |"
-    yield "|---|---|---|---:|---:|---|"
+    """Give a table of slopes beside theory."""
+    yield "| what | sizes | slope | theory |"
+    yield "|---|---|---:|---:|"
     for curve in curves:
         slope, error = slope_of(curve)
         sizes = [x for x, _ in curve.points if x >= curve.begin]
         theory = "" if curve.theory is None else f"{curve.theory:g}"
-        span = f"{number(sizes[0])} to {number(sizes[-1])}"
-        why = "" if curve.reason in told else curve.reason
-        yield f"| {curve.name} | {curve.by} | {span} | {slope:.2f} ± {error:.2f} | {theory} | {why} |"
-        told.add(curve.reason)
-
-
-def worst(result: Results) -> Iterable[str]:
-    """Give the five measures that fare worst beside what they are compared with."""
-    rows = [row for row in result.measures if row.ratio is not None]
-    ratios = sorted(rows, key=lambda row: row.ratio or 0.0)
-    yield "| measure | times as good as |"
-    yield "|---|---|"
-    for row in ratios[:5]:
-        yield f"| {row.group}: {row.what} | {number(row.ratio)} × {row.to} |"
+        span = f"{number(sizes[0])} to {number(sizes[-1])} {curve.by}"
+        yield f"| {curve.name} | {span} | {slope:.2f} ± {error:.2f} | {theory} |"
 
 
 def of_peers(path: Path) -> Iterable[str]:

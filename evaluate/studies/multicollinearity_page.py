@@ -156,10 +156,8 @@ def tables(data: Path) -> dict[str, str]:
     terms, bases, orders, schedules = (
         _read(data / f"collinearity-{name}.csv") for name in ("terms", "bases", "orders", "schedules")
     )
-    claims, values = _read(data / "polynomials-claims.csv"), _read(data / "polynomials-values.csv")
     return {
-        "claims": _claim_table(claims),
-        "values": _value_table([row for row in values if row["experiment"] == "runtime"]),
+        "claims": _claim_table(_read(data / "polynomials-claims.csv")),
         "terms": _markdown(
             ["family", "terms", "VIF, largest", "centred", "orthogonal", "above 10", "sign uncertain"],
             [_term_row(terms, bases, name) for name in FAMILIES],
@@ -179,12 +177,6 @@ def _claim_table(rows: list[dict[str, str]]) -> str:
             logs = [", ".join(log for log, text in own.items() if text.startswith(answer)) for answer in answers]
             lines.append([claim.removeprefix("claim "), experiment, *logs])
     return _markdown(["claim", "experiment", *answers], lines)
-
-
-def _value_table(rows: list[dict[str, str]]) -> str:
-    logs, policies = (list(dict.fromkeys(row[key] for row in rows)) for key in ("log", "policy"))
-    cells = {(row["policy"], row["log"]): _short(row["mean_bsld"]) for row in rows}
-    return _markdown(["policy", *logs], [[policy, *(cells[policy, log] for log in logs)] for policy in policies])
 
 
 def _term_row(rows: list[dict[str, str]], bases: list[dict[str, str]], name: str) -> list[str]:

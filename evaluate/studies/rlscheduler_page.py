@@ -41,7 +41,7 @@ WORDS = {
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the tables as Markdown, by name: ``cells`` and ``transfer``.
+    """Return the tables as Markdown, by name: ``cells``.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         Of the file.
     """
     usual = [row for row in rows if (row["network"], row["filtering"]) == ("kernel", "none")]
-    return {"cells": _cells(usual), "transfer": _transfer(usual)}
+    return {"cells": _cells(usual)}
 
 
 def _cells(rows: Sequence[Row]) -> str:
@@ -66,25 +66,6 @@ def _cells(rows: Sequence[Row]) -> str:
                 cells += [printed[place], _interval(values)]
             lines.append(f"| {' | '.join(cells)} |")
             title = ""
-    return "\n".join(lines)
-
-
-def _transfer(rows: Sequence[Row]) -> str:
-    trained = [log for log in LOGS if any(row["log"] == log and row["goal"] == "mean_bsld" for row in rows)]
-    lines = [
-        f"| windows of | {' | '.join(f'trained on {LOGS[log]}' for log in trained)} |",
-        "|---" * (len(trained) + 1) + "|",
-    ]
-    for tested in trained:
-        cells = []
-        for log in trained:
-            chosen = [row for row in rows if (row["log"], row["tested"], row["goal"]) == (log, tested, "mean_bsld")]
-            modes = [
-                _number(np.mean([float(row["most probable"]) for row in chosen if row["backfilling"] == backfill]))
-                for backfill in ("False", "True")
-            ]
-            cells.append(" / ".join(modes))
-        lines.append(f"| {LOGS[tested]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

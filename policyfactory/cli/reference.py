@@ -1,7 +1,7 @@
 """The reference pages, made from what they describe: ``python -m policyfactory.cli.reference [PAGE]``.
 
 Without a page, docs/commands.md is printed, made from the commands. With one (docs/protocols.md), the page is printed
-with the tables of keys that its marks ask for, made from the declared options.
+with the lists of keys that its marks ask for, made from the declared options.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-_MARK = re.compile(r"(<!-- keys: (\w+) -->\n)(?:\|[^\n]*\n)*")
+_MARK = re.compile(r"(<!-- keys: (\w+) -->\n\n)(?:- `[^\n]*\n)*")
 
 _HEAD = """# Commands
 
@@ -113,11 +113,11 @@ def _default(parameter: Any) -> str:
     return f" (`{parameter.opts[0] if value is True else getattr(value, 'value', value)}`)"
 
 
-# Tables of keys. ------------------------------------------------------------------------------------------------------
+# Lists of keys. -------------------------------------------------------------------------------------------------------
 
 
 def with_tables(page: str) -> str:
-    """Return a page with the table of keys behind each of its marks, ``<!-- keys: CLASS -->``, as declared today."""
+    """Return a page with the list of keys behind each of its marks, ``<!-- keys: CLASS -->``, as declared today."""
     from policyfactory.evaluation import options
 
     return _MARK.sub(lambda mark: mark[1] + "".join(_keys(getattr(options, mark[2]))), page)
@@ -126,14 +126,14 @@ def with_tables(page: str) -> str:
 def _keys(table: Any) -> list[str]:
     from policyfactory.evaluation.options import key_of
 
-    rows = ["| key | type | meaning | default |\n", "|---|---|---|---|\n"]
+    rows = []
     for name, field in table.model_fields.items():
         key = key_of(field)
         page = f" ([more]({key.page}))" if key.page else ""
         default = key.stated or _written(field)
-        rows.append(
-            f"| `{name}` | {key.kind or _kind(field.annotation, field.metadata)} | {key.text}{page} | {default} |\n"
-        )
+        default = f"; {'default ' * (not field.is_required())}{default}" * bool(default)
+        kind = key.kind or _kind(field.annotation, field.metadata)
+        rows.append(f"- `{name}` ({kind}): {key.text}{page}{default}\n")
     return rows
 
 

@@ -35,12 +35,3 @@ def test_the_tuners_of_the_first_table_are_those_that_were_measured() -> None:
             week, day = cell.split(" / ")
             assert week == f"{values['tables', log, f'{tuner}, week']:.1f}"
             assert day == f"{values['tables', log, f'{tuner}, day']:.1f}"
-
-
-def test_the_policies_of_table_3_are_those_that_were_measured() -> None:
-    values = measured()
-    for title, log in LOGS.items():
-        for words, experiment in (("Algorithm 1", "tables"), ("as run", "as-run")):
-            (row,) = rows_of(f"{title}, {words} |")
-            expected = [f"{round(values[experiment, log, policy]):+d}" for policy in FIXED]
-            assert row[1:] == expected, (title, words)
