@@ -85,7 +85,8 @@ def of_machine(result: Results) -> Iterable[str]:
             f"the median, from {number(yardsticks[0])} to {number(yardsticks[-1])}: so much did the machine vary."
         )
     missed = [measure for measure in result.measures if measure.missed]
-    yield f"{len(result.measures)} measures; {len(missed)} miss what is promised."
+    names = "; ".join(f"{measure.group}: {measure.what}" for measure in missed)
+    yield f"{len(result.measures)} measures; {len(missed)} miss what is promised{f' ({names})' if names else ''}."
 
 
 def groups(measures: Iterable[Measure]) -> Iterable[str]:
@@ -95,15 +96,14 @@ def groups(measures: Iterable[Measure]) -> Iterable[str]:
         # Slopes have a table of their own.
         if not measure.unit.startswith("slope"):
             rows.setdefault((measure.group, measure.unit), []).append(measure)
-    yield "| group | measures | from | to | unit | promised | missed by |"
-    yield "|---|---:|---:|---:|---|---|---|"
+    yield "| group | from | to | unit | promised |"
+    yield "|---|---:|---:|---|---|"
     for (group, unit), own in rows.items():
         floors = [measure.floor for measure in own if measure.floor is not None]
         ceilings = [measure.ceiling for measure in own if measure.ceiling is not None]
         promised = [f"{sign} {span(bounds)}" for sign, bounds in (("≥", floors), ("≤", ceilings)) if bounds]
         least, most = (number(end(measure.value for measure in own)) for end in (min, max))
-        missed = ", ".join(measure.what for measure in own if measure.missed)
-        yield f"| {group} | {len(own)} | {least} | {most} | {unit} | {', '.join(promised)} | {missed} |"
+        yield f"| {group} | {least} | {most} | {unit} | {', '.join(promised)} |"
 
 
 def span(values: list[float]) -> str:

@@ -36,9 +36,8 @@ def distill(
 ) -> None:
     """Make a formula of a network: one that orders the queue as the network does, and can be exported.
 
-    The network plays windows of a log by the rules that it was trained for. Formulas are fitted to its order of jobs
-    that wait together, one is chosen by its agreement on later windows, and the last ones say how far the two agree
-    and what the formula costs or gains in the simulator.
+    Formulas are fitted to the network's order of jobs that wait together, one is chosen by its agreement on later
+    windows, and the last ones say how far the two agree and what the formula costs or gains in the simulator.
 
     Example: policyfactory distill net.json site.swf.gz --output distilled
     """

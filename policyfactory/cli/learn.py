@@ -35,12 +35,10 @@ def learn(
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
-    Formulas are learned from the first quarter of the jobs; on replicas of the second quarter they, and formulas that
-    read predictions, compete with the published policies, and the best is chosen; the second half, which nothing has
-    seen, says what the choice is worth: under Slurm's own rules, with EASY's values beside them, unless --backfill says
-    otherwise. An interrupted run goes on with the same command. With --site the log's own jobs are first replayed
-    on it, under the site's priorities; where that is far from the record the command stops there, before hours of
-    work; with --anyway it goes on, and recommends nothing.
+    Formulas are learned from the first quarter of the jobs, compete with published policies and formulas that read
+    predictions on replicas of the second quarter, and the best is tested on the second half, under Slurm's own rules
+    unless --backfill says otherwise. An interrupted run goes on with the same command. With --site the log's own jobs
+    are first replayed on it; where that is far from the record the command stops, unless --anyway.
 
     Example: policyfactory learn site.swf.gz --output learned
     """

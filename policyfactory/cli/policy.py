@@ -119,8 +119,8 @@ def explain_policy(
 ) -> None:
     """Explain the score of a job, term by term; several --job are ranked. Of a network, what each input does.
 
-    A job of a log (--job-id) is explained by what its user's past showed when it was submitted, and by its place in the
-    queue; a job that is about to be submitted by what a history of the site shows.
+    A job of a log (--job-id) is explained by its user's past and its place in the queue when it was submitted; a job
+    that is about to be submitted by a history of the site.
 
     Example: policyfactory policy explain F1 --job p=3600,q=16,r=86400
     """

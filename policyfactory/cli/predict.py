@@ -50,9 +50,8 @@ def predict(
 ) -> None:
     """Predict each job's run time when it is submitted, and say how good that is.
 
-    The log is simulated. What a job's user did, as far as it has ended by then in the simulation, is what is known; a
-    model is trained on it again and again as time goes on. Beside it are the requests and simple rules from the same
-    past.
+    The log is simulated, and a model is trained again and again on what has ended by then. Beside it are the requests
+    and simple rules from the same past.
 
     Example: policyfactory predict site.swf.gz --output predicted
     """

@@ -58,9 +58,9 @@ def replay(
 ) -> None:
     """Simulate the log's own jobs on its site, and say how near the waits are to the recorded ones.
 
-    Under the site's own priorities; by partition and QOS, and the cores in use over time. Where it is too far from the
-    record, nothing that is simulated on this site is to be trusted, and what is probably missing is told. A replay
-    whose queue runs away, many times as long as the record's ever was, is stopped, and what holds its jobs is named.
+    By partition and QOS, and with the cores in use over time. Where it is too far from the record, nothing that is
+    simulated on this site is to be trusted, and what is probably missing is told. A replay whose queue runs away is
+    stopped, and what holds its jobs is named.
 
     Example: policyfactory site replay site.swf.gz site.toml --output replayed
     """

@@ -75,8 +75,8 @@ def train(
 ) -> None:
     """Learn a policy with the simulator in the loop, and judge it on windows later in time.
 
-    Candidates are learned on windows of the first part of the log, one is chosen by windows of the second, and the
-    third says what the choice is worth beside SAF and p*sqrt(q). An interrupted run goes on with the same command.
+    Candidates are learned on windows of the first part of the log, one is chosen by the second, and the third says what
+    it is worth beside SAF and p*sqrt(q). An interrupted run goes on with the same command.
 
     Example: policyfactory train site.swf.gz --family linear --output trained
     """
@@ -162,8 +162,8 @@ def judge(
     """Score candidates, from whatever search they come, on replicas of the first part of a log.
 
     A score is the ratio of the mean bounded slowdown to that of the published policy that is best there, with its
-    interval. A candidate that cannot be used has an error and stops no other. What is held out is asked on request
-    only, and intervals of the answer are adjusted by the number of candidates that were ever tried on the log.
+    interval. A candidate that cannot be used has an error and stops no other. --held-out asks the rest of the log;
+    intervals are adjusted by the number of candidates ever tried on it.
 
     Example: policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'
     """
