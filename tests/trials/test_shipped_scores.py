@@ -63,9 +63,8 @@ def test_the_table_of_the_documentation_is_the_figure(root):
     with (root / "docs" / "img" / "convergence.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     paper, stratified = ([row for row in rows if row["estimator"] == name] for name in ("paper", "stratified"))
-    told = [row for row in paper if f"{int(row['trials']):,}" in {cell[0] for cell in cells}]
-    assert len(cells) == len(told) == 3
-    other = {row["trials"]: row for row in stratified}
-    for shown, row in zip(cells, told, strict=True):
-        percent = [100 * float(line[key]) for line in (row, other[row["trials"]]) for key in ("spread", "stated")]
-        assert shown == (f"{int(row['trials']):,}", *(f"{value:.3g}" for value in percent))
+    told = {f"{int(row['trials']):,}": (row, other) for row, other in zip(paper, stratified, strict=True)}
+    assert len(cells) == 3
+    for shown in cells:
+        percent = [100 * float(row[key]) for row in told[shown[0]] for key in ("spread", "stated")]
+        assert shown == (shown[0], *(f"{value:.3g}" for value in percent))
