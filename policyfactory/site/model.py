@@ -177,6 +177,46 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         )
 
 
+STOPPING = ("off", "requeue", "cancel")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Preemption:
+    """PreemptType, PreemptMode and PreemptParameters: which running jobs are stopped for others.
+
+    Parameters
+    ----------
+    kind : {"none", "partition_prio", "qos"}
+        By the tiers of partitions, or by what each QOS says (PreemptType).
+    mode : {"off", "requeue", "cancel"}
+        What becomes of a stopped job whose partition, or QOS, does not say it (PreemptMode).
+    exempt_time : float
+        Seconds that a job is safe after its start, where its QOS do not say it (PreemptExemptTime).
+    youngest_first, strict_order : bool
+        In which order jobs are stopped (``youngest_first``, ``strict_order``).
+    reorder_count : int
+        How often the jobs are put into another order, so that fewer are stopped (``reorder_count``).
+    min_exempt_priority : float
+        Jobs of a higher priority are safe (``min_exempt_priority``).
+    job_requeue : bool
+        Whether jobs can be put back into the queue; if not, they are cancelled (JobRequeue).
+    """
+
+    kind: Literal["none", "partition_prio", "qos"] = kept(choice("none", "partition_prio", "qos"), "none")
+    mode: Literal["off", "requeue", "cancel"] = kept(choice(*STOPPING), "off")
+    exempt_time: float = kept(SECONDS, 0.0)
+    youngest_first: bool = kept(FLAG, False)
+    strict_order: bool = kept(FLAG, False)
+    reorder_count: int = kept(COUNT, 1)
+    min_exempt_priority: float = kept(LIMIT, math.inf)
+    job_requeue: bool = kept(FLAG, True)
+
+    @property
+    def on(self) -> bool:
+        """Whether jobs are stopped for others at all."""
+        return self.kind != "none" and self.mode != "off"
+
+
 PARAMETERS: dict[str, SchedulerParameter] = {
     field.name: field.metadata["parameter"] for field in dataclasses.fields(Scheduling) if "parameter" in field.metadata
 }
@@ -272,6 +312,10 @@ class Partition:
         Who may use it; empty: everybody.
     up : bool
         Whether jobs start in it (State=UP).
+    preempt_mode : {"", "off", "requeue", "cancel"}
+        What becomes of its jobs where those of higher tiers need their nodes; empty: as of the cluster.
+    grace_time : float
+        Seconds that they then have left (GraceTime).
     """
 
     name: str = kept(TEXT)
@@ -288,6 +332,8 @@ class Partition:
     allowed_accounts: tuple[str, ...] = kept(NAMES, ())
     allowed_qos: tuple[str, ...] = kept(NAMES, ())
     up: bool = kept(FLAG, True)
+    preempt_mode: Literal["", "off", "requeue", "cancel"] = kept(choice("", *STOPPING), "")
+    grace_time: float = kept(SECONDS, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -312,6 +358,12 @@ class Qos:
         How much its jobs count in fair share (UsageFactor).
     flags : tuple of str
         Slurm's flags, in its words: NoReserve, OverPartQOS, PartitionMaxNodes, PartitionMinNodes, PartitionTimeLimit.
+    preempts : tuple of str
+        The QOS whose jobs are stopped for its own (Preempt).
+    preempt_mode, grace_time
+        As of a partition, where jobs are stopped by QOS.
+    exempt_time : float
+        Seconds that its jobs are safe after their start (PreemptExemptTime); infinite: it does not say.
     """
 
     name: str = kept(TEXT)
@@ -323,6 +375,10 @@ class Qos:
     per_job: Limits = kept(Limits, Limits())
     usage_factor: float = kept(NUMBER, 1.0)
     flags: tuple[str, ...] = kept(NAMES, ())
+    preempts: tuple[str, ...] = kept(NAMES, ())
+    preempt_mode: Literal["", "off", "requeue", "cancel"] = kept(choice("", *STOPPING), "")
+    grace_time: float = kept(SECONDS, 0.0)
+    exempt_time: float = kept(SECONDS, NEVER)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -458,7 +514,7 @@ class Site:
         At least one.
     qos, associations, reservations, outages
         As their classes say; empty where the site has none.
-    priority, scheduling
+    priority, scheduling, preemption
         Their settings.
     enforced : tuple of str
         AccountingStorageEnforce: of ``associations``, ``limits``, ``qos``, ``safe``; without ``limits`` none is kept.
@@ -479,6 +535,7 @@ class Site:
     outages: tuple[Outage, ...] = rows(Outage)
     priority: Priority = kept(Priority, Priority())
     scheduling: Scheduling = kept(Scheduling, Scheduling())
+    preemption: Preemption = kept(Preemption, Preemption())
     enforced: tuple[str, ...] = kept(NAMES, ())
     not_modelled: tuple[NotModelled, ...] = rows(NotModelled)
     remarks: tuple[str, ...] = kept(NAMES, ())

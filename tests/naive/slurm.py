@@ -37,6 +37,8 @@ class Placed:
     nodes: tuple[int, ...] = ()
     by: str = ""  # main, backfill
     requeues: int = 0
+    preempted: int = 0  # how often it was stopped for others
+    lost: int = 0  # node seconds of the runs that were stopped
 
 
 class Simulation:
@@ -50,6 +52,7 @@ class Simulation:
         given = site.scheduling
         said = any(job.memory >= 0 for job in jobs)
         self.c.nodes.takes_memory &= said or bool(given.default_memory_per_node or given.default_memory_per_core)
+        self.c.stop = self._stop
         self.site, self.settings = site, site.scheduling
         self.turnround = turnround if isinstance(turnround, Mapping) else {job.id: turnround for job in jobs}
         self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin
@@ -87,9 +90,9 @@ class Simulation:
 
     def _placed(self, entry: Entry) -> Placed:
         if entry.start < 0:
-            return Placed(requeues=entry.requeues)
+            return Placed(requeues=entry.requeues, preempted=entry.preempted, lost=entry.lost)
         nodes = tuple(sorted(self.c.nodes.number[i] for i in entry.allocation))
-        return Placed(entry.start, entry.end, nodes, entry.started_by, entry.requeues)
+        return Placed(entry.start, entry.end, nodes, entry.started_by, entry.requeues, entry.preempted, entry.lost)
 
     def _next(self) -> int | None:
         """Return the next second in which something happens; None if nothing can start any more."""
@@ -200,15 +203,17 @@ class Simulation:
 
     def _end(self, what: tuple[Entry, int]) -> bool:
         entry, _ = what
+        if entry.stops_at == self.c.now:
+            return self._stopped(entry, self.turnround[entry.job.id])
         self.c.running.remove(entry)
         self.c.ended.add(entry.job.id)
         self.c.priorities.finished(entry, self.c.now)
         return self._clean_up(entry, set(entry.allocation))
 
-    def _clean_up(self, entry: Entry, nodes: set[int]) -> bool:
+    def _clean_up(self, entry: Entry, nodes: set[int], turnround: int | None = None) -> bool:
         """Free the job's nodes, after the turn-round; return whether they are free at once."""
         self.c.use.add(entry, -1)
-        turnround = self.turnround[entry.job.id]
+        turnround = self.turnround[entry.job.id] if turnround is None else turnround
         if not turnround or not nodes:
             return bool(nodes)
         for i in nodes:
@@ -258,6 +263,48 @@ class Simulation:
         entry.requeues += 1
         c.pending.append(entry)
         return finished
+
+    def _stop(self, entry: Entry) -> None:
+        """Stop a job for another, or let its grace time begin: it then runs on until the next look at limits after it.
+
+        A job that is stopped in a pass leaves its nodes a second later at the soonest: as a pass takes no time here.
+        """
+        now, grace = self.c.now, self.c.preemption.grace(entry)
+        if entry.to_stop:
+            if now < entry.believed_end:
+                return
+        elif grace:
+            entry.believed_end = min(entry.believed_end, now + grace)
+            end = self._look(max(entry.believed_end, now + 1))
+            entry.to_stop = True
+            if end < entry.end:
+                entry.end = entry.stops_at = end
+                self._at(end, "end", (entry, entry.start))
+            return
+        self._stopped(entry, max(self.turnround[entry.job.id], 1))
+
+    def _stopped(self, entry: Entry, turnround: int) -> bool:
+        """Take a job from its nodes; it has ended, or goes back into the queue."""
+        c = self.c
+        c.running.remove(entry)
+        c.priorities.finished(entry, c.now)
+        c.changed = c.now
+        entry.preempted += 1
+        entry.lost += len(entry.allocation) * (c.now - entry.start)
+        free = self._clean_up(entry, set(entry.allocation), turnround)
+        if c.preemption.mode(entry) == "cancel":
+            entry.end = c.now
+            c.ended.add(entry.job.id)
+            return free
+        entry.submit, entry.begin = c.now + turnround, c.now + turnround + CREDENTIAL_LIFE + 1
+        entry.start, entry.end, entry.allocation, entry.started_by, entry.cores_seen = -1, -1, {}, "", 0
+        entry.accrue, entry.to_stop, entry.stops_at = -1, False, -1
+        if self.site.priority.kind == "multifactor":
+            entry.priority = c.priorities.priority(entry, c.now)
+        else:
+            c.priorities.at_submission(entry, c.now)
+        c.pending.append(entry)
+        return free
 
     def _reservation(self, what: tuple[object, str]) -> bool:
         one, event = what

@@ -171,6 +171,9 @@ class Backfill:
         if demand is None:
             return
         limit = int(min(entry.limit, partition.max_time))
+        qos = c.rules.qos.get(entry.qos)
+        if c.preemption.on and qos is not None and "NoReserve" in qos.flags:
+            limit = 60  # who comes later may stop it
         later, counted = self._try(entry, demand, limit, self.now, False, now_only)
         while later:
             later, counted = self._try(entry, demand, limit, later, counted, now_only)
@@ -219,13 +222,15 @@ class Backfill:
             return again, counted
         nodes = large
         self.tried += not counted
+        # For now, it is looked where it could start if all were gone that may be stopped for it.
+        gone = c.preemption.candidates(entry, c.running, self.now)
         if self.versioned.looks_from_start:
             busy = set(c.completing)
             found = will_run_from(
-                c.nodes, demand, nodes, c.use, c.running, self.now, start, later, busy, now_only=now_only
+                c.nodes, demand, nodes, c.use, c.running, self.now, start, later, busy, gone, now_only=now_only
             )
         else:
-            found = will_run(c.nodes, demand, nodes, c.use, c.running, self.now, now_only=now_only)
+            found = will_run(c.nodes, demand, nodes, c.use, c.running, self.now, gone, now_only=now_only)
         if found is None:
             return again, True
         begin, allocation = max(found[0], start), found[1]
@@ -262,7 +267,8 @@ class Backfill:
 
     def _has_started(self, entry: Entry) -> None:
         self.started.append(entry)
-        if entry.demand.whole and not self.table.full:
+        stays = self.c.preemption.mode(entry) == "off"
+        if entry.demand.whole and stays and not self.table.full:
             self.table.reserve(0, self.table.end(entry.believed_end), set(entry.allocation))
         most = self.settings.bf_max_job_start
         self.over = bool(most) and len(self.started) >= most

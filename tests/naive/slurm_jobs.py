@@ -80,6 +80,11 @@ class Entry:
     cores_seen: int = 0  # of its last placing, real or planned
     plan: int = 0  # the start that the running backfilling pass foresees
     requeues: int = 0
+    preempted: int = 0  # how often it was stopped for others
+    lost: int = 0  # node seconds of the runs that were stopped
+    stopped_others: int = -YEAR  # when it last had others stopped
+    to_stop: bool = False  # its grace time runs
+    stops_at: int = -1  # when it is stopped after that, if it has not ended before
 
     @property
     def held_cores(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from naive.slurm_jobs import YEAR, Allocation, Demand, Entry
 from naive.slurm_versions import versioned
@@ -251,20 +251,34 @@ def _best_fit(nodes: Nodes, demand: Demand, most: float, offered: dict[int, int]
 
 
 def will_run(
-    nodes: Nodes, demand: Demand, among: Iterable[int], use: Use, running: list[Entry], now: int, *, now_only: bool
+    nodes: Nodes,
+    demand: Demand,
+    among: Iterable[int],
+    use: Use,
+    running: list[Entry],
+    now: int,
+    gone: Sequence[Entry] = (),
+    *,
+    now_only: bool,
 ) -> tuple[int, Allocation] | None:
     """Return when and where the job could start by the limits of the running jobs (_will_run_test).
 
     Jobs are taken away in the order in which they must have ended; the job is tried not after each of them but after
-    batches, whose length in time doubles: 30 s after the first end, 60 s, 120 s, ...
+    batches, whose length in time doubles: 30 s after the first end, 60 s, 120 s, ... Those that may be stopped for the
+    job, ``gone``, are taken away before.
     """
     among = list(among)
     found = place(nodes, demand, among, use)
     if found is not None:
         return now, found
-    if now_only:
+    if now_only and not gone:
         return None
     future = use.copy()
+    if gone:
+        found = _without(nodes, demand, among, future, gone)
+        if found is not None or now_only:
+            return None if found is None else (now, found)
+    running = [entry for entry in running if entry not in gone]
     ending = sorted(running, key=lambda entry: (entry.believed_end, entry.job.id))
     anchor, window, at = -1, 30, 0
     while at < len(ending):
@@ -302,6 +316,7 @@ def will_run_from(
     start: int,
     until: int,
     completing: set[int],
+    gone: Sequence[Entry] = (),
     *,
     now_only: bool,
 ) -> tuple[int, Allocation] | None:
@@ -318,16 +333,16 @@ def will_run_from(
         nodes.heavy = set()
         if found is not None:
             return now, found
-        if now_only:
+        if now_only and not gone:
             return None
     future = use.copy()
     for entry in running:
         if entry.believed_end < start and set(among) & set(entry.allocation):
             future.add(entry, -1)
-    found = place(nodes, demand, among, future)
+    found = _without(nodes, demand, among, future, [entry for entry in gone if entry.believed_end >= start])
     if found is not None:
         return now, found
-    ending = [entry for entry in running if entry.believed_end >= start]
+    ending = [entry for entry in running if entry.believed_end >= start and entry not in gone]
     ending.sort(key=lambda entry: (entry.believed_end, entry.job.id))
     anchor, window, at, more = -1, 30, 0, True
     while more:
@@ -364,6 +379,15 @@ def will_run_from(
         while following is not None and following.believed_end > anchor + window:
             window *= 2
     return None
+
+
+def _without(
+    nodes: Nodes, demand: Demand, among: Iterable[int], future: Use, gone: Iterable[Entry]
+) -> Allocation | None:
+    """Return where the job would go if some jobs were gone, which ``future`` then has no more."""
+    for entry in gone:
+        future.add(entry, -1)
+    return place(nodes, demand, among, future)
 
 
 def overdue_end(entry: Entry, over: float, now: int) -> int:

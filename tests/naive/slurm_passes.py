@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 from naive.slurm_jobs import Allocation, Demand, Entry, Job, may_use
 from naive.slurm_limits import Request, Rules
 from naive.slurm_nodes import Nodes, Use, place, place_empty
+from naive.slurm_preemption import PATIENCE, Preemption, merge_sorted
 from naive.slurm_priority import Priorities
 from naive.slurm_versions import versioned
 from policyfactory.site.model import Reservation, Site
@@ -26,6 +28,8 @@ class Controller:
         self.site, self.settings = site, site.scheduling
         self.nodes, self.rules, self.versioned = Nodes(site), Rules(site), versioned(site)
         self.priorities = Priorities(site, self.nodes, self.rules)
+        self.preemption = Preemption(site, self.nodes, self.rules)
+        self.stop: Callable[[Entry], None] = lambda _: None  # stops a running job, or begins its grace time
         self.partitions = {partition.name: partition for partition in site.partitions}
         self.use = Use.none(len(self.nodes.cores))
         self.available = set(range(len(self.nodes.cores)))
@@ -56,7 +60,14 @@ class Controller:
                 entry.begin = max(self.now, entry.job.eligible)
                 self.changed = self.now
         found = [entry for entry in self.pending if self._may_be_looked_at(entry)]
-        return sorted(found, key=self._order)
+        if not self.preemption.on:
+            return sorted(found, key=self._order)
+        return merge_sorted(sorted(found, key=lambda entry: entry.job.id), self._is_ahead)
+
+    def _is_ahead(self, entry: Entry, other: Entry) -> bool:
+        if self.preemption.goes_before(entry, other):
+            return True
+        return not self.preemption.goes_before(other, entry) and self._order(entry) < self._order(other)
 
     def _order(self, entry: Entry) -> tuple[object, ...]:
         return not entry.job.reservation, -entry.partition.tier, -entry.priority, entry.submit, entry.job.id
@@ -129,7 +140,8 @@ class Controller:
     def try_now(self, entry: Entry, among: set[int], by: str) -> str:
         """Start the job now on some of these nodes, or return why not (select_nodes).
 
-        ``started``; ``busy``; ``accounting``: a limit; ``partition``: it lets this QOS or account not in;
+        ``started``; ``busy``, also where others were stopped for it; ``accounting``: a limit; ``partition``: it lets
+        this QOS or account not in;
         ``reserved``; ``absent``: too few nodes are there, though none is busy; ``never``.
         """
         partition, job = entry.partition, entry.job
@@ -143,6 +155,11 @@ class Controller:
         if demand is None:
             return "accounting" if self.rules.most_nodes(entry) < entry.demand.least else "partition"
         error, allocation, count = self._pick(entry, demand, among)
+        victims: list[Entry] = []
+        if allocation is None and self.preemption.on:
+            candidates = self.preemption.candidates(entry, self.running, self.now)
+            room = self.preemption.make_room(demand, self._for_room(entry, demand, among), self.use, candidates)
+            allocation, victims = room or (None, [])
         if allocation is not None:
             request = Request.of(allocation)
             entry.cores_seen = request.cores
@@ -155,8 +172,25 @@ class Controller:
             return "accounting"
         if allocation is None:
             return error
+        if victims:
+            self._have_stopped(entry, victims)
+            return "busy"
         self.start(entry, allocation, by)
         return "started"
+
+    def _for_room(self, entry: Entry, demand: Demand, among: set[int]) -> set[int]:
+        """Return the nodes on which jobs may be stopped for one."""
+        members = {i for i in self.nodes.of_partition[entry.partition.name] & among if self.nodes.big_enough(i, demand)}
+        left, _, _ = self.nodes_without_reservations(entry, self.now)
+        return (members & self.available & (left or set())) - set(self.completing)
+
+    def _have_stopped(self, entry: Entry, victims: list[Entry]) -> None:
+        """Stop jobs, or begin their grace times; not again so soon after others were stopped for the job."""
+        if entry.stopped_others > self.now - PATIENCE:
+            return
+        entry.stopped_others = self.now
+        for one in victims:
+            self.stop(one)
 
     def try_submission(self, entry: Entry) -> bool:
         """Return whether a job could ever run; nothing is started, but what was found of GPUs is found anew."""
@@ -180,6 +214,9 @@ class Controller:
         usable = members & self.available & (left or set())
         free = {i for i in usable if self._idle(i) or (not demand.whole and not self.use.sole[i])}
         free -= set(self.completing)
+        if self.preemption.on:
+            # Nodes in use are not left out before: jobs there may be stopped.
+            free = usable - set(self.completing)
         allocation = place(self.nodes, demand, free, self.use)
         if allocation is not None:
             return "", allocation, len(allocation)

@@ -12,6 +12,7 @@ from policyfactory.site.model import (
     NodeGroup,
     Outage,
     Partition,
+    Preemption,
     Priority,
     Qos,
     Reservation,
@@ -26,7 +27,8 @@ FEATURES = (
     "cores", "memory", "gpus", "weights", "partitions", "limits", "shares", "age", "reservations", "outages",
     "eligible", "plan", "arrays",
 )  # fmt: skip
-# And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules".
+# And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules"; and
+# running jobs that are stopped for others, "preemption".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -39,6 +41,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
     rng = random.Random(seed)
     chosen = set(features) or {name for name in FEATURES if rng.random() < 0.5}
     site = _site(rng, chosen)
+    if "preemption" in chosen:
+        site = _with_preemption(random.Random(-1001 - seed), site)
     submits = sorted(BEGIN + rng.choice((0, rng.randrange(7200))) for _ in range(jobs))
     drawn = [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
     return (_with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site), drawn
@@ -81,6 +85,45 @@ def _site(rng: random.Random, has: set[str]) -> Site:
         out = Outage(rng.choice((hosts, "n2")), start, start + rng.randrange(60, 3600), drained=rng.random() < 0.5)
         site = dataclasses.replace(site, outages=(out,))
     return site
+
+
+def _with_preemption(rng: random.Random, site: Site) -> Site:
+    """Return a site on which running jobs are stopped for others, by partition or by QOS."""
+
+    def of_one() -> dict[str, object]:
+        mode = rng.choice(("", "", "", "off", "requeue", "cancel"))
+        return {"preempt_mode": mode, "grace_time": rng.choice((0, 0, 0, 45, 200))}
+
+    by_qos = bool(site.qos) and rng.random() < 0.6
+    partitions = site.partitions
+    if not by_qos:
+        scavenger = Partition("idle", exclusive=rng.random() < 0.3, tier=0, **of_one())
+        tiers = (dataclasses.replace(one, tier=rng.choice((1, 1, 2)), **of_one()) for one in partitions)
+        partitions = (*tiers, scavenger)
+    qos = site.qos
+    if by_qos:
+        stopped = rng.choice((("normal",), ("normal", "idle"), ("idle",)))
+        of_qos = {"high": stopped, "normal": rng.choice(((), ("idle",)))}
+        qos = tuple(
+            dataclasses.replace(
+                one,
+                preempts=of_qos.get(one.name, ()),
+                exempt_time=rng.choice((float("inf"), float("inf"), 90.0)),
+                **of_one(),
+            )
+            for one in (*qos, Qos("idle", rng.choice((0, 5)), flags=rng.choice(((), ("NoReserve",)))))
+        )
+    preemption = Preemption(
+        "qos" if by_qos else "partition_prio",
+        rng.choice(("requeue", "requeue", "cancel")),
+        exempt_time=rng.choice((0.0, 0.0, 120.0)),
+        youngest_first=rng.random() < 0.3,
+        strict_order=rng.random() < 0.3,
+        reorder_count=rng.choice((0, 1, 1, 3)),
+        min_exempt_priority=rng.choice((float("inf"), float("inf"), 300.0)),
+        job_requeue=rng.random() < 0.8,
+    )
+    return dataclasses.replace(site, partitions=partitions, qos=qos, preemption=preemption)
 
 
 def _with_rules(rng: random.Random, site: Site) -> Site:
@@ -235,7 +278,7 @@ def _job(rng: random.Random, has: set[str], site: Site, id_: int, submit: int) -
         memory=rng.choice((-1, 100 * cores, 300 * max(nodes, 1))) if "memory" in has else -1,
         gpus=max(nodes, 1) if "gpus" in has and rng.random() < 0.3 else 0,
         partition=rng.choice(site.partitions).name,
-        qos=rng.choice(("", "normal", "high")) if site.qos else "",
+        qos=rng.choice(("", "normal", "high", "idle")[: len(site.qos) + 1]) if site.qos else "",
         account=rng.choice(ACCOUNTS),
         user=rng.choice(USERS),
         eligible=submit + rng.randrange(900) if "eligible" in has and rng.random() < 0.2 else -1,
