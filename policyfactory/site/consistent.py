@@ -37,7 +37,7 @@ _TWICE = " twice"
 # By what has them, the fields that are names, or several.
 _NAMES = {
     "partition": ("name", "qos", "allowed_accounts", "allowed_qos"),
-    "QOS": ("name", "flags"),
+    "QOS": ("name", "flags", "preempts"),
     "association": ("account", "user", "parent", "default_qos", "qos"),
     "reservation": ("name", "users", "accounts"),
 }
@@ -108,6 +108,7 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
         yield from _partition(partition, nodes, known, lists)
     for qos in site.qos:
         yield from _qos(qos)
+        yield from _unknown_qos(f"QOS {qos.name}", f"QOS {qos.name}", qos.preempts, known)
         yield from _in_vain(f"QOS {qos.name}", "flags", qos.flags, "qos_flags")
     yield from _in_vain("priority", "flags", site.priority.flags, "flags")
     yield from _in_vain("priority", "tres", site.priority.tres, "tres")

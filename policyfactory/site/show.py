@@ -9,7 +9,7 @@ from typing import Any
 
 from policyfactory.core.text import counted, format_duration, shortened
 from policyfactory.site.fits import lay_out
-from policyfactory.site.model import Association, Limits, Qos, Site
+from policyfactory.site.model import Association, Limits, Partition, Qos, Site
 from policyfactory.workload.declared import written_values
 
 PARTITIONS = ["partition", "nodes", "cores", "memory (GB)", "GPUs", "tier", "longest", "most nodes", "notes"]
@@ -46,6 +46,7 @@ def partition_rows(site: Site) -> list[list[str]]:
             *([f"at least {partition.min_nodes:,} nodes"] if partition.min_nodes > 1 else []),
             *(["some accounts only"] if partition.allowed_accounts else []),
             *(["some QOS only"] if partition.allowed_qos else []),
+            *_stopped(partition, "jobs"),
         ]
         memory = int(layout.memory[members].sum())
         rows.append(
@@ -67,7 +68,7 @@ def partition_rows(site: Site) -> list[list[str]]:
 def setting_rows(site: Site) -> list[list[str]]:
     """Return a row for each setting of priorities and of the passes that is not the default, with the default."""
     rows = []
-    for name in ("priority", "scheduling"):
+    for name in ("priority", "scheduling", "preemption"):
         table = getattr(site, name)
         usual = written_values(type(table)(), every=True)
         rows += [[f"{name}.{key}", _text(value), _text(usual[key])] for key, value in written_values(table).items()]
@@ -80,7 +81,9 @@ def limit_rows(site: Site) -> list[list[str]]:
     """Return a row for each QOS and each account that has limits or a priority, with these in words."""
     rows = []
     for qos in site.qos:
-        words = [*_limits(qos), *([f"priority {qos.priority:,}"] if qos.priority else [])]
+        words = [*_limits(qos), *([f"priority {qos.priority:,}"] if qos.priority else []), *_stopped(qos, "its jobs")]
+        if qos.preempts:
+            words.append(f"stops jobs of {shortened(', '.join(qos.preempts), 2 * _LONGEST)}")
         if words:
             rows.append([f"QOS {shortened(qos.name, _LONGEST)}", ", ".join(words)])
     for one in site.associations:
@@ -97,6 +100,15 @@ def not_modelled_rows(site: Site) -> list[list[str]]:
         [shortened(one.name, _LONGEST), shortened(one.value, 40) or "-", one.place or "-", shortened(one.effect, 240)]
         for one in site.not_modelled
     ]
+
+
+def _stopped(entry: Partition | Qos, whose: str) -> Iterator[str]:
+    """Give what is said of jobs that are stopped for others."""
+    if entry.preempt_mode:
+        how = {"off": "not stopped", "requeue": "put back", "cancel": "cancelled"}[entry.preempt_mode]
+        yield f"{whose} {how} for others"
+    if entry.grace_time:
+        yield f"grace time {format_duration(entry.grace_time)}"
 
 
 def _limits(entry: Qos | Association) -> Iterator[str]:

@@ -25,7 +25,7 @@ __all__ = ["Job", "Placed", "Running", "State", "Waiting", "simulate", "wanted_n
 LIMIT_CHECK = 30  # seconds between two looks at the limits of running jobs
 CREDENTIAL_LIFE = 120
 PATIENCE = 30  # times as long a queue is watched in which nothing starts, if priorities change
-PROCESSED = ("end", "free", "outage", "reservation", "submit")
+PROCESSED = ("end", "ended", "free", "outage", "reservation", "submit")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +126,9 @@ class Simulation:
             _, kind, _, what = heapq.heappop(self.events)
             if PROCESSED[kind] == "end" and (what[0] not in self.c.running or what[0].start != what[1]):
                 continue  # its node failed before
+            if PROCESSED[kind] == "ended":
+                self.c.ended.add(what)
+                continue
             self.stir = self.c.changed = now
             finished |= getattr(self, f"_{PROCESSED[kind]}")(what)
         while self.next_calculation <= now:
@@ -294,7 +297,7 @@ class Simulation:
         free = self._clean_up(entry, set(entry.allocation), turnround)
         if c.preemption.mode(entry) == "cancel":
             entry.end = c.now
-            c.ended.add(entry.job.id)
+            self._at(c.now + 1, "ended", entry.job.id)
             return free
         entry.submit, entry.begin = c.now + turnround, c.now + turnround + CREDENTIAL_LIFE + 1
         entry.start, entry.end, entry.allocation, entry.started_by, entry.cores_seen = -1, -1, {}, "", 0

@@ -87,9 +87,15 @@ def run_fast(site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnr
     )
     return {
         job.id: Placed(
-            int(run.start[row]) + zero, int(run.end[row]) + zero, (), BY[run.by[row]], int(run.restarts[row])
+            int(run.start[row]) + zero,
+            int(run.end[row]) + zero,
+            (),
+            BY[run.by[row]],
+            int(run.restarts[row]),
+            int(run.preempted[row]),
+            int(run.lost[row]),
         )
         if run.start[row] >= 0
-        else Placed(requeues=int(run.restarts[row]))
+        else Placed(requeues=int(run.restarts[row]), preempted=int(run.preempted[row]), lost=int(run.lost[row]))
         for row, job in enumerate(ordered)
     }

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from naive.slurm_cases import IMPLEMENTATIONS, job
+from naive.slurm_cases import TIMES, job
 from naive.slurm_jobs import Job
 from policyfactory.site.model import NodeGroup, Partition, Preemption, Qos, Site
 
-pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
+pytestmark = pytest.mark.parametrize("simulate", TIMES)
 Simulate = Callable[..., dict[int, object]]
 
 

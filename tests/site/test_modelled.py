@@ -12,7 +12,7 @@ from policyfactory.core.errors import SiteError
 from policyfactory.engine.slurm.jobs import SlurmSettings
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.file import read_site
-from policyfactory.site.model import PARAMETERS, Priority, Reservation, Scheduling, Site
+from policyfactory.site.model import PARAMETERS, Preemption, Priority, Reservation, Scheduling, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 from support import ROOT
@@ -47,6 +47,14 @@ _PARTITION = {
     "DefMemPerCPU": "5", "DefMemPerNode": "5", "OverTimeLimit": "5",
 }  # fmt: skip
 
+# Where running jobs are stopped for others.
+_PREEMPTING = f"PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n{_BASE}"
+_CONF_PREEMPTION = {
+    "PreemptExemptTime": "5", "PreemptMode": "CANCEL", "PreemptParameters": "youngest_first",
+    "PreemptType": "preempt/qos",
+}  # fmt: skip
+_PARTITION_PREEMPTION = {"GraceTime": "5", "PreemptMode": "CANCEL"}
+
 
 def _site_of(folder: Path, text: str, reports: Reports | None = None) -> Site:
     (folder / "slurm.conf").write_text(text)
@@ -67,7 +75,7 @@ def _simulation() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py")))
 
 
-@pytest.mark.parametrize("table", [Priority, Scheduling])
+@pytest.mark.parametrize("table", [Priority, Scheduling, Preemption])
 def test_every_setting_of_a_site_is_read_by_the_simulation(table: type) -> None:
     text = _simulation()
     fields = [field.name for field in dataclasses.fields(table) if field.name not in PARAMETERS]
@@ -85,13 +93,21 @@ def test_every_word_that_is_modelled_is_read_by_the_simulation(kind: str) -> Non
 
 def test_every_key_that_is_modelled_changes_the_site(tmp_path: Path) -> None:
     base = _site_of(tmp_path, _BASE)
-    assert set(_modelled("conf")) == set(_CONF)
+    preempting = _site_of(tmp_path, _PREEMPTING)
+    assert set(_modelled("conf")) == set(_CONF) | set(_CONF_PREEMPTION)
     for key, value in _CONF.items():
         assert _site_of(tmp_path, f"{_BASE}{key}={value}\n") != base, key
-    assert set(_modelled("partition")) == set(_PARTITION)
+    for key, value in _CONF_PREEMPTION.items():
+        assert _site_of(tmp_path, f"{_PREEMPTING}{key}={value}\n") != preempting, key
+    assert set(_modelled("partition")) == set(_PARTITION) | set(_PARTITION_PREEMPTION)
     for key, value in _PARTITION.items():
         assert _site_of(tmp_path, f"{_BASE.strip()} {key}={value}\n") != base, key
+    for key, value in _PARTITION_PREEMPTION.items():
+        assert _site_of(tmp_path, f"{_PREEMPTING.strip()} {key}={value}\n") != preempting, key
     for key in _modelled("parameters"):
+        if key.startswith("preempt_"):
+            assert _site_of(tmp_path, f"{_PREEMPTING}SchedulerParameters={key}=7\n") != preempting, key
+            continue
         value = "" if key == "bf_continue" else "=7"
         assert _site_of(tmp_path, f"{_BASE}SchedulerParameters={key}{value}\n").scheduling != base.scheduling, key
 

@@ -80,7 +80,7 @@ def test_its_accounts_and_times_are_read() -> None:
         Qos("normal"),
         Qos(
             "high", 100, 1.5 * 86400, Limits(20, 40, cores=16, memory=1024), Limits(3, 5, cores=8, gpus=2),
-            Limits(7, 9, nodes=3), Limits(nodes=2), 0.5, ("NoReserve",),
+            Limits(7, 9, nodes=3), Limits(nodes=2), 0.5, ("NoReserve",), ("normal",),
         ),
     )  # fmt: skip
     assert Association("root", qos=("normal",)) in site.associations
@@ -105,15 +105,14 @@ def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
     site, _ = import_slurm(REAL / "slurm.conf", REPORTS, Clock())
     lines = (REAL / "slurm.conf").read_text().splitlines()
     found = missing(site)
-    for name, text in (("PreemptType", "PreemptType="), ("Licenses", "Licenses="), ("PreemptMode", "PreemptMode=")):
-        assert lines[int(found[name].rpartition(":")[2]) - 1].startswith(text)
+    assert lines[int(found["Licenses"].rpartition(":")[2]) - 1].startswith("Licenses=")
     assert {
         "SchedulerParameters defer", "SchedulerParameters bf_busy_nodes", "PartitionName=short DefMemPerCPU",
-        "QOS high Preempt", "QOS high GrpTRESMins", "QOS high GrpWall", "QOS high MinTRES",
+        "QOS high GrpTRESMins", "QOS high GrpWall", "QOS high MinTRES",
         "Account phys GrpTRESRunMins", "User games Partition", "reservation class Flags DAILY",
         "reservation cores CoreCnt", "reservation maint Users", "reservation class Accounts", "reservation cores Users",
         "PriorityFlags MAX_TRES",
-    } == set(found) - {"PreemptType", "PreemptMode", "Licenses"}  # fmt: skip
+    } == set(found) - {"Licenses"}  # fmt: skip
     assert not any(one.effect.startswith(UNKNOWN) for one in site.not_modelled)
 
 

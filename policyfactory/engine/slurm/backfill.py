@@ -16,10 +16,14 @@ from policyfactory.engine.slurm.holding import (
     after_reservations,
     allow,
     allow_members,
+    asked,
+    expected_end,
     is_open,
+    is_young,
     may_fit,
     part_blocks,
     start_job,
+    weigh,
 )
 from policyfactory.engine.slurm.jobs import (
     CLOSED,
@@ -42,7 +46,6 @@ from policyfactory.engine.slurm.nodes import (
     MEMBERS_OF,
     MEMORY,
     NODE_CORES,
-    NODE_GPUS,
     NODE_MEMORY,
     NODES,
     TOTAL_CORES,
@@ -54,7 +57,9 @@ from policyfactory.engine.slurm.nodes import (
     choose,
     choose_by_cores,
     cores_for,
+    could_start,
     count_nodes,
+    count_usable,
     pack,
     taken_gpus,
     taken_memory,
@@ -86,8 +91,21 @@ from policyfactory.engine.slurm.state import (
     VERSION,
     WAITING,
     RunState,
+    believed_end,
     divide_nodes,
     see_cores,
+)
+from policyfactory.engine.slurm.stopping import (
+    SlurmPreemption,
+    after_gone,
+    can_stop,
+    is_stoppable,
+    keep_choice,
+    list_candidates,
+    mark_chosen,
+    put_first,
+    restore_choice,
+    stop_chosen,
 )
 from policyfactory.engine.slurm.versions import (
     CONFLICTS_FIRST,
@@ -224,7 +242,9 @@ def backfill_pass(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, setting
         state[CHANGED] = now
     if state[PLAN_VERSION] == state[VERSION] and now < state[PLAN_UNTIL]:
         return 0
-    state[PLANNED], state[PLAN_VERSION], state[HORIZON] = 0, state[VERSION], now + _FAR
+    # Whom a job may have stopped changes with time.
+    horizon = now if can_stop(run.preemption) else now + _FAR
+    state[PLANNED], state[PLAN_VERSION], state[HORIZON] = 0, state[VERSION], horizon
     last = _last_that_may_start(jobs, run, state[WAITING])
     if last >= 0 or settings.plan_all or run.rooms[len(run.rooms) - 1, FREE_NODES] > 0:
         started = _plan(jobs, machine, run, settings, last)
@@ -389,7 +409,7 @@ def _look(
     if not small_first:
         _leave_small(machine, run, request, usable)
     list_given(jobs, run)
-    if bound > 0 and not could_start(request, blocks, usable, bound):
+    if bound > 0 and not can_stop(run.preemption) and not could_start(request, blocks, usable, bound):
         return -1, 0, True
     time, chosen = earliest(jobs, machine, run, settings, job, usable, begin, now_only, bound)
     return time, chosen, True
@@ -466,8 +486,13 @@ def _start_now(
     blocks, ready = run.blocks, run.blocks.mask[_READY]
     for block in range(blocks.size[BLOCKS]):
         ready[block] = usable[block] & (run.completing[blocks.first[block]] == 0)
+    keep_choice(run, run.preemption)
     # Without the nodes that are being cleaned up it may get others than it was planned for, or none.
     chosen = choose_now(jobs, machine, run, settings, job, ready, False)
+    if chosen == 0 and can_stop(run.preemption):
+        limited = stop_for(jobs, machine, run, settings, job, ready, run.preemption) == OVER_LIMIT
+        restore_choice(run, run.preemption)
+        return _LEFT if limited else _BUSY
     if chosen == 0:
         choose_now(jobs, machine, run, settings, job, usable, False)
         part_blocks(run.plan, run.blocks, run.choice)
@@ -478,16 +503,15 @@ def _start_now(
     if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
-    if request[WHOLE] == 1 and run.plan.size[RECORDS] < settings.most_tested:
+    stays = request[WHOLE] == 1 and not is_stoppable(job, run.preemption)
+    if stays and run.plan.size[RECORDS] < settings.most_tested:
         reserve(run.plan, run.choice.bits, 0, _rounded_end(settings, now + jobs.limit[job]), settings.resolution)
     return _STARTED
 
 
 # When a job could start -----------------------------------------------------------------------------------------------
 
-# When a job could start, and on which of the nodes that it may use, by the limits of the running jobs.
-#
-# The rules are those of select/cons_tres of Slurm 22.05 and 24.11, found in their sources.
+# By the limits of the running jobs. The rules are those of select/cons_tres of Slurm 22.05 and 24.11.
 
 
 # Columns of `Run.given` and `Run.given_part`.
@@ -496,23 +520,7 @@ _NODE, _NODES, _CORES = range(3)
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.
 _STEP = 30
 _MOST_REMOVED = 200
-_GPUS_TOLD = 256  # so many or more GPUs of a node are as good as one less
 _NEVER = 2**60
-_YEAR = 365 * 86400
-
-
-@step
-def _believed_end(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int) -> int:
-    """Return when a running job is believed to end: by its limit, or soon if that is over."""
-    state, end = run.state, run.start[job] + jobs.limit[job]
-    if end > state[NOW]:
-        state[HORIZON] = min(state[HORIZON], end)
-        return int(end)
-    if settings.overrun >= _YEAR:
-        state[HORIZON] = state[NOW]
-        return int(state[NOW] + min(jobs.limit[job], _YEAR))
-    state[HORIZON] = min(state[HORIZON], end + settings.kill_wait + settings.overrun)
-    return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
 
 
 @joined
@@ -565,17 +573,18 @@ def earliest(
         chosen = choose_now(jobs, machine, run, settings, job, allowed, clean_first)
         if chosen > 0:
             return now, chosen
-    if now_only:
+    gone = list_candidates(jobs, machine, run, job, run.preemption)
+    if now_only and gone == 0:
         return -1, 0
     for block in range(blocks.size[BLOCKS]):
         blocks.ahead[block] = blocks.free[block]
-    window, bound, at, last, removed = _STEP, -1, 0, -1, 0
-    if from_start:
-        more_nodes, more_cores, at = _give_back_until(jobs, machine, run, allowed, request, begin)
-        nodes, cores = nodes + more_nodes, cores + more_cores
+    window, bound, last, removed = _STEP, -1, -1, 0
+    more_nodes, more_cores, at = _give_back_at_once(jobs, machine, run, settings, allowed, request, begin, gone)
+    nodes, cores = nodes + more_nodes, cores + more_cores
+    if from_start or gone > 0:
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
-        if chosen > 0:
-            return now, chosen
+        if chosen > 0 or (now_only and not from_start):
+            return (now if chosen > 0 else -1), chosen
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
         reached, following = at >= run.state[RUNNING], _NEVER
@@ -583,7 +592,7 @@ def earliest(
         if not reached:
             other, end = at, run.given[at, _ENDS]
             more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, at)
-            at += 1
+            at = after_gone(run, at + 1, run.preemption)
             if not touched:
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
@@ -606,7 +615,7 @@ def earliest(
             window *= 2
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0:
-            return _believed_end(jobs, run, settings, run.running[last]), chosen
+            return expected_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
         last = -1
@@ -632,30 +641,6 @@ def _choose_ahead(
     return int(choose(request, machine.has, run.scratch, blocks, weights, allowed, choice, version))
 
 
-@inlined
-def weigh(
-    request: Int64Array,
-    machine: SlurmMachine,
-    run: RunState,
-    settings: SlurmSettings,
-    clean_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
-) -> bool:
-    """Fill in the weights of blocks for one request, and tell whether they are not the nodes' own.
-
-    Of nodes of one weight those with more GPUs are lighter for a job that gets all of them, and with ``clean_first``
-    those where a job is being cleaned up are heavier.
-    """
-    gpus = settings.version >= WEIGHS_ANEW and request[WHOLE] == 1 and request[NODE_GPUS] > 0
-    if not gpus and not clean_first:
-        return False
-    blocks = run.blocks
-    for block in range(blocks.size[BLOCKS]):
-        node = blocks.first[block]
-        weight = 2 * blocks.weight[block] + (clean_first and run.completing[node] > 0)
-        run.choice.weight[block] = weight * _GPUS_TOLD - (min(machine.has[node, GPUS], _GPUS_TOLD - 1) if gpus else 0)
-    return True
-
-
 @joined
 def _give_back_until(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, begin: int
@@ -669,6 +654,52 @@ def _give_back_until(
         # From then on the next one is over its limit.
         run.state[HORIZON] = min(run.state[HORIZON], run.given[at, _ENDS] + 1)
     return nodes, cores, at
+
+
+@joined
+def _give_back_at_once(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    allowed: UInt8Array,
+    request: Int64Array,
+    begin: int,
+    gone: int,
+) -> tuple[int, int, int]:
+    """Let running jobs end that end before a time, and those that may be stopped; return what more there is.
+
+    That are nodes and cores, and the place of the first job that ends later.
+    """
+    nodes = cores = at = 0
+    if settings.version >= LOOKS_FROM_START:
+        nodes, cores, at = _give_back_until(jobs, machine, run, allowed, request, begin)
+    if gone > 0:
+        more_nodes, more_cores = _give_back_gone(jobs, machine, run, allowed, request, at, gone, run.preemption)
+        nodes, cores = nodes + more_nodes, cores + more_cores
+    return nodes, cores, after_gone(run, at, run.preemption)
+
+
+@step
+def _give_back_gone(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    allowed: UInt8Array,
+    request: Int64Array,
+    begin: int,
+    gone: int,
+    preemption: SlurmPreemption | None,
+) -> tuple[int, int]:
+    """Let the running jobs end, from a place on, that may be stopped; return nodes and cores that are free then."""
+    nodes = cores = 0
+    if preemption is not None:
+        for place in range(gone):
+            if preemption.candidate[place] >= begin:
+                at = preemption.candidate[place]
+                more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, at)
+                nodes, cores = nodes + more_nodes, cores + more_cores
+    return nodes, cores
 
 
 @step
@@ -696,7 +727,7 @@ def _list_given(jobs: SlurmJobs, run: RunState) -> None:
         blocks.soon[block] = _NEVER
     for at in range(run.state[RUNNING]):
         other = run.running[at]
-        ends = run.start[other] + jobs.limit[other]
+        ends = believed_end(jobs, run, other, run.preemption)
         run.given[at, _FROM], run.given[at, _ENDS], run.given[at, _SHARES_NOT] = to, ends, jobs.request[other, WHOLE]
         place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
         while place < end:
@@ -710,34 +741,6 @@ def _list_given(jobs: SlurmJobs, run: RunState) -> None:
             place += nodes
     run.given[run.state[RUNNING], _FROM] = to
     blocks.size[LISTED] = 1
-
-
-@joined
-def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
-    """Tell whether a request could be met at a time if each job there ended with the first one of its block.
-
-    Parameters
-    ----------
-    request : int64 array (8,)
-        Of the job.
-    blocks : Blocks
-        What is given back is listed (`list_given`).
-    allowed : uint8 array (N,)
-        1 for the blocks to choose among.
-    time : int
-        Seconds.
-    """
-    cores, free, count, soon = blocks.cores, blocks.free, blocks.nodes, blocks.soon
-    whole, least = request[WHOLE] == 1, max(request[NODE_CORES], 1)
-    nodes = total = np.int32(0)
-    for block in range(blocks.size[BLOCKS]):
-        # Both are read before one is chosen, or they would be gathered one by one.
-        all_of, now_free = cores[block], free[block]
-        have = all_of if soon[block] <= time else now_free
-        usable = allowed[block] != 0 and have >= (all_of if whole else least)
-        nodes = np.int32(nodes + (count[block] if usable else 0))
-        total = np.int32(total + (np.int32(have * count[block]) if usable else 0))
-    return bool(nodes >= request[NODES] and total >= request[TOTAL_CORES])
 
 
 @step
@@ -758,25 +761,6 @@ def choose_now(
     if asks_cores_alone(request):
         return int(choose_by_cores(request, blocks, weights, blocks.free, allowed, choice, version))
     return int(choose(request, machine.has, run.used, blocks, weights, allowed, choice, version))
-
-
-@step
-def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tuple[int, int]:
-    """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
-    cores, free, count = blocks.cores, blocks.free, blocks.nodes
-    least, nodes, total = max(request[NODE_CORES], 1), 0, 0
-    # Two loops without branches inside: each is made of wide instructions.
-    if request[WHOLE] == 1:
-        for block in range(blocks.size[BLOCKS]):
-            usable = allowed[block] != 0 and free[block] >= cores[block]
-            nodes += count[block] if usable else 0
-            total += np.int64(free[block]) * count[block] if usable else 0
-    else:
-        for block in range(blocks.size[BLOCKS]):
-            usable = allowed[block] != 0 and free[block] >= least
-            nodes += count[block] if usable else 0
-            total += np.int64(free[block]) * count[block] if usable else 0
-    return nodes, total
 
 
 @joined
@@ -845,23 +829,71 @@ def _end(
     return nodes, cores, touched
 
 
-@inlined
-def is_young(run: RunState, settings: SlurmSettings, job: int) -> bool:
-    """Tell whether a job has not waited long enough for a reservation (bf_min_age_reserve)."""
-    state, old = run.state, run.ready[job] + settings.least_age
-    if state[NOW] < old:
-        state[HORIZON] = min(state[HORIZON], old)
-    return bool(state[NOW] < old)
+# Which jobs are stopped so that another fits (select/cons_tres, _run_now) ---------------------------------------------
+
+
+# What came of looking for jobs to stop: none would do; limits are against it; some were stopped, or were before.
+NOBODY, OVER_LIMIT, OTHERS_STOP = range(3)
 
 
 @step
-def asked(request: Int64Array, machine: SlurmMachine, run: RunState, chosen: int) -> tuple[int, int, int, int]:
-    """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
-    cores = memory = gpus = 0
-    choice = run.choice
-    for part in range(choice.parts[0]):
-        many, has = choice.many[part], machine.has[choice.node[part]]
-        cores += many * choice.cores[part]
-        memory += many * taken_memory(request, has, choice.cores[part])
-        gpus += many * taken_gpus(request, has)
-    return chosen, cores, memory, gpus
+def stop_for(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    allowed: UInt8Array,
+    preemption: SlurmPreemption | None,
+) -> int:
+    """Stop jobs so that a job can start on some nodes later; tell what came of it."""
+    if preemption is not None:
+        count, passes, last = list_candidates(jobs, machine, run, job, preemption), 0, 0
+        list_given(jobs, run)
+        while True:
+            last, chosen = _until_it_fits(jobs, machine, run, settings, job, allowed, count, preemption)
+            if chosen == 0:
+                return NOBODY
+            mark_chosen(run, preemption)
+            passes += 1
+            if passes - 1 > preemption.reorders or count <= passes:
+                break
+            put_first(run, last, preemption)
+        nodes, cores, memory, gpus = asked(jobs.request[job], machine, run, chosen)
+        see_cores(run, settings, job, cores)
+        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+            return OVER_LIMIT
+        stop_chosen(jobs, machine, run, settings, job, last, preemption)
+        return OTHERS_STOP
+    return NOBODY
+
+
+@step
+def _until_it_fits(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    job: int,
+    allowed: UInt8Array,
+    count: int,
+    preemption: SlurmPreemption,
+) -> tuple[int, int]:
+    """Let candidates end one by one until the job fits; return which was the last, and on how many nodes it fits."""
+    request, blocks = jobs.request[job], run.blocks
+    if asks_cores_alone(request):
+        nodes, cores = count_usable(request, blocks, allowed)
+    else:
+        nodes, cores = _look_ahead(request, machine, run, allowed)
+    for block in range(blocks.size[BLOCKS]):
+        blocks.ahead[block] = blocks.free[block]
+    for at in range(count):
+        place = preemption.candidate[at]
+        more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, place)
+        nodes, cores = nodes + more_nodes, cores + more_cores
+        if not touched:
+            continue
+        chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
+        if chosen > 0:
+            return at, chosen
+    return -1, 0

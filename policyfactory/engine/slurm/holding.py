@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from policyfactory.core.jit import inlined, joined, step
-from policyfactory.core.options import UInt8Array
+from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import push_end
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, count_in_limits
 from policyfactory.engine.slurm.nodes import (
@@ -16,6 +16,7 @@ from policyfactory.engine.slurm.nodes import (
     JOBS,
     LISTED,
     MEMORY,
+    NODE_GPUS,
     NODES,
     TOTAL_CORES,
     WHOLE,
@@ -41,8 +42,12 @@ from policyfactory.engine.slurm.state import (
     RUNNING,
     VERSION,
     RunState,
+    believed_end,
 )
+from policyfactory.engine.slurm.versions import WEIGHS_ANEW
 
+_GPUS_TOLD = 256  # so many or more GPUs of a node are as good as one less
+_YEAR = 365 * 86400
 _CHECKS = 30  # seconds from one check of time limits to the next
 
 
@@ -146,7 +151,7 @@ def part_blocks(plan: BackfillPlan, blocks: Blocks, choice: NodeChoice) -> None:
 
 
 @inlined
-def _check_after(settings: SlurmSettings, time: int) -> int:
+def check_after(settings: SlurmSettings, time: int) -> int:
     """Return when time limits are checked next, from a time on."""
     return settings.origin + max((time - settings.origin + _CHECKS - 1) // _CHECKS, 1) * _CHECKS
 
@@ -182,18 +187,18 @@ def start_job(
     blocks.size[LISTED] = 0
     run.start[job], run.by[job] = now, by
     run.end[job] = min(
-        now + max(jobs.run_time[job], 1), _check_after(settings, now + jobs.limit[job] + settings.overrun)
+        now + max(jobs.run_time[job], 1), check_after(settings, now + jobs.limit[job] + settings.overrun)
     )
     reservation = jobs.reservation[job]
     if reservation >= 0:
-        run.end[job] = min(run.end[job], _check_after(settings, machine.reservation[reservation, 1] + 1))
+        run.end[job] = min(run.end[job], check_after(settings, machine.reservation[reservation, 1] + 1))
     push_end(run.heap, run.end[job], job)
     # By believed end; of equal ones, the one with the lower number first.
     at = run.state[RUNNING]
     believed = now + jobs.limit[job]
     while at > 0:
         other = run.running[at - 1]
-        end = run.start[other] + jobs.limit[other]
+        end = believed_end(jobs, run, other, run.preemption)
         if end < believed or (end == believed and jobs.number[other] < jobs.number[job]):
             break
         run.running[at] = other
@@ -217,6 +222,66 @@ def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -
     run.state[RUNNING] -= 1
     run.state[CHANGED] = run.state[NOW]
     run.state[VERSION] += 1
+
+
+@step
+def asked(request: Int64Array, machine: SlurmMachine, run: RunState, chosen: int) -> tuple[int, int, int, int]:
+    """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
+    cores = memory = gpus = 0
+    choice = run.choice
+    for part in range(choice.parts[0]):
+        many, has = choice.many[part], machine.has[choice.node[part]]
+        cores += many * choice.cores[part]
+        memory += many * taken_memory(request, has, choice.cores[part])
+        gpus += many * taken_gpus(request, has)
+    return chosen, cores, memory, gpus
+
+
+@inlined
+def weigh(
+    request: Int64Array,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    clean_first: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+) -> bool:
+    """Fill in the weights of blocks for one request, and tell whether they are not the nodes' own.
+
+    Of nodes of one weight those with more GPUs are lighter for a job that gets all of them, and with ``clean_first``
+    those where a job is being cleaned up are heavier.
+    """
+    gpus = settings.version >= WEIGHS_ANEW and request[WHOLE] == 1 and request[NODE_GPUS] > 0
+    if not gpus and not clean_first:
+        return False
+    blocks = run.blocks
+    for block in range(blocks.size[BLOCKS]):
+        node = blocks.first[block]
+        weight = 2 * blocks.weight[block] + (clean_first and run.completing[node] > 0)
+        run.choice.weight[block] = weight * _GPUS_TOLD - (min(machine.has[node, GPUS], _GPUS_TOLD - 1) if gpus else 0)
+    return True
+
+
+@inlined
+def is_young(run: RunState, settings: SlurmSettings, job: int) -> bool:
+    """Tell whether a job has not waited long enough for a reservation (bf_min_age_reserve)."""
+    state, old = run.state, run.ready[job] + settings.least_age
+    if state[NOW] < old:
+        state[HORIZON] = min(state[HORIZON], old)
+    return bool(state[NOW] < old)
+
+
+@step
+def expected_end(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int) -> int:
+    """Return when a running job is believed to end: by its limit, or soon if that is over."""
+    state, end = run.state, believed_end(jobs, run, job, run.preemption)
+    if end > state[NOW]:
+        state[HORIZON] = min(state[HORIZON], end)
+        return int(end)
+    if settings.overrun >= _YEAR:
+        state[HORIZON] = state[NOW]
+        return int(state[NOW] + min(jobs.limit[job], _YEAR))
+    state[HORIZON] = min(state[HORIZON], end + settings.kill_wait + settings.overrun)
+    return int(max(end + settings.kill_wait + settings.overrun, state[NOW] + 1))
 
 
 # Which nodes a job may use from a time on -----------------------------------------------------------------------------

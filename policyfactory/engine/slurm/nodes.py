@@ -757,3 +757,50 @@ def taken_gpus(request: Int64Array, has: Int64Array) -> int:
         Of the node.
     """
     return int(has[GPUS] if request[WHOLE] == 1 else request[NODE_GPUS])
+
+
+@step
+def count_usable(request: Int64Array, blocks: Blocks, allowed: UInt8Array) -> tuple[int, int]:
+    """Return how many of the allowed nodes a request can have by their free cores, and how many cores those have."""
+    cores, free, count = blocks.cores, blocks.free, blocks.nodes
+    least, nodes, total = max(request[NODE_CORES], 1), 0, 0
+    # Two loops without branches inside: each is made of wide instructions.
+    if request[WHOLE] == 1:
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= cores[block]
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
+    else:
+        for block in range(blocks.size[BLOCKS]):
+            usable = allowed[block] != 0 and free[block] >= least
+            nodes += count[block] if usable else 0
+            total += np.int64(free[block]) * count[block] if usable else 0
+    return nodes, total
+
+
+@joined
+def could_start(request: Int64Array, blocks: Blocks, allowed: UInt8Array, time: int) -> bool:
+    """Tell whether a request could be met at a time if each job there ended with the first one of its block.
+
+    Parameters
+    ----------
+    request : int64 array (8,)
+        Of the job.
+    blocks : Blocks
+        What is given back is listed (`list_given`).
+    allowed : uint8 array (N,)
+        1 for the blocks to choose among.
+    time : int
+        Seconds.
+    """
+    cores, free, count, soon = blocks.cores, blocks.free, blocks.nodes, blocks.soon
+    whole, least = request[WHOLE] == 1, max(request[NODE_CORES], 1)
+    nodes = total = np.int32(0)
+    for block in range(blocks.size[BLOCKS]):
+        # Both are read before one is chosen, or they would be gathered one by one.
+        all_of, now_free = cores[block], free[block]
+        have = all_of if soon[block] <= time else now_free
+        usable = allowed[block] != 0 and have >= (all_of if whole else least)
+        nodes = np.int32(nodes + (count[block] if usable else 0))
+        total = np.int32(total + (np.int32(have * count[block]) if usable else 0))
+    return bool(nodes >= request[NODES] and total >= request[TOTAL_CORES])

@@ -14,16 +14,25 @@ from __future__ import annotations
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import next_end, pop_end, push_end
-from policyfactory.engine.slurm.backfill import asked, backfill_pass, choose_now, is_young, weigh
+from policyfactory.engine.slurm.backfill import (
+    NOBODY,
+    OVER_LIMIT,
+    backfill_pass,
+    choose_now,
+    stop_for,
+)
 from policyfactory.engine.slurm.holding import (
     allow,
     allow_members,
+    asked,
     count_room,
     give_back,
     is_open,
+    is_young,
     may_fit,
     part_blocks,
     start_job,
+    weigh,
 )
 from policyfactory.engine.slurm.jobs import (
     ABSENT,
@@ -87,6 +96,7 @@ from policyfactory.engine.slurm.state import (
     see_all,
     see_cores,
 )
+from policyfactory.engine.slurm.stopping import can_stop, known_since, let_go, order_queue, stop_late
 
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
@@ -164,6 +174,7 @@ def slurm(
         _pass_main(jobs, machine, run, settings)
         if settings.backfill and time - state[PASSED] >= settings.interval and _has_changed(machine, run):
             see_all(run)
+            order_queue(jobs, machine, run, run.preemption)
             if backfill_pass(jobs, machine, run, settings) > 0:
                 close_queue(run)
             state[PASSED] = time
@@ -300,16 +311,18 @@ def _end_jobs(
                 run.seen[job] = RELEASED * (run.seen[job] == RELEASED)
             elif run.seen[job] == 0 and max(state[MAIN], state[PASSED]) >= run.submit[job]:
                 run.seen[job] = 1  # without limits, or with ACCRUE_ALWAYS, a pass looks at those aside, too
-            if state[CALCULATED] > run.submit[job]:
+            if state[CALCULATED] > known_since(run, settings, job, run.preemption):
                 run.priority[job] = new_priority(jobs, run, weights, shares, job, state[CALCULATED])
             enqueue(jobs, machine, run, job)
             state[ASIDE] -= 1
         elif run.held_count[job] > 0 and run.end[job] == now:
+            if stop_late(jobs, machine, run, settings, job, run.preemption):
+                continue
             if weights.tail:
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
-            _let_go(jobs, run, weights, job)
+            let_go(jobs, run, weights, job, now)
     while state[LEAVING] > 0 and run.leaving[state[LEFT], 0] <= now:
         run.completing[run.leaving[state[LEFT], 1]] -= 1
         state[LEFT], state[LEAVING] = (state[LEFT] + 1) % len(run.leaving), state[LEAVING] - 1
@@ -339,19 +352,6 @@ def _clean_up(run: RunState, settings: SlurmSettings, job: int, down: UInt8Array
 def _has_ended(run: RunState, job: int) -> bool:
     """Tell whether a submitted job has ended, or was refused."""
     return bool(0 <= run.end[job] <= run.state[NOW])
-
-
-@joined
-def _let_go(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int) -> None:
-    """Let the jobs start that waited for the end of another."""
-    other, passed = run.dependent[job], max(run.state[MAIN], run.state[PASSED])
-    while other >= 0:
-        # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
-        run.seen[other] = RELEASED + (weights.from_submission and passed >= run.submit[other])
-        run.ready[other] = max(run.ready[other], run.state[NOW])
-        push_end(run.heap, run.ready[other], len(jobs.ready) + other)
-        other = run.sibling[other]
-    run.dependent[job] = -1
 
 
 @step
@@ -452,6 +452,7 @@ def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
         state[MAIN], state[PENDING] = now, 0
     if state[WAITING] > 0 and (asked or state[DUE] == 1):
         see_all(run)
+        order_queue(jobs, machine, run, run.preemption)
         if whole and state[MAIN_VERSION] == state[VERSION] and now < state[MAIN_UNTIL]:
             if state[MAIN_SKIPPED] == 1:
                 state[CHANGED] = now
@@ -504,7 +505,8 @@ def main_pass(
     """
     divide_nodes(machine, run)
     now, version, blocks, free = run.state[NOW], run.state[VERSION], run.blocks, run.blocks.mask[_FREE]
-    run.state[HORIZON], skipped = _NEVER, False
+    # Whom a job may have stopped changes with time.
+    run.state[HORIZON], skipped = now if can_stop(run.preemption) else _NEVER, False
     blocked, looked_at, failed = run.tally[_BLOCKED], run.tally[_LOOKED_AT], run.tally[_FAILED]
     run.tally[:] = 0
     allow_members(blocks, run.up, run.up, free)
@@ -579,7 +581,8 @@ def _try(
         machine.partition[jobs.partition[job]],
     )
     allowed, ready = blocks.mask[_ALLOWED], blocks.mask[_READY]
-    if plain and not may_fit(jobs, run, job) and _needs(jobs, machine, run, settings, job, members) > 0:
+    alone = plain and not can_stop(run.preemption)
+    if alone and not may_fit(jobs, run, job) and _needs(jobs, machine, run, settings, job, members) > 0:
         return _NOT_NOW if _would_be_limited(jobs, run, job, run.needs[job]) else _BUSY
     begin, _ = allow(jobs, machine, run, job, now, allowed)
     if begin != now:
@@ -596,6 +599,10 @@ def _try(
         part_blocks(run.plan, run.blocks, run.choice)
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
         return _STARTED
+    if can_stop(run.preemption):
+        outcome = stop_for(jobs, machine, run, settings, job, ready, run.preemption)
+        if outcome != NOBODY:
+            return _NOT_NOW if outcome == OVER_LIMIT else _BUSY
     busy, nodes = _is_busy(request, machine, run, settings, allowed, ready, members)
     # A limit outweighs other reasons: such a job keeps nobody else from starting.
     return _BUSY if busy and not _would_be_limited(jobs, run, job, nodes) else _NOT_NOW
@@ -681,7 +688,9 @@ def _is_busy(
         if allowed[block] and machine.has[node, MEMORY] >= max(request[NODE_MEMORY], request[CORE_MEMORY]):
             jobs = run.used[node, JOBS]
             enough += blocks.nodes[block]
-            if ready[block] == 1 and jobs < (1 if request[WHOLE] == 1 else ALONE):
+            # Where jobs are stopped for others, nodes are looked at whatever runs there.
+            shared = jobs < (1 if request[WHOLE] == 1 else ALONE) or can_stop(run.preemption)
+            if ready[block] == 1 and shared:
                 free += blocks.nodes[block]
     possible = 0
     if free >= request[NODES]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,6 +104,8 @@ class RunState(NamedTuple):
         last, of all.
     needs : int64 array (n,)
         How many nodes of its partition each job gets if all are empty; -1 as long as nobody has asked.
+    preemption : SlurmPreemption or None
+        Of a site where running jobs are stopped for others (`policyfactory.engine.slurm.stopping`).
     """
 
     state: Int64Array
@@ -141,10 +143,16 @@ class RunState(NamedTuple):
     tally: Int64Array
     rooms: Int64Array
     needs: Int64Array
+    preemption: Any = None
 
 
 def new_run(
-    jobs: SlurmJobs, machine: SlurmMachine, most: FloatArray, counters: int, settings: SlurmSettings
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    most: FloatArray,
+    counters: int,
+    settings: SlurmSettings,
+    preemption: Any = None,
 ) -> RunState:
     """Return a run that has not begun.
 
@@ -157,6 +165,8 @@ def new_run(
     counters : int
         Of what is held together.
     settings : SlurmSettings
+    preemption : SlurmPreemption, optional
+        Of a site where running jobs are stopped for others.
     """
     n, nodes, parts = len(jobs.ready), len(machine.has), len(machine.tier)
     users, associations = int(jobs.user.max(initial=0)) + 1, int(jobs.association.max(initial=0)) + 1
@@ -198,6 +208,7 @@ def new_run(
         np.zeros((5, max(users * parts, associations, len(machine.reservation))), np.int64),
         _new_rooms(machine),
         np.full(n, -1),
+        preemption,
     )
 
 
@@ -241,6 +252,14 @@ def is_ahead(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, ot
     if run.submit[job] != run.submit[other]:
         return bool(run.submit[job] < run.submit[other])
     return bool(jobs.number[job] < jobs.number[other])
+
+
+@inlined
+def believed_end(jobs: SlurmJobs, run: RunState, job: int, preemption: Any) -> int:
+    """Return until when a running job may run: to its limit, or to the end of its grace time."""
+    if preemption is not None:
+        return int(min(run.start[job] + jobs.limit[job], preemption.until[job]))
+    return int(run.start[job] + jobs.limit[job])
 
 
 @inlined

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
 from policyfactory.core.text import counted
 from policyfactory.engine.slurm.jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, SlurmJobs
 from policyfactory.engine.slurm.nodes import (
@@ -70,6 +70,10 @@ class Placed:
         The limits.
     never : dict of int to str
         Rows of jobs that can never start, and why.
+    qos : int64 array (n,)
+        The number of the site's QOS of each, in the order of submission; -1 for none.
+    exempt : int64 array (n,)
+        Seconds after its start in which each is safe from being stopped for others.
     """
 
     jobs: SlurmJobs
@@ -77,6 +81,8 @@ class Placed:
     held: tuple[tuple[str, ...], ...]
     most: FloatArray
     never: dict[int, str]
+    qos: Int64Array
+    exempt: Int64Array
 
 
 class _Asked(NamedTuple):
@@ -160,7 +166,7 @@ def place_jobs(
         after=_after(workload, asked.log, order),
         run_time=workload.run_time[order],
         limit=asked.limit[order],
-        planned=np.minimum(asked.limit, longest)[order],
+        planned=_planned(site, np.minimum(asked.limit, longest), judge.no_reserve)[order],
         partition=asked.partition[order],
         user=np.unique(asked.user, return_inverse=True)[1].astype(np.int64)[order],
         association=judge.association[order],
@@ -175,7 +181,13 @@ def place_jobs(
         by_core=_by_core(site, layout, asked.partition)[order],
         usage_factor=judge.usage_factor[order],
     )
-    return Placed(jobs, order, held, most, judge.never)
+    qos, exempt = judge.qos[order], judge.exempt[order]
+    return Placed(jobs=jobs, order=order, held=held, most=most, never=judge.never, qos=qos, exempt=exempt)
+
+
+def _planned(site: Site, limit: Int64Array, no_reserve: UInt8Array) -> Int64Array:
+    """Return what the plan counts: of jobs that may be stopped and for which nothing is reserved, a minute."""
+    return np.where((no_reserve == 1) & site.preemption.on, _MINUTE, limit)
 
 
 def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64Array) -> _Asked:
@@ -211,6 +223,8 @@ class _FitJudge:
         self.qos_priority, self.association_priority, self.usage_factor = np.zeros(jobs), np.zeros(jobs), np.ones(jobs)
         self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
         self.never: dict[int, str] = {}
+        self.qos, self.exempt = np.full(jobs, -1, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
+        self._number_of = {qos.name: number for number, qos in enumerate(site.qos)}
         # Tasks of an array whose limit is known.
         self.in_array = (asked.log.array >= 0) & (asked.log.array_limit > 0)
         self._known: dict[tuple[int, ...], tuple[str, list[Association], float, float]] = {}
@@ -235,6 +249,10 @@ class _FitJudge:
         if (limits := rules.qos.get(qos)) is not None:
             self.qos_priority[row], self.usage_factor[row] = limits.priority, limits.usage_factor
             self.no_reserve[row] = "NoReserve" in limits.flags
+            self.qos[row] = self._number_of[qos]
+        if self.site.preemption.on:
+            exempt = [limits.exempt_time for limits in rules.both(its, qos) if math.isfinite(limits.exempt_time)]
+            self.exempt[row] = min([*exempt, self.site.preemption.exempt_time][0], _MANY)
         least, widest = int(asked.request[row, NODES]), min(float(asked.request[row, MOST_NODES]), most)
         asked.request[row, MOST_NODES] = max(int(widest), least)
         hopeless, why = WELCOME, ""

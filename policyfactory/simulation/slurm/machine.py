@@ -175,6 +175,7 @@ def settings_of(site: Site, origin: int, turn_round: int = 0, *, stops: bool = F
         requeue_delay=_REQUEUE,
         version=version_number(site),
         plan_all="limits" in site.enforced
+        or site.preemption.on
         or (recalculated and bool(site.priority.job_size or site.priority.tres.get("cpu"))),
         stops=stops,
     )

@@ -22,6 +22,7 @@ from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import machine_of, settings_of, shares_of, weights_of
+from policyfactory.simulation.slurm.preemption import preemption_of
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 
@@ -78,6 +79,9 @@ class SlurmRun:
         How often a node under the job failed.
     never : dict of int to str
         Rows of jobs that cannot start on this site, and why.
+    preempted, lost : int64 array
+        How often the job was stopped for others, and the node seconds of those runs. Of one that was put back ``start``
+        is its last one; one that was cancelled has ended then.
     """
 
     start: Int64Array
@@ -85,6 +89,8 @@ class SlurmRun:
     by: Int64Array
     restarts: Int64Array
     never: dict[int, str]
+    preempted: Int64Array
+    lost: Int64Array
 
 
 def run_slurm(
@@ -136,8 +142,10 @@ def run_slurm(
     zero = workload.unix_start or 0
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
-    run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings)
-    parts = Parts(placed.jobs, machine, run, settings, weights_of(site), shares)
+    weights = weights_of(site)
+    preemption = preemption_of(site, layout, len(machine.has), placed, weights, shares)
+    run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
+    parts = Parts(placed.jobs, machine, run, settings, weights, shares)
     if numbers is not None and not numbers.at_submission:
         placed.jobs.fixed[:] += numbers.first
     if numbers is not None and (numbers.at_submission or numbers.at_calculation):
@@ -155,8 +163,15 @@ def run_slurm(
     def on_clock(column: Int64Array) -> Int64Array:
         return np.where(run.start >= 0, column - zero, -1)
 
+    none = np.zeros(n, dtype=np.int64)
     return SlurmRun(
-        in_rows(on_clock(run.start)), in_rows(on_clock(run.end)), in_rows(run.by), in_rows(run.restarts), placed.never
+        start=in_rows(on_clock(run.start)),
+        end=in_rows(on_clock(run.end)),
+        by=in_rows(run.by),
+        restarts=in_rows(run.restarts),
+        never=placed.never,
+        preempted=in_rows(none if preemption is None else preemption.stopped),
+        lost=in_rows(none if preemption is None else preemption.lost),
     )
 
 

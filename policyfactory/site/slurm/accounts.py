@@ -18,6 +18,7 @@ from policyfactory.core.text import shortened
 from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import Association, Limits, Origin, Qos, Setting
 from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole, words_of
+from policyfactory.site.slurm.preemption import qos_preemption
 
 _MOST = MOST_OF_A_KIND["associations"]
 # Keys that nobody knows, and names of QOS that associations have from those above them and change.
@@ -286,7 +287,7 @@ def read_qos(path: Path) -> tuple[list[dict[str, Setting]], str]:
 
 
 def qos_of(
-    table: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, preempts: bool
+    table: Iterable[Mapping[str, Setting]], wholes: Mapping[str, Limits], origin: Origin, *, by_qos: bool
 ) -> list[Qos]:
     """Return the QOS of rows of a table or a dump.
 
@@ -298,8 +299,8 @@ def qos_of(
         By name of QOS what a relative one is a part of; of those without an entry that of the empty name, the cluster.
     origin : Origin
         Is told where they stand, and what of them is not modelled.
-    preempts : bool
-        Whether the cluster stops jobs for others: if not, it does not matter which QOS may.
+    by_qos : bool
+        Whether the cluster stops jobs for others by their QOS: if not, it does not matter which may.
 
     Raises
     ------
@@ -312,12 +313,13 @@ def qos_of(
         name, what = row["name"], f"QOS {row['name'].value}"
         if not name.value:
             raise SiteError(f"{name.place}: a QOS has no name; print the table with: {_CURE}")
-        of_use = (setting for setting in row.values() if preempts or not setting.key.lower().startswith("preempt"))
-        known.judge(of_use, origin, what)
+        known.judge(row.values(), origin, what)
         if len(found) >= _QOS_MOST:
             raise SiteError(f"{name.place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
         origin.note(f"QOS {name.value.lower()}", name.place, row)
         qos = _qos_of(_LimitRow(what, row, origin))
+        if by_qos:
+            qos = qos_preemption(qos, row, origin)
         flags = words_of(row["flags"]) if "flags" in row else []
         if any(flag.key.lower() == _RELATIVE for flag in flags):
             qos = _part(qos, wholes.get(qos.name, wholes[""]))

@@ -26,6 +26,7 @@ from policyfactory.site.slurm.accounts import qos_of, read_dump, read_qos
 from policyfactory.site.slurm.conf import Conf, read_conf, words_of
 from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.nodes import Nodes, read_nodes, read_partitions
+from policyfactory.site.slurm.preemption import partition_preemption, read_preemption
 from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
 from policyfactory.site.slurm.times import read_events, read_reservations
 from policyfactory.site.values import count_hosts, expand
@@ -42,7 +43,6 @@ _CURES = {
     "circle": "give what sacctmgr dump CLUSTER writes",
     "reservation ends": "correct StartTime or EndTime",
 }
-_PREEMPTION = frozenset({"preempttype", "preemptmode", "preemptexempttime"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,8 +106,11 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         partitions=tuple(partitions),
         priority=read_priority(conf, origin),
         scheduling=dataclasses.replace(read_scheduling(conf, nodes.threads, origin), slurm_version=version),
+        preemption=read_preemption(conf, origin),
         enforced=enforced(conf),
     )
+    if site.preemption.kind == "partition_prio":
+        site = dataclasses.replace(site, partitions=tuple(_with_preemption(one, origin) for one in partitions))
     origin.not_modelled += of_nodes
     qos, associations, inputs = _accounts(conf, site, reports, origin)
     outages, reservations, more_inputs = _times(site, nodes.outages, reports, clock, origin)
@@ -160,7 +163,7 @@ def _accounts(
     if reports.qos is not None:
         rows, inputs[reports.qos.name] = read_qos(reports.qos)
     if rows:
-        qos = qos_of(rows, _wholes(site), origin, preempts=_preempts(conf))
+        qos = qos_of(rows, _wholes(site), origin, by_qos=site.preemption.kind == "qos")
     elif asked & {"limits", "qos"}:
         effect = "the QOS are not known, and so not their limits and priorities: give --qos"
         origin.differs(_given(conf, "AccountingStorageEnforce"), effect)
@@ -224,15 +227,15 @@ def _times(
 
 def _judge(conf: Conf, origin: Origin) -> None:
     """Keep what of the settings of the whole cluster matters and is not modelled, in the order of the file."""
-    of_use = (setting for key, setting in conf.settings.items() if key not in _PREEMPTION or _preempts(conf))
-    known_settings("conf").judge(of_use, origin)
+    known_settings("conf").judge(conf.settings.values(), origin)
     if "priorityflags" in conf.settings:
         known_settings("flags").judge(words_of(conf.settings["priorityflags"]), origin, "PriorityFlags")
 
 
-def _preempts(conf: Conf) -> bool:
-    kind = conf.value("PreemptType", "preempt/none").lower()
-    return not kind.endswith("/none") or "gang" in conf.value("PreemptMode").lower()
+def _with_preemption(partition: Partition, origin: Origin) -> Partition:
+    """Return a partition with what is said of its preemption."""
+    _, settings = origin.entries.get(f"partition {partition.name}", ("", {}))
+    return partition_preemption(partition, settings, origin)
 
 
 # What contradicts itself and stops slurmctld not: it corrects it, or goes on, and so does the import ------------------
@@ -263,7 +266,7 @@ def _corrected(site: Site, origin: Origin) -> Site:
             _corrected_partition(one, everything, known, site.enforced, origin)
             for one in _one_default(site.partitions, origin)
         ),
-        qos=tuple(_corrected_qos(one, origin) for one in site.qos),
+        qos=tuple(_corrected_qos(one, known, origin) for one in site.qos),
         associations=tuple(_associations(site.associations, known, origin)),
         scheduling=_corrected_passes(site.scheduling, origin),
     )
@@ -320,8 +323,11 @@ def _corrected_partition(
     return partition
 
 
-def _corrected_qos(qos: Qos, origin: Origin) -> Qos:
+def _corrected_qos(qos: Qos, known: Collection[str], origin: Origin) -> Qos:
     """Hold one job to what all jobs together may have: it could not start with more."""
+    if not set(qos.preempts) <= set(known):
+        _say(origin, f"QOS {qos.name}", ("preempt",), "QOS that the table of QOS does not have are left out")
+        qos = dataclasses.replace(qos, preempts=tuple(name for name in qos.preempts if name in known))
     job, total = qos.per_job, qos.total
     lower = {name: getattr(total, name) for name in _AMOUNTS if _above(getattr(job, name), getattr(total, name))}
     if not lower:

@@ -1,0 +1,137 @@
+"""The preemption of a slurm.conf and of its QOS: which running jobs are stopped for which others, and how.
+
+Jobs that are suspended (SUSPEND, GANG) and those that are stopped within their QOS (WITHIN) are not simulated; the
+import says so. Facts: src/common/read_config.c, src/interfaces/preempt.c and select/cons_tres of Slurm 24.11.5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from policyfactory.site.model import Origin, Partition, Preemption, Qos, Setting
+from policyfactory.site.slurm.conf import Conf, leading, listed, refused
+from policyfactory.site.values import LONGEST_TIME
+from policyfactory.workload.accounting.times import duration
+
+_Kind = Literal["none", "partition_prio", "qos"]
+_Outcome = Literal["", "off", "requeue", "cancel"]
+_KINDS: dict[str, _Kind] = {"preempt/none": "none", "preempt/partition_prio": "partition_prio", "preempt/qos": "qos"}
+_OUTCOMES: tuple[_Outcome, ...] = ("requeue", "cancel", "off")
+_MODES = ("off", "requeue", "cancel", "suspend", "gang", "within", "cluster", "checkpoint", "priority")
+_SUSPENDED = "running jobs would be suspended for others and go on later; here nobody is stopped for them"
+_UNSAID = {"", "cluster"}
+_ABSENT = Setting("", "", "")
+
+
+def preempts(conf: Conf) -> bool:
+    """Tell whether running jobs are stopped or suspended for others on a cluster."""
+    kind = conf.value("PreemptType", "preempt/none").lower()
+    return not kind.endswith("/none") or "gang" in conf.value("PreemptMode").lower()
+
+
+def read_preemption(conf: Conf, origin: Origin) -> Preemption:
+    """Return what a slurm.conf says of preemption; the origin is told what is not modelled of that.
+
+    Raises
+    ------
+    SiteError
+        If a value is none that Slurm would take (names file and line).
+    """
+    given = conf.settings
+    kind = conf.value("PreemptType", "preempt/none").lower()
+    kind = kind if kind in _KINDS or "/" in kind else f"preempt/{kind}"
+    if not preempts(conf):
+        return Preemption()
+    if kind not in _KINDS:
+        origin.differs(given["preempttype"], "another rule would say which running jobs are stopped; here nobody is")
+        return Preemption()
+    mode = _mode(given.get("preemptmode", _ABSENT), "", origin) or "off"
+    if _KINDS[kind] == "none" or mode == "off":
+        return Preemption()
+    words = _parameters(conf)
+    least = words.get("min_exempt_priority", _ABSENT)
+    count = words.get("reorder_count", words.get("preempt_reorder_count", Setting("", "1", "")))
+    return Preemption(
+        kind=_KINDS[kind],
+        mode=mode,
+        exempt_time=_exempt(given["preemptexempttime"], 0.0) if "preemptexempttime" in given else 0.0,
+        youngest_first=bool(words.keys() & {"youngest_first", "preempt_youngest_first"}),
+        strict_order=bool(words.keys() & {"strict_order", "preempt_strict_order"}),
+        reorder_count=leading(count.value) if leading(count.value) >= 0 else 1,
+        min_exempt_priority=float(leading(least.value)) if least.value else math.inf,
+        job_requeue=conf.value("JobRequeue", "1") != "0",
+    )
+
+
+def _parameters(conf: Conf) -> dict[str, Setting]:
+    """Return the words of PreemptParameters, and of SchedulerParameters, where some of them were before."""
+    words: dict[str, Setting] = {}
+    for key in ("schedulerparameters", "preemptparameters"):
+        setting = conf.settings.get(key, _ABSENT)
+        for word in listed(setting.value):
+            name, _, text = word.partition("=")
+            words[name.strip().lower()] = Setting(name.strip(), text.strip(), setting.place)
+    return words
+
+
+def partition_preemption(partition: Partition, settings: Mapping[str, Setting], origin: Origin) -> Partition:
+    """Return a partition with what its settings say of jobs that are stopped by the tiers of partitions."""
+    mode, grace = settings.get("preemptmode", _ABSENT), settings.get("gracetime")
+    return dataclasses.replace(
+        partition,
+        preempt_mode=_mode(mode, f"PartitionName={partition.name}", origin),
+        grace_time=0.0 if grace is None else _grace(grace),
+    )
+
+
+def qos_preemption(qos: Qos, row: Mapping[str, Setting], origin: Origin) -> Qos:
+    """Return a QOS with what its row says of preemption."""
+    mode, grace, exempt = row.get("preemptmode", _ABSENT), row.get("gracetime"), row.get("preemptexempttime", _ABSENT)
+    # What a QOS has as "off" is no word of its own (preempt/qos, _job_preempt_mode).
+    of_qos: _Outcome = "" if mode.value.lower() == "off" else _mode(mode, f"QOS {qos.name}", origin)
+    return dataclasses.replace(
+        qos,
+        preempts=listed(row["preempt"].value.lower()) if "preempt" in row else (),
+        preempt_mode=of_qos,
+        grace_time=0.0 if grace is None or not grace.value else _grace(grace),
+        exempt_time=_exempt(exempt, math.inf) if exempt.value else math.inf,
+    )
+
+
+def _mode(setting: Setting, of: str, origin: Origin) -> _Outcome:
+    """Return what becomes of jobs that are stopped; empty: what is said elsewhere."""
+    words = {word.lower() for word in listed(setting.value)} - _UNSAID
+    if not words <= set(_MODES):
+        raise refused(setting, "OFF, REQUEUE, CANCEL, SUSPEND, GANG or WITHIN")
+    if words & {"suspend", "checkpoint"}:
+        origin.differs(dataclasses.replace(setting, key="PreemptMode"), _SUSPENDED, of)
+        return "off"
+    if "gang" in words:
+        effect = "jobs that share cores would take turns"
+        origin.differs(dataclasses.replace(setting, key="PreemptMode"), effect, of)
+    if "within" in words:
+        effect = "jobs would be stopped for others of their QOS of a higher priority"
+        origin.differs(dataclasses.replace(setting, key="PreemptMode"), effect, of)
+    return next((word for word in _OUTCOMES if word in words), "")
+
+
+def _grace(setting: Setting) -> float:
+    """Return a grace time: seconds, or a time with colons."""
+    text = setting.value
+    known = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else duration(text)
+    if known is None or known > LONGEST_TIME:
+        raise refused(setting, "a number of seconds, or HH:MM:SS")
+    return float(known)
+
+
+def _exempt(setting: Setting, otherwise: float) -> float:
+    """Return a time from a start on in which a job is safe; -1 says none."""
+    if setting.value.startswith("-1") or setting.value.lower() in {"infinite", "unlimited", "none"}:
+        return otherwise
+    known = duration(setting.value)
+    if known is None or known > LONGEST_TIME:
+        raise refused(setting, "a time, for example 00:10:00")
+    return float(known)
