@@ -207,9 +207,7 @@ def workers_of(options: dict[str, Any]) -> Workers:
 # How a log is read, as for an evaluation.
 READING = ("processors", "force_processors", "estimate_missing", "preset", "assume")
 
-PastLog = Annotated[
-    Path, typer.Argument(metavar="LOG", help="Log in SWF (workload import makes one).")
-]
+PastLog = Annotated[Path, typer.Argument(metavar="LOG", help="Log in SWF (workload import makes one).")]
 LearningOutput = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for everything.")]
 # What a shell offers where a value is typed: ``policyfactory --install-completion`` -----------------------------------
 

@@ -179,6 +179,9 @@ def _nodes(site: Site) -> tuple[list[Contradiction], frozenset[str] | None]:
         names += of_group
         written += sum(map(len, of_group))
         cores += group.cores * len(of_group)
+        if group.cores % group.threads:
+            text = f"nodes {shortened(group.names)}: {group.cores} cores are no multiple of threads, {group.threads}"
+            return [Contradiction("threads", "", text, "count each thread of a core in cores")], None
         if written > MOST_WRITTEN:
             text = f"the names of the nodes have more than {MOST_WRITTEN:,} characters together"
             return [Contradiction("many", "", text, "shorten the names")], None

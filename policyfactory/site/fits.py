@@ -374,8 +374,8 @@ class Layout:
     ----------
     names : tuple of str
         Of the nodes.
-    cores, memory, gpus, weight : int64 array (nodes,)
-        Processors, MB (0: not counted), GPUs, weight of each node.
+    cores, memory, gpus, weight, threads : int64 array (nodes,)
+        Processors, MB (0: not counted), GPUs, weight of each node; its processors that jobs have only together.
     members : bool array (partitions, nodes)
         Which nodes each partition has.
     """
@@ -385,6 +385,7 @@ class Layout:
     memory: Int64Array
     gpus: Int64Array
     weight: Int64Array
+    threads: Int64Array
     members: NDArray[np.bool_]
 
 
@@ -413,7 +414,7 @@ def lay_out(site: Site) -> Layout:
             members[row] = members[first[partition.nodes]]
         else:
             members[row, partition_nodes(site, partition)] = True
-    return Layout(site.node_names, column("cores"), column("memory"), column("gpus"), column("weight"), members)
+    return Layout(site.node_names, *map(column, ("cores", "memory", "gpus", "weight", "threads")), members)
 
 
 def partition_nodes(site: Site, partition: Partition) -> Int64Array:

@@ -18,6 +18,7 @@ from policyfactory.site.values import (
     MOMENT,
     MOST_CORES,
     MOST_GPUS,
+    MOST_THREADS,
     NUMBER,
     NUMBERS,
     SECONDS,
@@ -255,6 +256,8 @@ class NodeGroup:
         GPUs of each (Gres).
     weight : int
         Nodes of a lower weight are taken first (Weight).
+    threads : int
+        Processors of a core, which one job has whole (ThreadsPerCore, with CR_Core); 1: jobs take single processors.
     """
 
     names: str = kept(HOSTS)
@@ -262,6 +265,7 @@ class NodeGroup:
     memory: int = kept(MEMORY, 0)
     gpus: int = kept(count(0, MOST_GPUS), 0)
     weight: int = kept(WEIGHT, 1)
+    threads: int = kept(count(1, MOST_THREADS), 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

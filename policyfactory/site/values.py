@@ -18,6 +18,7 @@ LATEST = 1 << 40  # Unix seconds: beyond all calendars
 LONGEST_TIME = 1 << 33  # seconds: more than 200 years
 MOST_CORES = 1_000_000  # of a node
 MOST_GPUS = 10_000  # of a node
+MOST_THREADS = 256  # of a core
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from naive.forced import Snapshot, Wanted, at_origin
-from naive.slurm import Running, State, Waiting, simulate, wanted_now
+from naive.slurm import Running, State, Waiting, resume, simulate, wanted_now
+from naive.slurm_jobs import Entry
 from naive.slurm_jobs import Job as PlainJob
+from naive.slurm_nodes import Nodes, Use, place
 from policyfactory.site.model import Site
 from schedulers.record import Job, Past, Record
+
+# Of each node, by its number in the site.
+Cores = dict[int, int]
 
 
 def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
@@ -46,16 +51,40 @@ def plain_jobs(site: Site, record: Record) -> dict[int, PlainJob]:
 def wanted_by(site: Site, record: Record) -> Wanted:
     """Return what the plain Slurm would start, as a function of the real state."""
     real, jobs = at_origin(site, record), plain_jobs(site, record)
+    cores = cores_held(real, record, jobs)
 
     def wanted(state: Snapshot) -> Mapping[int, str]:
-        running = [
-            Running(jobs[one.job.id], one.start, dict.fromkeys(one.nodes, one.job.cores // (one.job.nodes or 1)))
-            for one in state.running
-        ]
+        running = [Running(jobs[one.job.id], one.start, cores[one.job.id, one.nodes]) for one in state.running]
         waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]
         return wanted_now(real, State(state.now, running, waiting, state.away, state.completing, state.by))
 
     return wanted
+
+
+def cores_held(site: Site, record: Record, jobs: Mapping[int, PlainJob]) -> dict[tuple[int, tuple[int, ...]], Cores]:
+    """Return how many cores each run of a job had of its nodes: the record has their names alone.
+
+    A job that says its nodes has as many of each. Another has what the rules of placing give it on these very nodes,
+    beside the jobs that ran there.
+    """
+    nodes, held = Nodes(site), dict[tuple[int, tuple[int, ...]], Cores]()
+    use, running = Use.none(len(nodes.cores)), list[tuple[int, Entry]]()
+    resumed = resume(site, State(record.origin, [], []))
+    runs = [(run, job) for job, past in zip(record.jobs, record.past, strict=True) for run in past.runs]
+    for run, job in sorted(runs, key=lambda pair: pair[0].start):
+        for end, entry in [one for one in running if one[0] <= run.start]:
+            use.add(entry, -1)
+            running.remove((end, entry))
+        entry = resumed.entry_of(jobs[job.id])
+        among = {nodes.inner[number] for number in run.nodes}
+        placed = None if job.nodes else place(nodes, entry.demand, among, use)
+        if placed is None or set(placed) != among:
+            placed = dict.fromkeys(among, (job.cores // len(among), 0, 0))
+        entry.allocation = placed
+        use.add(entry)
+        running.append((run.end, entry))
+        held[job.id, run.nodes] = {nodes.number[i]: cores for i, (cores, _, _) in placed.items()}
+    return held
 
 
 def turnrounds(record: Record) -> dict[int, int]:

@@ -105,6 +105,7 @@ def choose(
     allowed = np.repeat(allowed[:size], blocks.nodes[:size])
     nodes = object.__new__(Nodes)
     nodes.cores, nodes.memory, nodes.gpus, nodes.weight = has.T.tolist()
+    nodes.threads = [1] * len(has)
     nodes.gpus_found, nodes.takes_memory = [0] * len(has), True
     jobs = used[:, 3].tolist()
     use = Use(

@@ -35,9 +35,9 @@ class Nodes:
         layout = lay_out(site)
         self.number = sorted(range(len(layout.names)), key=lambda i: natural(layout.names[i]))
         self.inner = {number: i for i, number in enumerate(self.number)}
-        self.cores, self.memory, self.gpus, self.weight = (
+        self.cores, self.memory, self.gpus, self.weight, self.threads = (
             [int(column[i]) for i in self.number]
-            for column in (layout.cores, layout.memory, layout.gpus, layout.weight)
+            for column in (layout.cores, layout.memory, layout.gpus, layout.weight, layout.threads)
         )
         self.of_partition = {
             partition.name: {self.inner[int(i)] for i in layout.members[row].nonzero()[0]}
@@ -133,6 +133,8 @@ def _state_allows(nodes: Nodes, demand: Demand, use: Use, i: int) -> bool:
 
 
 def _share(nodes: Nodes, demand: Demand, i: int, cores: int, use: Use) -> tuple[int, int, int]:
+    """Return what the job takes of a node: all threads of each core (dist_tasks.c, _cyclic_sync_core_bitmap)."""
+    cores = -(-cores // nodes.threads[i]) * nodes.threads[i]
     memory = demand.memory or demand.memory_per_core * cores
     if nodes.takes_memory and not memory:
         memory = nodes.memory[i]
@@ -149,7 +151,9 @@ def _cores_offered(nodes: Nodes, demand: Demand, i: int, use: Use) -> int:
         if demand.memory > left:
             return 0
         if demand.memory_per_core and demand.memory_per_core * free > left:
-            free = 0 if demand.whole else left // demand.memory_per_core
+            # Cores are left out one by one, with all of their threads.
+            each = nodes.threads[i]
+            free = 0 if demand.whole else left // (demand.memory_per_core * each) * each
     return free if free >= demand.per_node else 0
 
 
@@ -240,8 +244,9 @@ def _best_fit(nodes: Nodes, demand: Demand, most: float, offered: dict[int, int]
                 continue
             cores = offered[i]
             if not demand.whole:
-                # One core is kept back for each further node that is still needed.
-                cores = min(cores, max(reserve - max(need_nodes - 1, 0), demand.per_node, 1))
+                # One core is kept back for each further node that is still needed (eval_nodes_cpus_to_use).
+                kept = max(need_nodes - 1, 0) * nodes.threads[i]
+                cores = min(cores, max(reserve - kept, demand.per_node, 1))
             chosen[i] = demand.per_node or cores
             need, reserve, need_nodes, most = need - cores, reserve - cores, need_nodes - 1, most - 1
         if need_nodes <= 0 and need <= 0:

@@ -27,8 +27,8 @@ FEATURES = (
     "cores", "memory", "gpus", "weights", "partitions", "limits", "shares", "age", "reservations", "outages",
     "eligible", "plan", "arrays",
 )  # fmt: skip
-# And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules"; and
-# running jobs that are stopped for others, "preemption".
+# And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
+# cores of several "threads"; running jobs that are stopped for others, "preemption".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -45,6 +45,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site = _with_preemption(random.Random(-1001 - seed), site)
     submits = sorted(BEGIN + rng.choice((0, rng.randrange(7200))) for _ in range(jobs))
     drawn = [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
+    if "threads" in chosen:
+        site = _with_threads(random.Random(-1 - seed), site)
     return (_with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site), drawn
 
 
@@ -124,6 +126,13 @@ def _with_preemption(rng: random.Random, site: Site) -> Site:
         job_requeue=rng.random() < 0.8,
     )
     return dataclasses.replace(site, partitions=partitions, qos=qos, preemption=preemption)
+
+
+def _with_threads(rng: random.Random, site: Site) -> Site:
+    """Return a site whose processors are threads of cores, some nodes with more of them."""
+    threads = rng.choice((2, 2, 4))
+    nodes = (dataclasses.replace(one, cores=threads * max(one.cores // 2, 1), threads=threads) for one in site.nodes)
+    return dataclasses.replace(site, nodes=tuple(nodes))
 
 
 def _with_rules(rng: random.Random, site: Site) -> Site:

@@ -34,10 +34,12 @@ def needs_accounting(site: Site) -> bool:
 def settings(site: Site) -> list[str]:
     """Return the lines of slurm.conf that are of the site, but for nodes and partitions."""
     priority, plan = site.priority, site.scheduling
+    threads = any(group.threads > 1 for group in site.nodes)
+    select = _SELECT[plan.select].replace("CPU", "Core") if threads else _SELECT[plan.select]
     lines = [
         f"PriorityType=priority/{priority.kind}",
         f"SchedulerType=sched/{'backfill' if plan.backfill else 'builtin'}",
-        f"SelectTypeParameters={_SELECT[plan.select]}",
+        f"SelectTypeParameters={select}",
         f"SchedulerParameters={','.join(scheduler_parameters(site))}",
     ]
     if plan.default_memory_per_core:
@@ -91,6 +93,8 @@ def node_lines(site: Site, port: int) -> Iterator[str]:
         for _ in range(count_nodes(group)):
             number += 1
             gpus = f" Gres=gpu:{group.gpus}" if group.gpus else ""
+            if group.threads > 1:
+                gpus += f" Sockets=1 CoresPerSocket={group.cores // group.threads} ThreadsPerCore={group.threads}"
             yield (
                 f"NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + number} CPUs={group.cores} "
                 f"RealMemory={group.memory or 1000} Weight={group.weight}{gpus} State=UNKNOWN"

@@ -146,10 +146,18 @@ def submitted(controller: Any, simulation: Simulation, job: Job, told: dict[str,
     return entry
 
 
+def with_threads(site: Site) -> Site:
+    """Return a site whose processors are threads of cores."""
+    nodes = tuple(dataclasses.replace(group, cores=2 * group.cores, threads=2) for group in site.nodes)
+    return dataclasses.replace(site, nodes=nodes)
+
+
+@pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_pass_puts_jobs_where_the_twin_puts_them(start: Callable[[Site], Any], seed: int) -> None:
+def test_a_pass_puts_jobs_where_the_twin_puts_them(start: Callable[[Site], Any], seed: int, threads: bool) -> None:
     draw = random.Random(seed)
     site = draw_site(draw, backfill=False)
+    site = with_threads(site) if threads else site
     with start(site) as cluster:
         # All may start from one second on. Of nodes that were drained 26.05 takes some back sooner than others.
         begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + BEFORE))
@@ -170,10 +178,12 @@ def test_a_pass_puts_jobs_where_the_twin_puts_them(start: Callable[[Site], Any],
     assert twin == {number: dict(sorted(cores.items())) for number, (_, cores) in real.items()}
 
 
+@pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_backfilling_plans_what_the_twin_plans(start: Callable[[Site], Any], seed: int) -> None:
+def test_backfilling_plans_what_the_twin_plans(start: Callable[[Site], Any], seed: int, threads: bool) -> None:
     draw = random.Random(seed)
     site = draw_site(draw, backfill=True)
+    site = with_threads(site) if threads else site
     with start(site) as cluster:
         numbers = cluster.submit(draw_jobs(draw, site, 26))
         time.sleep(8)  # until what can start has started, and the rest is planned

@@ -93,7 +93,7 @@ from policyfactory.engine.slurm.state import (
     RunState,
     believed_end,
     divide_nodes,
-    see_cores,
+    see_processors,
 )
 from policyfactory.engine.slurm.stopping import (
     SlurmPreemption,
@@ -321,7 +321,7 @@ def _plan_job(
     now_only: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
 ) -> tuple[int, bool]:
     """Start a job or reserve nodes for it; return the outcome and whether nodes were looked for."""
-    state, now, limit, request = run.state, run.state[NOW], jobs.planned[job], jobs.request[job]
+    state, now, limit = run.state, run.state[NOW], jobs.planned[job]
     blocks, usable, later, counted = run.blocks, run.blocks.mask[_USABLE], now, False
     while True:
         begin, overlaps = later, False
@@ -342,8 +342,8 @@ def _plan_job(
             if later > 0 and not now_only:
                 continue
             return _LEFT, counted
-        nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        see_cores(run, settings, job, cores)
+        nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
+        see_processors(run, settings, job, processors)
         part_blocks(run.plan, run.blocks, run.choice)
         time = max(time, begin)
         tested = settings.version >= CONFLICTS_FIRST and time > now
@@ -369,7 +369,7 @@ def _plan_job(
             continue
         if jobs.no_reserve[job] == 1:
             return _LEFT, counted
-        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, False):
+        if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, False):
             return _LEFT, counted
         return _reserve(jobs, run, settings, job, time), counted
 
@@ -498,9 +498,9 @@ def _start_now(
         part_blocks(run.plan, run.blocks, run.choice)
         return _BUSY
     part_blocks(run.plan, run.blocks, run.choice)
-    nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-    see_cores(run, settings, job, cores)
-    if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+    nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
+    see_processors(run, settings, job, processors)
+    if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)
     stays = request[WHOLE] == 1 and not is_stoppable(job, run.preemption)
@@ -859,9 +859,9 @@ def stop_for(
             if passes - 1 > preemption.reorders or count <= passes:
                 break
             put_first(run, last, preemption)
-        nodes, cores, memory, gpus = asked(jobs.request[job], machine, run, chosen)
-        see_cores(run, settings, job, cores)
-        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+        nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
+        see_processors(run, settings, job, processors)
+        if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
             return OVER_LIMIT
         stop_chosen(jobs, machine, run, settings, job, last, preemption)
         return OTHERS_STOP

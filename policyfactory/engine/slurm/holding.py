@@ -225,16 +225,16 @@ def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -
 
 
 @step
-def asked(request: Int64Array, machine: SlurmMachine, run: RunState, chosen: int) -> tuple[int, int, int, int]:
-    """Return the nodes, cores, MB and GPUs that a job has on its chosen nodes."""
+def asked(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, chosen: int) -> tuple[int, int, int, int]:
+    """Return the nodes, processors, MB and GPUs that a job has on its chosen nodes."""
     cores = memory = gpus = 0
-    choice = run.choice
+    request, choice = jobs.request[job], run.choice
     for part in range(choice.parts[0]):
         many, has = choice.many[part], machine.has[choice.node[part]]
         cores += many * choice.cores[part]
         memory += many * taken_memory(request, has, choice.cores[part])
         gpus += many * taken_gpus(request, has)
-    return chosen, cores, memory, gpus
+    return chosen, cores * jobs.threads[job], memory, gpus
 
 
 @inlined

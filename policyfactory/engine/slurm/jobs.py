@@ -106,6 +106,10 @@ class SlurmJobs(NamedTuple):
         The one that the job runs in; -1 for none.
     request : int64 array (n, 8)
         See `policyfactory.engine.slurm.nodes`.
+    processors : int64 array (n,)
+        What each asks for in all, as limits and priorities count them.
+    threads : int64 array (n,)
+        Processors of each core that it gets.
     counters_from : int64 array (n + 1,)
         Where the counters of each job begin in ``counters``.
     counters : int64 array (M, 2)
@@ -118,8 +122,8 @@ class SlurmJobs(NamedTuple):
         1 if nothing is reserved for the job (QOS NoReserve).
     fixed : float64 array (n,)
         The part of the priority that time and usage do not change.
-    by_core : float64 array (n,)
-        How much of it a core more gives.
+    by_processor : float64 array (n,)
+        How much of it a processor more gives.
     usage_factor : float64 array (n,)
         What a core second counts in fair share.
     """
@@ -136,13 +140,15 @@ class SlurmJobs(NamedTuple):
     association: Int64Array
     reservation: Int64Array
     request: Int64Array
+    processors: Int64Array
+    threads: Int64Array
     counters_from: Int64Array
     counters: Int64Array
     in_array: UInt8Array
     hopeless: UInt8Array
     no_reserve: UInt8Array
     fixed: FloatArray
-    by_core: FloatArray
+    by_processor: FloatArray
     usage_factor: FloatArray
 
 
@@ -190,8 +196,8 @@ class SlurmLimits(NamedTuple):
     Parameters
     ----------
     most : float64 array (L, 5)
-        Jobs, nodes, cores, MB, GPUs; infinite where there is none. Jobs of one association may have different limits
-        on what they hold together: a limit of their QOS replaces the association's.
+        Jobs, nodes, processors, MB, GPUs; infinite where there is none. Jobs of one association may have different
+        limits on what they hold together: a limit of their QOS replaces the association's.
     held : int64 array (K, 5)
         By the running jobs; a node that several have is counted once.
     row_of : int64 array (K,)
@@ -211,8 +217,8 @@ class SlurmLimits(NamedTuple):
 # The rules are those of acct_policy of Slurm (versions.py), found in its source.
 
 
-# Columns of limits: running jobs, and nodes, cores, MB and GPUs that they hold.
-_JOBS, _NODES, _CORES, _MEMORY, _GPUS = range(5)
+# Columns of limits: running jobs, and nodes, processors, MB and GPUs that they hold.
+_JOBS, _NODES, _PROCESSORS, _MEMORY, _GPUS = range(5)
 
 
 @step
@@ -222,7 +228,7 @@ def is_limited(
     choice: NodeChoice,
     job: int,
     nodes: int,
-    cores: int,
+    processors: int,
     memory: int,
     gpus: int,
     placed: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
@@ -237,7 +243,7 @@ def is_limited(
         Its nodes, where they are chosen.
     job : int
         Its number.
-    nodes, cores, memory, gpus : int
+    nodes, processors, memory, gpus : int
         What it would hold; 0 where that is not asked yet.
     placed : bool
         Whether its nodes are chosen: those that a group has already do not count once more.
@@ -255,7 +261,7 @@ def is_limited(
         if (
             group * held[row, _JOBS] + 1 > most[limit, _JOBS]
             or (more > 0 and group * held[row, _NODES] + more > most[limit, _NODES])
-            or (cores > 0 and group * held[row, _CORES] + cores > most[limit, _CORES])
+            or (processors > 0 and group * held[row, _PROCESSORS] + processors > most[limit, _PROCESSORS])
             or (memory > 0 and group * held[row, _MEMORY] + memory > most[limit, _MEMORY])
             or (gpus > 0 and group * held[row, _GPUS] + gpus > most[limit, _GPUS])
         ):
@@ -307,7 +313,7 @@ def count_in_limits(
         if row < 0:
             continue
         held[row, _JOBS] += sign
-        held[row, _CORES] += sign * all_cores
+        held[row, _PROCESSORS] += sign * all_cores * jobs.threads[job]
         held[row, _MEMORY] += sign * memory
         held[row, _GPUS] += sign * gpus
         if limits.row_of[row] >= 0:

@@ -54,7 +54,6 @@ from policyfactory.engine.slurm.nodes import (
     NODE_GPUS,
     NODE_MEMORY,
     NODES,
-    TOTAL_CORES,
     WHOLE,
     Blocks,
     choose,
@@ -94,7 +93,7 @@ from policyfactory.engine.slurm.state import (
     divide_nodes,
     enqueue,
     see_all,
-    see_cores,
+    see_processors,
 )
 from policyfactory.engine.slurm.stopping import can_stop, known_since, let_go, order_queue, stop_late
 
@@ -403,7 +402,7 @@ def _change_nodes(
             give_back(jobs, machine, run, job)
             run.priority[job] = new_priority(jobs, run, weights, shares, job, state[NOW])
             run.start[job] = run.end[job] = -1
-            run.by[job] = run.cores_seen[job] = run.seen[job] = 0
+            run.by[job] = run.seen_processors[job] = run.seen[job] = 0
             run.restarts[job] += 1
             run.submit[job], run.ready[job] = state[NOW], state[NOW] + settings.requeue_delay
             push_end(run.heap, run.ready[job], len(jobs.ready) + job)
@@ -592,9 +591,9 @@ def _try(
         ready[block] = allowed[block] & (run.completing[blocks.first[block]] == 0)
     chosen = choose_now(jobs, machine, run, settings, job, ready, False)
     if chosen > 0:
-        nodes, cores, memory, gpus = asked(request, machine, run, chosen)
-        see_cores(run, settings, job, cores)
-        if is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, gpus, True):
+        nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
+        see_processors(run, settings, job, processors)
+        if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
             return _NOT_NOW
         part_blocks(run.plan, run.blocks, run.choice)
         start_job(jobs, machine, run, settings, job, chosen, STARTED_BY_MAIN)
@@ -632,10 +631,11 @@ def _count(blocks: Blocks, members: UInt8Array, mask: UInt8Array) -> int:
 @step
 def _would_be_limited(jobs: SlurmJobs, run: RunState, job: int, nodes: int) -> bool:
     """Tell whether a job that waits for nodes would break a limit on them."""
-    request = jobs.request[job]
-    cores = run.cores_seen[job] if run.cores_seen[job] > 0 else request[TOTAL_CORES]
-    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else request[CORE_MEMORY] * cores
-    return bool(is_limited(jobs, run.limits, run.choice, job, nodes, cores, memory, request[NODE_GPUS] * nodes, False))
+    request, gpus = jobs.request[job], jobs.request[job, NODE_GPUS] * nodes
+    processors = run.seen_processors[job] if run.seen_processors[job] > 0 else jobs.processors[job]
+    of_processors = request[CORE_MEMORY] // jobs.threads[job] * processors
+    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_processors
+    return bool(is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, False))
 
 
 @joined

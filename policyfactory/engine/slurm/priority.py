@@ -14,7 +14,6 @@ from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine
-from policyfactory.engine.slurm.nodes import TOTAL_CORES
 from policyfactory.engine.slurm.state import NOW, RELEASED, RUNNING, VERSION, WAITING, RunState, is_ahead
 
 _LARGEST = 2.0**32 - 1
@@ -99,8 +98,8 @@ def new_priority(
         Its number; seconds.
     """
     priority = jobs.fixed[job] + weights.fair_share * shares.factor[jobs.association[job]]
-    if run.cores_seen[job] > 0:
-        priority += jobs.by_core[job] * (run.cores_seen[job] - jobs.request[job, TOTAL_CORES])
+    if run.seen_processors[job] > 0:
+        priority += jobs.by_processor[job] * (run.seen_processors[job] - jobs.processors[job])
     if run.seen[job] % RELEASED == 1:
         since = run.submit[job] if weights.from_submission else run.ready[job]
         priority += weights.age * min(max(time - since, 0) / weights.max_age, 1.0)

@@ -57,8 +57,8 @@ class RunState(NamedTuple):
         How often a node under it failed.
     priority : float64 array (n,)
         Whole numbers.
-    cores_seen : int64 array (n,)
-        Cores of the nodes that were last chosen for a job, now or in a plan; 0 before.
+    seen_processors : int64 array (n,)
+        What each had on the nodes that were last chosen for it, now or in a plan; 0 before.
     seen : uint8 array (n,)
         1 for a job that was in the queue when a pass was made: its age counts from then on; 2 more: see `RELEASED`.
     ready, submit : int64 array (n,)
@@ -116,7 +116,7 @@ class RunState(NamedTuple):
     by: Int64Array
     restarts: Int64Array
     priority: FloatArray
-    cores_seen: Int64Array
+    seen_processors: Int64Array
     seen: UInt8Array
     ready: Int64Array
     submit: Int64Array
@@ -290,10 +290,10 @@ def enqueue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> 
 
 
 @inlined
-def see_cores(run: RunState, settings: SlurmSettings, job: int, cores: int) -> None:
-    """Note the cores of the nodes that were chosen for a job: its priority or limits may count them."""
-    if settings.plan_all and run.cores_seen[job] != cores:
-        run.cores_seen[job] = cores
+def see_processors(run: RunState, settings: SlurmSettings, job: int, processors: int) -> None:
+    """Note the processors on the nodes that were chosen for a job: its priority or limits may count them."""
+    if settings.plan_all and run.seen_processors[job] != processors:
+        run.seen_processors[job] = processors
         _change_queue(run)
 
 

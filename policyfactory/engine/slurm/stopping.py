@@ -383,7 +383,7 @@ def _stop_now(
         let_go(jobs, run, weights, job, now + 1)
         return
     run.start[job] = run.end[job] = -1
-    run.by[job] = run.cores_seen[job] = run.seen[job] = 0
+    run.by[job] = run.seen_processors[job] = run.seen[job] = 0
     run.priority[job] = new_priority(jobs, run, weights, shares, job, now)
     run.submit[job], run.ready[job] = now + turn_round, now + turn_round + settings.requeue_delay
     preemption.back[job] = now

@@ -33,7 +33,6 @@ from policyfactory.engine.slurm.nodes import (
     NODE_GPUS,
     NODE_MEMORY,
     NODES,
-    TOTAL_CORES,
     WHOLE,
 )
 from policyfactory.engine.slurm.state import WAITING
@@ -417,11 +416,12 @@ def _inside(queue: QueueOnSite, run: QueueRun, index: int, row: int, ahead: int)
     """Return what a job in the queue waits for."""
     found: list[Wait] = []
     job, partition = queue.jobs[index], queue.partition[index]
-    request = run.parts.jobs.request[row]
-    nodes, cores, free, free_cores = int(request[NODES]), int(request[TOTAL_CORES]), *_room(run, row)
-    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
+    request, threads = run.parts.jobs.request[row], int(run.parts.jobs.threads[row])
+    nodes, cores, free, free_cores = int(request[NODES]), int(run.parts.jobs.processors[row]), *_room(run, row)
+    of_core = max(request[CORE_MEMORY], 0) // threads
+    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_core * cores
     machine = run.parts.machine
-    each = _usual(machine.has[machine.partition[run.parts.jobs.partition[row]] == 1, CORES])
+    each = threads * _usual(machine.has[machine.partition[run.parts.jobs.partition[row]] == 1, CORES])
     held = max(cores, nodes * each) if request[WHOLE] else cores
     would = np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes])
     broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda limit: limit.asked <= limit.most)
@@ -477,7 +477,7 @@ def _members(run: QueueRun, row: int) -> NDArray[np.bool_]:
 
 
 def _room(run: QueueRun, row: int) -> tuple[int, int]:
-    """Return how many nodes of its partition have room for a job's part on a node, and their free cores."""
+    """Return how many nodes of its partition have room for a job's part on a node, and their free processors."""
     request, has, used = run.parts.jobs.request[row], run.parts.machine.has, run.parts.run.used
     least, memory = max(int(request[NODE_CORES]), 1), int(request[NODE_MEMORY])
     free = has[:, CORES] - used[:, CORES]
@@ -485,7 +485,7 @@ def _room(run: QueueRun, row: int) -> tuple[int, int]:
     needed = memory if memory > 0 else max(int(request[CORE_MEMORY]), 0) * least
     fits &= (used[:, MEMORY] == 0) if memory < 0 else (has[:, MEMORY] - used[:, MEMORY] >= needed)
     fits &= (used[:, JOBS] == 0) if request[WHOLE] else (used[:, JOBS] < ALONE)
-    return int(fits.sum()), int(free[fits].sum())
+    return int(fits.sum()), int(free[fits].sum() * run.parts.jobs.threads[row])
 
 
 def _reserved(queue: QueueOnSite, run: QueueRun, row: int) -> list[Wait]:

@@ -99,7 +99,9 @@ class _Asked(NamedTuple):
     limit : int64 array (n,)
         Seconds.
     request : int64 array (n, 8)
-        As the engine has it.
+        As the engine has it: of cores, which have ``threads`` processors each.
+    processors, threads : int64 array (n,)
+        What it asks for in all; processors of each core of its partition.
     reservation : int64 array (n,)
         The number of the site's reservation; -1 for none.
     """
@@ -109,6 +111,8 @@ class _Asked(NamedTuple):
     partition: Int64Array
     limit: Int64Array
     request: Int64Array
+    processors: Int64Array
+    threads: Int64Array
     reservation: Int64Array
 
 
@@ -172,14 +176,16 @@ def place_jobs(
         association=judge.association[order],
         reservation=asked.reservation[order],
         request=asked.request[order],
+        processors=asked.processors[order],
+        threads=asked.threads[order],
         counters_from=begins,
         counters=pairs,
         in_array=judge.in_array[order].astype(np.uint8),
         hopeless=judge.hopeless[order],
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
-        by_core=_by_core(site, layout, asked.partition)[order],
-        usage_factor=judge.usage_factor[order],
+        by_processor=_by_processor(site, layout, asked.partition)[order],
+        usage_factor=(judge.usage_factor * asked.threads)[order],
     )
     qos, exempt = judge.qos[order], judge.exempt[order]
     return Placed(jobs=jobs, order=order, held=held, most=most, never=judge.never, qos=qos, exempt=exempt)
@@ -196,7 +202,18 @@ def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64
     log = with_alike_users(log, workload.user, site)
     partition = partitions_of(workload, log, site)
     limit = limits_of(workload, site, partition)
-    return _Asked(log, user, partition, limit, _requests_of(workload, log, site, layout, partition), reservation)
+    request = _requests_of(workload, log, site, layout, partition)
+    processors, threads = request[:, TOTAL_CORES].copy(), threads_of(layout)[partition]
+    return _Asked(
+        log=log,
+        user=user,
+        partition=partition,
+        limit=limit,
+        request=_in_cores(request, threads),
+        processors=processors,
+        threads=threads,
+        reservation=reservation,
+    )
 
 
 def _users(workload: Workload, asked: Requests) -> Int64Array:
@@ -431,6 +448,24 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     return request
 
 
+def threads_of(layout: Layout) -> Int64Array:
+    """Return how many processors the cores of each partition have: the fewest, where its nodes differ."""
+    fewest = [layout.threads[members].min(initial=layout.threads.max(initial=1)) for members in layout.members]
+    return np.array(fewest, dtype=np.int64)
+
+
+def _in_cores(request: Int64Array, threads: Int64Array) -> Int64Array:
+    """Return requests for processors as requests for whole cores, of so many processors each.
+
+    Slurm chooses nodes by processors, which are offered by whole cores, keeps a core back for each node that is still
+    needed, and rounds up what a job has of each node: this comes to the same.
+    """
+    request[:, TOTAL_CORES] = np.maximum(-(-request[:, TOTAL_CORES] // threads), request[:, NODES])
+    request[:, NODE_CORES] = -(-request[:, NODE_CORES] // threads)
+    request[:, CORE_MEMORY] *= threads
+    return request
+
+
 # The parts of a priority that the request and the site decide (priority/multifactor). ---------------------------------
 
 # Under priority/basic each job has a little less than the one before; that their order decides says the same.
@@ -447,7 +482,7 @@ class Weighed(NamedTuple):
     limit : int64 array
         Seconds.
     nodes, cores : int64 array
-        As they count for its size.
+        Nodes and processors, as they count for its size.
     qos, association : float64 array
         Their priorities.
     resources : mapping of str to float64 array
@@ -506,8 +541,9 @@ def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, fac
     request = asked.request
     if site.priority.kind != "multifactor":
         return np.full(len(request), _BASIC)
-    nodes, cores = request[:, NODES], request[:, TOTAL_CORES]
-    memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, request[:, CORE_MEMORY] * cores)
+    nodes, cores = request[:, NODES], asked.processors
+    of_cores = request[:, CORE_MEMORY] // asked.threads * cores
+    memory = np.where(request[:, NODE_MEMORY] > 0, request[:, NODE_MEMORY] * nodes, of_cores)
     asks = {"cpu": cores, "mem": memory, "node": nodes, "gres/gpu": request[:, NODE_GPUS] * nodes}
     resources = {name: count.astype(np.float64) for name, count in asks.items()}
     weighed = Weighed(
@@ -525,8 +561,8 @@ def _fixed_part(site: Site, layout: Layout, asked: _Asked, judge: _FitJudge, fac
     return fixed + sum(by_resource, np.zeros(len(request))) + factor
 
 
-def _by_core(site: Site, layout: Layout, partition: Int64Array) -> FloatArray:
-    """Return how much of the priority a core more gives: on its chosen nodes a job may have more than it asks for."""
+def _by_processor(site: Site, layout: Layout, partition: Int64Array) -> FloatArray:
+    """Return how much of the priority a processor more gives: a job may have more than it asks for on its nodes."""
     given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
     if given.kind != "multifactor":
         return np.zeros(len(partition))

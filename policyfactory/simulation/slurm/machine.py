@@ -44,10 +44,10 @@ def counts_memory(site: Site, layout: Layout) -> bool:
 
 
 def node_capacity(site: Site, layout: Layout) -> Int64Array:
-    """Return what each node has for the engine, (N, 4); no end of memory where it is not counted."""
+    """Return what each node has for the engine, (N, 4): whole cores; no end of memory where it is not counted."""
     counted = (layout.memory > 0) & counts_memory(site, layout)
     memory = np.where(counted, layout.memory, _FAR)
-    return np.stack([layout.cores, memory, layout.gpus, layout.weight], axis=1).astype(np.int64)
+    return np.stack([layout.cores // layout.threads, memory, layout.gpus, layout.weight], axis=1).astype(np.int64)
 
 
 def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout]:
@@ -73,12 +73,13 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
     order = node_order(site)
     plain = lay_out(site)
     layout = Layout(
-        tuple(plain.names[number] for number in order),
-        plain.cores[order],
-        plain.memory[order],
-        plain.gpus[order],
-        plain.weight[order],
-        plain.members[:, order],
+        names=tuple(plain.names[number] for number in order),
+        cores=plain.cores[order],
+        memory=plain.memory[order],
+        gpus=plain.gpus[order],
+        weight=plain.weight[order],
+        threads=plain.threads[order],
+        members=plain.members[:, order],
     )
     position = np.argsort(order)
 

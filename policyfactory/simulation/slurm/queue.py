@@ -192,7 +192,7 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
     # Of the fraction that the snapshot cuts off, its mean.
     fixed = [jobs.fixed[row] if priority is None else priority + 0.5 - age[row] for row, priority in enumerate(known)]
-    jobs = jobs._replace(hopeless=hopeless, fixed=np.array(fixed, dtype=np.float64), by_core=np.zeros(len(of)))
+    jobs = jobs._replace(hopeless=hopeless, fixed=np.array(fixed, dtype=np.float64), by_processor=np.zeros(len(of)))
     settings = settings_of(site, now)
     run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]
@@ -282,7 +282,8 @@ def _running(
         free[mine] -= held
         jobs.append(job)
         nodes.append(mine[np.argsort(mine)])
-        cores.append(held[np.argsort(mine)])
+        # The engine counts whole cores.
+        cores.append(-(-held // layout.threads[mine])[np.argsort(mine)])
     running = len(jobs) + len(lost)
     if lost and mostly_of_others(len(jobs), running):
         raise SiteError(

@@ -16,7 +16,7 @@ from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, number_text
 from policyfactory.engine.slurm.jobs import CLOSED, CONFINED, LIMITED, SlurmJobs, SlurmMachine, SlurmSettings
-from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, TOTAL_CORES
+from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
@@ -296,9 +296,9 @@ def _holder(parts: Parts, placed: Placed, site: Site, job: int) -> str:
 
 def _limit(parts: Parts, placed: Placed, job: int) -> str:
     """Return the limit that a job would break if it started now; empty if there is none."""
-    request = parts.jobs.request[job]
-    nodes, cores = request[NODES], request[TOTAL_CORES]
-    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else max(request[CORE_MEMORY], 0) * cores
+    request, cores = parts.jobs.request[job], parts.jobs.processors[job]
+    nodes, of_core = request[NODES], max(request[CORE_MEMORY], 0) // parts.jobs.threads[job]
+    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_core * cores
     asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
     return next((broken.text for broken in broken_limits(parts, placed, job, asks)), "")
 

@@ -51,8 +51,6 @@ class Nodes:
         Names of all of them.
     written : int
         Their characters.
-    threads : int
-        The most threads of a core.
     """
 
     groups: list[NodeGroup] = dataclasses.field(default_factory=list)
@@ -61,7 +59,6 @@ class Nodes:
     future: set[str] = dataclasses.field(default_factory=set)
     seen: set[str] = dataclasses.field(default_factory=set)
     written: int = 0
-    threads: int = 1
 
 
 def read_nodes(conf: Conf, origin: Origin) -> Nodes:
@@ -152,8 +149,7 @@ def _take(
         effect = f"jobs that ask for {shortened(enumerated(others), 200)} would wait for it"
         origin.differs(dataclasses.replace(settings["gres"], key="Gres"), effect, what)
     threads = _one_or_more(origin, what, settings, "threadspercore")
-    nodes.threads = max(nodes.threads, threads)
-    cores = _cores(origin, what, settings, threads)
+    cores, threads = _cores(origin, what, settings, threads)
     if cores > MOST_CORES:
         raise SiteError(
             f"{record.place}: {what} has {cores:,} cores, more than the {MOST_CORES:,} of a node; check its Sockets, "
@@ -164,7 +160,7 @@ def _take(
         origin.differs(record.setting(what), "the nodes are left out: all their cores are kept for the system")
         return {}
     weight = min(unsigned(settings["weight"], 32), 2**32 - 2) if "weight" in settings else 1
-    nodes.groups.append(NodeGroup(listing, cores, _memory(origin, what, settings), gpus(counts), weight))
+    nodes.groups.append(NodeGroup(listing, cores, _memory(origin, what, settings), gpus(counts), weight, threads))
     for feature in (features := _features(settings)):
         if feature in nodes.features:
             nodes.features[feature].append(names)
@@ -192,9 +188,13 @@ def _memory(origin: Origin, what: str, settings: Mapping[str, Setting]) -> int:
     return memory - kept if memory > 1 else 0
 
 
-def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> int:
-    """Return the CPUs of each node, without those that are kept for the system (read_config.c, _parse_nodename)."""
+def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:
+    """Return the CPUs of each node, without those that are kept for the system, and the CPUs of each core.
+
+    See read_config.c, _parse_nodename. CPUs may count cores, or threads.
+    """
     cpus, cores = _counted(origin, what, settings, threads)
+    threads = threads if cpus == cores * threads else 1
     kept = unsigned(settings["corespeccount"], 16) if "corespeccount" in settings else 0
     if kept >= cores:
         origin.correct(settings["corespeccount"], what, f"it is not less than the cores; {_ONE}")
@@ -204,10 +204,9 @@ def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: 
         if numbers and all(number < cpus for number in numbers):
             if kept:
                 origin.correct(settings["corespeccount"], what, "slurmctld passes over it, as CPUSpecList is given")
-            return cpus - len(numbers)
+            return (cpus - len(numbers)) // threads * threads, threads
         origin.correct(settings["cpuspeclist"], what, "it is no list of the node's CPUs; slurmctld passes over it")
-    # CPUs may count cores, or threads.
-    return cpus - kept * (1 if cpus == cores else threads)
+    return cpus - kept * threads, threads
 
 
 def _counted(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:

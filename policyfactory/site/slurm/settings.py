@@ -95,15 +95,13 @@ def enforced(conf: Conf) -> tuple[str, ...]:
     return tuple(word for word in ("associations", "limits", "qos", "safe") if word in words)
 
 
-def read_scheduling(conf: Conf, threads: int, origin: Origin) -> Scheduling:
+def read_scheduling(conf: Conf, origin: Origin) -> Scheduling:
     """Return how the passes of a slurm.conf look.
 
     Parameters
     ----------
     conf : Conf
         The file.
-    threads : int
-        The most threads that a core of a node has.
     origin : Origin
         Is told where they stand, and what is not modelled of that.
 
@@ -112,7 +110,7 @@ def read_scheduling(conf: Conf, threads: int, origin: Origin) -> Scheduling:
     SiteError
         If a value is none that Slurm would take (names file and line).
     """
-    select = _select(conf, threads, origin)
+    select = _select(conf, origin)
     given, kind = conf.settings, conf.value("SchedulerType", "sched/backfill").lower()
     if kind in _OTHER_SCHEDULERS:
         effect = "another program would decide which job starts; sched/builtin is taken in its place"
@@ -171,7 +169,7 @@ def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Or
         origin.correct(part, "SchedulerParameters", how)
 
 
-def _select(conf: Conf, threads: int, origin: Origin) -> Literal["cores", "cores+memory", "nodes"]:
+def _select(conf: Conf, origin: Origin) -> Literal["cores", "cores+memory", "nodes"]:
     """Return what jobs take of nodes."""
     setting = conf.settings.get("selecttypeparameters", _ABSENT)
     words = [word.upper() for word in listed(setting.value)]
@@ -188,8 +186,6 @@ def _select(conf: Conf, threads: int, origin: Origin) -> Literal["cores", "cores
         return "nodes"
     units = [word for word in words if word.startswith(("CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word]
     given = dataclasses.replace(setting, key="SelectTypeParameters")
-    if threads > 1 and any(word.startswith("CR_CORE") for word in units):
-        origin.differs(given, f"jobs would be given whole cores: CPUs in steps of {threads}")
     if any(word.startswith("CR_SOCKET") for word in units):
         origin.differs(given, "jobs would be given whole sockets")
     # Without a word of it, Slurm counts cores and memory.

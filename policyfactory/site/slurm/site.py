@@ -13,6 +13,7 @@ from policyfactory.site.model import (
     NEVER,
     Association,
     Limits,
+    NodeGroup,
     Origin,
     Outage,
     Partition,
@@ -100,12 +101,13 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     # The settings of the cluster are told first.
     of_nodes, origin.not_modelled = origin.not_modelled, []
     _judge(conf, origin)
+    scheduling = dataclasses.replace(read_scheduling(conf, origin), slurm_version=version)
     site = Site(
         name=conf.value("ClusterName").lower() or path.stem,
-        nodes=tuple(nodes.groups),
+        nodes=_threaded(nodes, scheduling, conf, origin),
         partitions=tuple(partitions),
         priority=read_priority(conf, origin),
-        scheduling=dataclasses.replace(read_scheduling(conf, nodes.threads, origin), slurm_version=version),
+        scheduling=scheduling,
         preemption=read_preemption(conf, origin),
         enforced=enforced(conf),
     )
@@ -223,6 +225,17 @@ def _times(
     if reports.reservations is not None:
         reservations, inputs[reports.reservations.name] = read_reservations(reports.reservations, cores, clock, origin)
     return outages, reservations, inputs
+
+
+def _threaded(nodes: Nodes, scheduling: Scheduling, conf: Conf, origin: Origin) -> tuple[NodeGroup, ...]:
+    """Return the nodes, with the threads of their cores where these are given whole, which is also so with CR_CPU."""
+    if scheduling.select == "nodes":
+        return tuple(dataclasses.replace(group, threads=1) for group in nodes.groups)
+    units = conf.settings.get("selecttypeparameters")
+    if units is not None and "CR_CPU" in units.value.upper() and any(group.threads > 1 for group in nodes.groups):
+        effect = "memory, limits and fair share would count the CPUs that jobs ask for, not those of their whole cores"
+        origin.differs(dataclasses.replace(units, key="SelectTypeParameters"), effect)
+    return tuple(nodes.groups)
 
 
 def _judge(conf: Conf, origin: Origin) -> None:
