@@ -223,6 +223,9 @@ def _partition(
         yield Contradiction("default time", entry, text, "lower the default or raise the limit")
     if not partition.max_time > 0:
         yield Contradiction("no time", entry, f"{entry}: max_time is 0, no job fits", "leave it out for no limit")
+    if partition.default_memory_per_core and partition.default_memory_per_node:
+        text = f"{entry}: default_memory_per_core and default_memory_per_node exclude each other"
+        yield Contradiction("memory", entry, text, "give one")
     yield from _unknown_qos(entry, entry, (partition.qos, *partition.allowed_qos), known)
 
 

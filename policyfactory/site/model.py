@@ -124,6 +124,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         none is ever interrupted.
     default_memory_per_core, default_memory_per_node : int
         MB of a job that asks for none (DefMemPerCPU, DefMemPerNode); 0: all of the node where memory is consumed.
+    default_memory_per_gpu, default_cores_per_gpu : int
+        Of a job that asks for GPUs, and for no memory or no cores (DefMemPerGPU, DefCpuPerGPU); 0: the others hold.
     kill_overrun : float
         Seconds that a job may run over its limit (OverTimeLimit); infinite: jobs are not killed.
     slurm_version : str
@@ -152,6 +154,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
     bf_min_age_reserve: float = _time(0.0, "least_age", 0, 2_592_000)
     default_memory_per_core: int = kept(MEMORY, 0, slurm="DefMemPerCPU")
     default_memory_per_node: int = kept(MEMORY, 0, slurm="DefMemPerNode")
+    default_memory_per_gpu: int = kept(MEMORY, 0, slurm="DefMemPerGPU")
+    default_cores_per_gpu: int = kept(COUNT, 0, slurm="DefCpuPerGPU")
     kill_overrun: float = kept(SECONDS, 0.0)
     slurm_version: str = kept(VERSION, "", slurm="SLURM_VERSION")
 
@@ -320,6 +324,8 @@ class Partition:
         What becomes of its jobs where those of higher tiers need their nodes; empty: as of the cluster.
     grace_time : float
         Seconds that they then have left (GraceTime).
+    default_memory_per_core, default_memory_per_node, default_memory_per_gpu, default_cores_per_gpu : int
+        As of `Scheduling`, for its jobs; 0: the cluster's.
     """
 
     name: str = kept(TEXT)
@@ -338,6 +344,10 @@ class Partition:
     up: bool = kept(FLAG, True)
     preempt_mode: Literal["", "off", "requeue", "cancel"] = kept(choice("", *STOPPING), "")
     grace_time: float = kept(SECONDS, 0.0)
+    default_memory_per_core: int = kept(MEMORY, 0)
+    default_memory_per_node: int = kept(MEMORY, 0)
+    default_memory_per_gpu: int = kept(MEMORY, 0)
+    default_cores_per_gpu: int = kept(COUNT, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

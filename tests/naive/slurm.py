@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from naive.slurm_backfill import Backfill
+from naive.slurm_defaults import has_default_memory, with_defaults
 from naive.slurm_jobs import Entry, Job, demand_of, limit_of
 from naive.slurm_passes import Controller
 from policyfactory.site.model import Outage, Site
@@ -49,9 +50,9 @@ class Simulation:
     ) -> None:
         self.c = Controller(site)
         # A log that says the memory of no job does not say either that they ask for none.
-        given = site.scheduling
         said = any(job.memory >= 0 for job in jobs)
-        self.c.nodes.takes_memory &= said or bool(given.default_memory_per_node or given.default_memory_per_core)
+        self.c.nodes.takes_memory &= said or has_default_memory(site)
+        self.silent = bool(jobs) and not said
         self.c.stop = self._stop
         self.site, self.settings = site, site.scheduling
         self.turnround = turnround if isinstance(turnround, Mapping) else {job.id: turnround for job in jobs}
@@ -187,6 +188,7 @@ class Simulation:
         partition = c.partitions[name]
         most_gpus = max((c.nodes.gpus[i] for i in c.nodes.of_partition[name]), default=0)
         demand = demand_of(job, partition, self.settings, most_gpus)
+        demand = with_defaults(demand, job, partition, self.settings, silent=self.silent)
         begin = max(job.submit, job.eligible)
         if job.after >= 0 and job.after in self.entries and job.after not in c.ended:
             begin = -1

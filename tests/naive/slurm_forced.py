@@ -39,6 +39,7 @@ def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
         exclusive=job.exclusive,
         array=job.array or -1,
         array_limit=job.array_limit or -1,
+        ran=True,
     )
 
 

@@ -38,6 +38,7 @@ class Job:
     reservation: str = ""
     array: int = -1  # a number that its tasks share
     array_limit: int = -1  # how many of them may run at once
+    ran: bool = False  # in the log: its cores are those that it got
 
 
 # What a job holds of each node: (cores, MB, GPUs).
@@ -56,6 +57,7 @@ class Demand:
     gpus: int = 0
     whole: bool = False
     per_node: int = 0  # cores of every node, where they are asked for by node
+    no_memory: bool = False  # nothing is known of memory: it does not stand for all of a node's
 
 
 @dataclasses.dataclass(eq=False)
@@ -116,10 +118,6 @@ def demand_of(job: Job, partition: Partition, scheduling: Scheduling, gpus_of_a_
             memory = math.ceil(job.memory / nodes)
         else:
             per_core = math.ceil(job.memory / job.cores)
-    elif scheduling.default_memory_per_node:
-        memory = scheduling.default_memory_per_node
-    else:
-        per_core = scheduling.default_memory_per_core
     if nodes > 0:
         cores = max(job.cores, nodes)
         # As with --ntasks-per-node; what can not be spread evenly is asked for in all (-N and -n).

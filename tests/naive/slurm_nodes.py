@@ -122,7 +122,7 @@ def place_empty(nodes: Nodes, demand: Demand, among: Iterable[int]) -> int | Non
 
 
 def _state_allows(nodes: Nodes, demand: Demand, use: Use, i: int) -> bool:
-    if nodes.takes_memory and nodes.memory[i]:
+    if nodes.takes_memory and nodes.memory[i] and not demand.no_memory:
         least = demand.memory or demand.memory_per_core
         # Who asks for no memory gets all of it, so nobody else may have any.
         if (nodes.memory[i] - use.memory[i] < least) if least else use.memory[i]:
@@ -136,7 +136,7 @@ def _share(nodes: Nodes, demand: Demand, i: int, cores: int, use: Use) -> tuple[
     """Return what the job takes of a node: all threads of each core (dist_tasks.c, _cyclic_sync_core_bitmap)."""
     cores = -(-cores // nodes.threads[i]) * nodes.threads[i]
     memory = demand.memory or demand.memory_per_core * cores
-    if nodes.takes_memory and not memory:
+    if nodes.takes_memory and not memory and not demand.no_memory:
         memory = nodes.memory[i]
     return cores, memory, nodes.gpus[i] if demand.whole else demand.gpus
 

@@ -28,7 +28,8 @@ FEATURES = (
     "eligible", "plan", "arrays",
 )  # fmt: skip
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
-# cores of several "threads"; running jobs that are stopped for others, "preemption".
+# cores of several "threads"; running jobs that are stopped for others, "preemption"; "defaults" of partitions for memory
+# and cores.
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -47,7 +48,10 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
     drawn = [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
     if "threads" in chosen:
         site = _with_threads(random.Random(-1 - seed), site)
-    return (_with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site), drawn
+    site = _with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site
+    if "defaults" in chosen:
+        site, drawn = _with_defaults(random.Random(f"defaults {seed}"), site, drawn)
+    return site, drawn
 
 
 def _site(rng: random.Random, has: set[str]) -> Site:
@@ -133,6 +137,24 @@ def _with_threads(rng: random.Random, site: Site) -> Site:
     threads = rng.choice((2, 2, 4))
     nodes = (dataclasses.replace(one, cores=threads * max(one.cores // 2, 1), threads=threads) for one in site.nodes)
     return dataclasses.replace(site, nodes=tuple(nodes))
+
+
+def _with_defaults(rng: random.Random, site: Site, jobs: list[Job]) -> tuple[Site, list[Job]]:
+    """Return a site whose partitions say what jobs get that ask for no memory or cores, and some jobs that ran."""
+
+    def some() -> dict[str, int]:
+        by_core = rng.random() < 0.5
+        return {
+            "default_memory_per_core": rng.choice((0, 60, 250)) * by_core,
+            "default_memory_per_node": rng.choice((0, 200, 700)) * (not by_core),
+            "default_memory_per_gpu": rng.choice((0, 0, 150, 600)),
+            "default_cores_per_gpu": rng.choice((0, 0, 1, 2, 3)),
+        }
+
+    partitions = tuple(dataclasses.replace(one, **some()) for one in site.partitions)
+    scheduling = dataclasses.replace(site.scheduling, **some())
+    asked = [dataclasses.replace(job, ran=rng.random() < 0.3) for job in jobs]
+    return dataclasses.replace(site, partitions=partitions, scheduling=scheduling), asked
 
 
 def _with_rules(rng: random.Random, site: Site) -> Site:

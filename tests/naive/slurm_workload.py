@@ -63,7 +63,7 @@ def workload_of(site: Site, jobs: Sequence[Job], zero: int) -> Workload:
         np.array([limit_of(job, partitions.get(job.partition, default)) for job in jobs], dtype=np.int64),
         np.maximum(column("cores"), 1),
         user,
-        np.full(len(jobs), -1, dtype=np.int64),
+        np.array([job.submit - zero if job.ran else -1 for job in jobs], dtype=np.int64),
         unix_start=zero,
         requests=requests,
     )

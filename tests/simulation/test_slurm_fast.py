@@ -72,6 +72,16 @@ def test_sites_with_many_rules_are_too(version: str, seed: int, monkeypatch: pyt
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sites_with_defaults_of_partitions_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(seed)
+    kinds = {"gpus", "partitions", "cores"}
+    features = [name for name in FEATURES if name in kinds or (name == "memory" and seed % 4) or rng.random() < 0.3]
+    site, jobs = drawn(version, seed, 40, *features, "defaults")
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [

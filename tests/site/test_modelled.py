@@ -30,6 +30,7 @@ _MULTIFACTOR = "PriorityType=priority/multifactor "
 # Of each modelled key a line that changes the site, or its other names.
 _CONF = {
     "AccountingStorageEnforce": "limits", "DefMemPerCPU": "5", "DefMemPerNode": "5", "OverTimeLimit": "5",
+    "DefCpuPerGPU": "5", "DefMemPerGPU": "5", "JobDefaults": "DefCpuPerGPU=5,DefMemPerGPU=7",
     "PriorityCalcPeriod": "10", "PriorityDecayHalfLife": "1-0", "PriorityFavorSmall": "YES",
     "PriorityFlags": "ACCRUE_ALWAYS", "PriorityMaxAge": "1-0", "PriorityType": "priority/basic",
     "PriorityWeightAge": "5", "PriorityWeightAssoc": "5", "PriorityWeightFairshare": "5",
@@ -43,8 +44,10 @@ _PARTITION = {
     "MinNodes": "2", "Nodes": "n1", "OverSubscribe": "EXCLUSIVE", "Exclusive": "NODE",
     "Priority": "5", "PriorityJobFactor": "5",
     "PriorityTier": "5", "QOS": "a", "Shared": "EXCLUSIVE", "State": "DOWN",
+    "DefMemPerCPU": "5", "DefMemPerNode": "5", "DefCpuPerGPU": "5", "DefMemPerGPU": "5",
+    "JobDefaults": "DefCpuPerGPU=5,DefMemPerGPU=7",
     # One partition's own is listed, and not modelled.
-    "DefMemPerCPU": "5", "DefMemPerNode": "5", "OverTimeLimit": "5",
+    "OverTimeLimit": "5",
 }  # fmt: skip
 
 # Where running jobs are stopped for others.
@@ -117,7 +120,7 @@ def test_what_nothing_in_the_simulation_reads_is_listed(tmp_path: Path) -> None:
 PriorityFlags=MAX_TRES,DEPTH_OBLIVIOUS,INCR_ONLY,CALCULATE_RUNNING
 PriorityWeightTRES=cpu=1,gres/gpu:a100=5,license/x=3,billing=0
 SchedulerParameters=sched_min_interval=500000,bf_one_resv_per_job,bf_max_time=90,bf_yield_interval=9,bf_yield_sleep=9
-PartitionName=gpu Nodes=n1 DefMemPerGPU=10 DefCPUPerGPU=4
+PartitionName=gpu Nodes=n1 OverTimeLimit=4
 """
     site = _site_of(tmp_path, text)
     assert set(_listed(site)) == {
@@ -125,7 +128,7 @@ PartitionName=gpu Nodes=n1 DefMemPerGPU=10 DefCPUPerGPU=4
         "PriorityFlags INCR_ONLY", "PriorityWeightTRES gres/gpu:a100", "PriorityWeightTRES license/x",
         "SchedulerParameters sched_min_interval", "SchedulerParameters bf_one_resv_per_job",
         "SchedulerParameters bf_max_time", "SchedulerParameters bf_yield_interval",
-        "SchedulerParameters bf_yield_sleep", "PartitionName=gpu DefMemPerGPU", "PartitionName=gpu DefCPUPerGPU",
+        "SchedulerParameters bf_yield_sleep", "PartitionName=gpu OverTimeLimit",
     }  # fmt: skip
     assert site.priority.flags == ("NO_FAIR_TREE",)
     assert site.priority.tres == {"cpu": 1.0}

@@ -29,6 +29,7 @@ from policyfactory.engine.slurm.nodes import (
     new_blocks,
     new_choice,
 )
+from policyfactory.simulation.slurm.defaults import defaults_of, with_default_cores
 from policyfactory.simulation.slurm.machine import (
     YEAR,
     Counters,
@@ -418,6 +419,10 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     gpus = np.maximum(asked.gpus, 0)
     nodes = np.where((asked.nodes < 0) & (gpus > 0), -(-gpus // np.maximum(most_gpus, 1)), asked.nodes)
     known = nodes > 0
+    node_gpus = np.where(known, -(-gpus // np.maximum(nodes, 1)), 0)
+    defaults = defaults_of(site, partition)
+    if defaults.gpu_cores.any():
+        cores = with_default_cores(cores, nodes, node_gpus, defaults, workload.start >= 0)
     # A job that says no number of nodes has those of its partition, whatever its QOS.
     least_nodes = np.array([its.min_nodes for its in site.partitions])[partition]
     most_nodes = np.array([min(its.max_nodes, _MANY) for its in site.partitions])[partition]
@@ -425,7 +430,7 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     request[:, NODES] = np.where(known, nodes, least_nodes)
     request[:, MOST_NODES] = np.where(known, nodes, np.maximum(np.minimum(most_nodes, cores), request[:, NODES]))
     request[:, TOTAL_CORES] = np.where(known, np.maximum(cores, nodes), cores)
-    request[:, NODE_GPUS] = np.where(known, -(-gpus // np.maximum(nodes, 1)), 0)
+    request[:, NODE_GPUS] = node_gpus
     exclusive = np.array([its.exclusive for its in site.partitions])[partition]
     whole = exclusive | (asked.exclusive == 1) | (given.select == "nodes")
     request[:, WHOLE] = whole
@@ -436,15 +441,14 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     given_memory = asked.memory >= 0
     of_node = np.where(known, -(-asked.memory // np.maximum(nodes, 1)), 0)
     of_core = np.where(known, 0, -(-asked.memory // cores))
-    if given.default_memory_per_node:
-        request[:, NODE_MEMORY] = np.where(given_memory, of_node, given.default_memory_per_node)
-        request[:, CORE_MEMORY] = np.where(given_memory, of_core, 0)
-    else:
-        default = given.default_memory_per_core
-        # Who asks for none gets all of a node; but a log that says no job's memory does not say that they ask for none.
-        all_of_it = given_memory.any() and not default and counts_memory(site, layout)
-        request[:, NODE_MEMORY] = np.where(given_memory, of_node, -1 if all_of_it else 0)
-        request[:, CORE_MEMORY] = np.where(given_memory, of_core, default)
+    by_gpus = defaults.gpu_memory * node_gpus
+    node_memory = np.where(by_gpus > 0, by_gpus, defaults.node_memory)
+    core_memory = np.where(by_gpus > 0, 0, defaults.core_memory)
+    # Who asks for none gets all of a node; but a log that says no job's memory does not say that they ask for none.
+    if given_memory.any() and counts_memory(site, layout):
+        node_memory[(node_memory == 0) & (core_memory == 0)] = -1
+    request[:, NODE_MEMORY] = np.where(given_memory, of_node, node_memory)
+    request[:, CORE_MEMORY] = np.where(given_memory, of_core, core_memory)
     return request
 
 

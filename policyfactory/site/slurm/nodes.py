@@ -24,6 +24,7 @@ from policyfactory.site.slurm.conf import (
     unsigned,
     yes,
 )
+from policyfactory.site.slurm.job_defaults import job_defaults
 from policyfactory.site.values import MOST_CORES, MOST_GPUS, MOST_HOSTS, MOST_WRITTEN, Named, compress, expand
 
 _GONE = ("down", "drain", "fail")
@@ -360,7 +361,8 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         origin.note(f"partition {record.name}", record.place, settings)
         if len(partitions) >= _MOST:
             raise SiteError(f"{record.place}: more than {_MOST:,} partitions; leave out those without jobs")
-        partitions.append(_partition(record.name, settings, members))
+        of_jobs = job_defaults(settings, origin, what)
+        partitions.append(dataclasses.replace(_partition(record.name, settings, members), **of_jobs))
     return partitions
 
 
@@ -423,16 +425,12 @@ def _partly(conf: Conf, what: str, settings: Mapping[str, Setting], origin: Orig
     whose = settings.get("exclusive")
     if whose is not None and whose.value.upper() in _EXCLUSIVE:
         origin.differs(whose, _EXCLUSIVE[whose.value.upper()], what)
-    for key, effect in (
-        ("defmempercpu", "jobs that ask for no memory would be given this, and not what the cluster says"),
-        ("defmempernode", "jobs that ask for no memory would be given this, and not what the cluster says"),
-        ("overtimelimit", "jobs would be stopped so long after their limit, and not as the cluster says"),
-    ):
-        if key in settings:
-            setting = settings[key]
-            ours, all_others = setting.value.lower(), conf.value(setting.key, "0").lower()
-            if ours not in {all_others, "none"} and not (ours in ENDLESS and all_others in {"0", *ENDLESS}):
-                origin.differs(setting, effect, what)
+    over = settings.get("overtimelimit")
+    if over is not None:
+        ours, all_others = over.value.lower(), conf.value(over.key, "0").lower()
+        if ours not in {all_others, "none"} and not (ours in ENDLESS and all_others in {"0", *ENDLESS}):
+            effect = "jobs would be stopped so long after their limit, and not as the cluster says"
+            origin.differs(over, effect, what)
 
 
 # Nodes. --------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
+from policyfactory.site.slurm.job_defaults import job_defaults
 from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
 
@@ -118,11 +119,7 @@ def read_scheduling(conf: Conf, origin: Origin) -> Scheduling:
     elif kind not in {"sched/backfill", "sched/builtin"}:
         raise refused(given["schedulertype"], "sched/backfill or sched/builtin")
     values = _parameters(conf, origin)
-    for name, key in (("default_memory_per_core", "defmempercpu"), ("default_memory_per_node", "defmempernode")):
-        if key in given and given[key].value.lower() not in ENDLESS:
-            values[name] = unsigned(given[key], 64)
-    if values.get("default_memory_per_node") and values.pop("default_memory_per_core", 0):
-        origin.correct(given["defmempercpu"], "", "slurmctld passes over it, as DefMemPerNode is given")
+    values |= job_defaults(given, origin)
     over = given.get("overtimelimit")
     if over is not None:
         values["kill_overrun"] = math.inf if over.value.lower() in ENDLESS else 60.0 * unsigned(over, 16)
