@@ -8,13 +8,15 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from naive.slurm_jobs import Allocation, Demand, Entry, may_use
+from naive.slurm_jobs import Allocation, Demand, Entry, Job, may_use
 from naive.slurm_limits import Request
 from naive.slurm_nodes import will_run, will_run_from
 from naive.slurm_passes import Controller
 from naive.slurm_versions import Versioned
 
 __all__ = ["Backfill"]
+
+MOST_TASKS = 20  # of an array that are planned (bf_max_job_array_resv)
 
 
 @dataclasses.dataclass
@@ -133,6 +135,8 @@ class Backfill:
         self.started: list[Entry] = []
         self.over = False
         self.planned: set[int] = set()
+        # Of the array looked at last: tasks that are planned, and whether the rest of it is passed over.
+        self.array, self.planned_tasks, self.rest_left = -1, 0, False
 
     def run(self) -> list[Entry]:
         """Return the jobs that it starts, in order."""
@@ -144,7 +148,8 @@ class Backfill:
         for entry in c.pending:
             entry.plan = 0
         for entry in queue:
-            if self.over or self.tried >= self.settings.bf_max_job_test:
+            follows = self._is_of_array(entry.job) and self.planned_tasks
+            if self.over or (self.tried >= self.settings.bf_max_job_test and not follows):
                 break
             self._look_at(entry)
         # Nodes that are kept for somebody and have something free are marked so, which counts as a change.
@@ -157,6 +162,13 @@ class Backfill:
         c, settings, partition = self.c, self.settings, entry.partition
         if c.array_is_full(entry.job):
             return
+        if self._is_of_array(entry.job):
+            if self.rest_left:
+                return
+        else:
+            self.array, self.planned_tasks = entry.job.array, 0
+        # Only where a task is started or planned the next one is looked at.
+        self.rest_left = True
         if not may_use(partition, entry.job, entry.qos):
             return
         if not c.rules.before_placing(entry, c.running):
@@ -177,6 +189,17 @@ class Backfill:
         later, counted = self._try(entry, demand, limit, self.now, False, now_only)
         while later:
             later, counted = self._try(entry, demand, limit, later, counted, now_only)
+
+    def _is_of_array(self, job: Job) -> bool:
+        """Return whether a job is a task of the array that was looked at last; only arrays with a limit count."""
+        return job.array_limit > 0 and job.array == self.array
+
+    def _plan_task(self, job: Job) -> None:
+        """Count a task that is planned: no more are than may run at once, in 24.11 beside those that do."""
+        self.planned_tasks += 1
+        running = sum(one.job.array == job.array for one in self.c.running)
+        most = min(MOST_TASKS, job.array_limit - running) if self.versioned.counts_running else MOST_TASKS
+        self.rest_left = self.planned_tasks >= most
 
     def _enough_looked_at(self, entry: Entry) -> bool:
         """Return whether enough jobs of its user, partition or association were looked at; if not, count this one."""
@@ -267,6 +290,7 @@ class Backfill:
 
     def _has_started(self, entry: Entry) -> None:
         self.started.append(entry)
+        self.rest_left = False
         stays = self.c.preemption.mode(entry) == "off"
         if entry.demand.whole and stays and not self.table.full:
             self.table.reserve(0, self.table.end(entry.believed_end), set(entry.allocation))
@@ -302,4 +326,5 @@ class Backfill:
             self.over = True
             return 0
         table.reserve(start, end, nodes)
+        self._plan_task(entry.job)
         return 0

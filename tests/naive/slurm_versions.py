@@ -38,6 +38,9 @@ class Versioned:
     # Each look for a start forgets what others found of GPUs, and one for now prefers nodes where nothing is being
     # cleaned up. select/cons_tres/job_test.c, _set_sched_weight.
     weighs_anew: bool
+    # Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before,
+    # up to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
+    counts_running: bool
     # A job for one node gets the first one, of the lightest, on which it can run. Seen in the log of 26.05.5:
     # select/cons_tres, _get_one_res.
     takes_first: bool

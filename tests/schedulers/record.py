@@ -237,11 +237,16 @@ def expand(names: str) -> list[int]:
 
 # What slurmctld says, and what it means.
 _SAYS = (
-    ("submit", re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+) InitPrio=(\d+)")),
+    # Of every job 26.05 tells its SLUID, too.
+    ("submit", re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\d+)(?: SLUID=\S+)? InitPrio=(\d+)")),
     ("factor", re.compile(r"Site priority is (-?\d+)")),
     ("priority", re.compile(r"Job (\d+) priority: .* = (-?[\d.]+)$")),
     ("main", re.compile(r"sched: Allocate JobId=(\d+) NodeList=(\S+)")),
     ("backfill", re.compile(r"_start_job: Started JobId=(\d+) in \S+ on (\S+)")),
+    # 26.05 tells the same in three lines: which job, on which nodes, and that backfilling did it.
+    ("chosen", re.compile(r"select_nodes: \[JobId=(\d+)\] change state: PENDING -> RUNNING")),
+    ("laid out", re.compile(r"laying out the \d+ tasks on \d+ hosts (\S+) ")),
+    ("backfilled", re.compile(r"_start_job: BACKFILL: Jobs backfilled since boot")),
     ("done", re.compile(r"_job_complete: JobId=(\d+) done")),
     ("requeued", re.compile(r"requeue (?:job )?JobId=(\d+) due to")),
     ("freed", re.compile(r"job_epilog_complete: enter JobId=(\d+)")),
@@ -266,10 +271,12 @@ class _Found:
     priorities: dict[int, list[tuple[int, int]]] = dataclasses.field(default_factory=dict)
     passes: dict[str, list[int]] = dataclasses.field(default_factory=lambda: {"main": [], "backfill": []})
     factor: int = 0
+    chosen: int = 0
+    laid_out: str = ""
 
     def take(self, kind: str, at: int, words: tuple[str, ...]) -> None:
         """Add one thing that was said."""
-        job = int(words[0]) if words and kind != "factor" else 0
+        job = int(words[0]) if words and kind not in {"factor", "laid out"} else 0
         runs = self.runs.setdefault(job, []) if job else []
         match kind:
             case "submit":
@@ -287,6 +294,14 @@ class _Found:
                     told.append((at, value))
             case "main" | "backfill":
                 runs.append(Run(at, -1, tuple(expand(words[1])), kind))
+            case "chosen":
+                self.chosen = job
+            case "laid out":
+                self.laid_out = words[0]
+            case "backfilled":
+                runs = self.runs.setdefault(self.chosen, [])
+                if self.chosen and (not runs or runs[-1].end >= 0):
+                    runs.append(Run(at, -1, tuple(expand(self.laid_out)), "backfill"))
             case "done" | "requeued":
                 if runs and runs[-1].end < 0:
                     runs[-1] = dataclasses.replace(runs[-1], end=at, ended=kind)
@@ -312,15 +327,18 @@ def _cleaned(run: Run) -> Run:
     return dataclasses.replace(run, freed=(run.end,) * missing + run.freed)
 
 
-_JOB = re.compile(r"JobId=(\d+)(?:_(\d+)\(\d+\))?")
+_JOB = re.compile(r"(JobId=|Job )(\d+)(?:_(\d+)\(\d+\))?")
 
 
 def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
-    """Return the log with our numbers of the jobs, 0 for those that are not ours."""
+    """Return the log with our numbers of the jobs, 0 for those that are not ours.
+
+    A task that has left its array has a number of its own, by which its priority is told: it keeps that of the array.
+    """
 
     def number(found: re.Match[str]) -> str:
-        job, task = found.groups()
-        return f"JobId={numbers.get(job if task is None else f'{job}_{task}', 0)}"
+        kind, job, task = found.groups()
+        return f"{kind}{numbers.get(job if task is None else f'{job}_{task}', 0)}"
 
     return _JOB.sub(number, text)
 

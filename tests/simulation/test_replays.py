@@ -182,6 +182,8 @@ ARRAY = """\
 [2026-03-02T00:01:01.100] sched: Allocate JobId=8 NodeList=n2 #CPUs=1 Partition=batch
 [2026-03-02T00:01:31.000] _job_complete: JobId=7_0(9) done
 [2026-03-02T00:01:32.000] TRACE_JOBS: job_epilog_complete: enter JobId=7_0(9)
+[2026-03-02T00:01:32.100] priority/multifactor: _get_priority_internal: Job 7 priority: 0 +  0 + 2.00 = 50.00
+[2026-03-02T00:01:32.200] priority/multifactor: _get_priority_internal: Job 9 priority: 0 +  0 + 2.00 = 60.00
 [2026-03-02T00:01:33.000] sched: Allocate JobId=7_1(7) NodeList=n1 #CPUs=1 Partition=batch
 [2026-03-02T00:01:34.000] _job_complete: JobId=8 done
 [2026-03-02T00:01:35.000] _job_complete: JobId=7_1(7) done
@@ -192,8 +194,8 @@ def test_tasks_of_arrays_are_jobs_of_their_own() -> None:
     origin = moment(ARRAY) // 1000
     past, _ = read_log(ARRAY, [0, 0, 0], origin, {"7": 1, "7_0": 1, "7_1": 2, "8": 3})
     assert [(one.submit, one.priorities) for one in past] == [
-        (0, ((0, 42),)),
-        (0, ((0, 42),)),
+        (0, ((0, 42), (32_100, 50))),
+        (0, ((0, 42), (32_100, 50))),
         (100, ((100, 41),)),
     ]
     assert [[(run.start, run.end, run.nodes, run.freed) for run in one.runs] for one in past] == [
@@ -201,6 +203,30 @@ def test_tasks_of_arrays_are_jobs_of_their_own() -> None:
         [(33_000, 35_000, (0,), (35_000,))],
         [(1100, 34_000, (1,), (34_000,))],
     ]
+
+
+LOG_OF_26_05 = """\
+[2026-03-02T00:01:00.000] _slurm_rpc_submit_batch_job: JobId=1 SLUID=sAX9KJNXM9X100 InitPrio=42 usec=400
+[2026-03-02T00:01:01.000] TRACE_JOBS: select_nodes: [JobId=1] change state: PENDING -> RUNNING
+[2026-03-02T00:01:01.002] sched: Allocate JobId=1 NodeList=n1 #CPUs=1 Partition=batch
+[2026-03-02T00:01:01.003] debug:  laying out the 1 tasks on 1 hosts n1 dist 8192
+[2026-03-02T00:01:02.000] _slurm_rpc_submit_batch_job: JobId=2 SLUID=sAX9KJNXMB9X00 InitPrio=41 usec=400
+[2026-03-02T00:01:30.000] sched/backfill: _attempt_backfill: beginning
+[2026-03-02T00:01:30.010] TRACE_JOBS: select_nodes: [JobId=2] change state: PENDING -> RUNNING
+[2026-03-02T00:01:30.020] debug:  laying out the 4 tasks on 2 hosts n[3-4] dist 8192
+[2026-03-02T00:01:30.030] sched/backfill: _start_job: BACKFILL: Jobs backfilled since boot: 1
+[2026-03-02T00:02:00.000] _job_complete: JobId=1 done
+[2026-03-02T00:02:10.000] _job_complete: JobId=2 done
+"""
+
+
+def test_what_26_05_backfills_is_told_in_several_lines() -> None:
+    past, _ = read_log(LOG_OF_26_05, [0, 0], moment(LOG_OF_26_05) // 1000)
+    assert [[(run.start, run.end, run.nodes, run.by) for run in one.runs] for one in past] == [
+        [(1002, 60_000, (0,), "main")],
+        [(30_030, 70_000, (2, 3), "backfill")],
+    ]
+    assert [one.priorities for one in past] == [((0, 42),), ((2000, 41),)]
 
 
 def test_nodes_are_named_as_slurm_does() -> None:

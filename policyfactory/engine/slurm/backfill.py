@@ -32,6 +32,8 @@ from policyfactory.engine.slurm.jobs import (
     SlurmJobs,
     SlurmMachine,
     SlurmSettings,
+    array_of,
+    free_tasks,
     is_limited,
     waits_for_array,
 )
@@ -109,6 +111,7 @@ from policyfactory.engine.slurm.stopping import (
 )
 from policyfactory.engine.slurm.versions import (
     CONFLICTS_FIRST,
+    COUNTS_RUNNING,
     LOOKS_FROM_START,
     LOOKS_PAST_END,
     ROUNDS_UP,
@@ -125,8 +128,9 @@ _FAR = 2**60
 # Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
 # reservations by partition.
 _OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
-# What came of a job: it stays as it is, was started, the plan has no room for it, or its nodes are busy.
-_LEFT, _STARTED, _FULL, _BUSY = range(4)
+# What came of a job: it stays as it is, was started, the plan has no room for it, its nodes are busy, or it is planned.
+_LEFT, _STARTED, _FULL, _BUSY, _KEPT = range(5)
+_MOST_TASKS = 20  # of an array that are planned (bf_max_job_array_resv)
 
 
 @step
@@ -267,7 +271,8 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
     pack(blocks.eights[_READY], blocks.bits[_USABLE], blocks.size[WORDS])
     begin_plan(run.plan, now, settings.window, settings.resolution, blocks.bits[_USABLE], blocks.size[WORDS])
     blocks.size[MEMBERS_OF] = -1
-    tried = started = size = 0
+    tried = started = size = tasks = 0
+    last_array, rest_left = -1, False
     for word in range(blocks.size[WORDS]):
         blocks.bits[_PLANNED, word] = np.uint64(0)
     for at in range(run.state[WAITING]):
@@ -282,10 +287,14 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
         job = run.waiting[at]
         if jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now):
             continue
-        if tried >= settings.most_tested:
+        array = array_of(jobs, job)
+        follows = array >= 0 and array == last_array
+        if tried >= settings.most_tested and not (follows and tasks > 0):
             break
-        if waits_for_array(jobs, run.limits, job):
+        if waits_for_array(jobs, run.limits, job) or (follows and rest_left):
             continue
+        # Only where a task is started or planned the next one of its array is looked at.
+        tasks, last_array, rest_left = tasks if follows else 0, array, True
         partition, why = jobs.partition[job], jobs.hopeless[job]
         if machine.closed[partition] == 1 or why == CLOSED or why == LIMITED:
             continue
@@ -302,6 +311,8 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
         tried += counted
         if outcome == _FULL:
             break
+        tasks += outcome == _KEPT
+        rest_left = outcome != _STARTED and (outcome != _KEPT or tasks >= _most_planned(jobs, run, settings, job))
         if outcome == _STARTED:
             started += 1
             if 0 < settings.most_started <= started:
@@ -309,6 +320,14 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
     if _plans_room(machine, run):
         run.state[PLANNED], run.state[CHANGED] = 1, now
     return started
+
+
+@inlined
+def _most_planned(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int) -> float:
+    """Return how many tasks of a job's array are planned at most."""
+    if jobs.in_array[job] == 0 or settings.version < COUNTS_RUNNING:
+        return _MOST_TASKS
+    return min(_MOST_TASKS, free_tasks(jobs, run.limits, job))
 
 
 @step
@@ -451,7 +470,7 @@ def _reserve(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, 
     if run.plan.size[RECORDS] >= settings.most_tested:
         return _FULL
     reserve(run.plan, run.choice.bits, first, end, settings.resolution)
-    return _LEFT
+    return _KEPT
 
 
 @inlined

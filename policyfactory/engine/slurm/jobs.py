@@ -272,10 +272,20 @@ def is_limited(
 @inlined
 def waits_for_array(jobs: SlurmJobs, limits: SlurmLimits, job: int) -> bool:
     """Tell whether as many tasks of a job's array run as may: it then is not in the queue, nor kept room for."""
-    if jobs.in_array[job] == 0:
-        return False
+    return jobs.in_array[job] == 1 and free_tasks(jobs, limits, job) <= 0
+
+
+@inlined
+def array_of(jobs: SlurmJobs, job: int) -> int:
+    """Return the counter of the array that a job is a task of, where only so many may run at once; -1: of none."""
+    return int(jobs.counters[jobs.counters_from[job], 0]) if jobs.in_array[job] == 1 else -1
+
+
+@inlined
+def free_tasks(jobs: SlurmJobs, limits: SlurmLimits, job: int) -> float:
+    """Return how many tasks of a job's array may run beside those that do."""
     at = jobs.counters_from[job]
-    return bool(limits.held[jobs.counters[at, 0], _JOBS] >= limits.most[jobs.counters[at, 1], _JOBS])
+    return float(limits.most[jobs.counters[at, 1], _JOBS] - limits.held[jobs.counters[at, 0], _JOBS])
 
 
 @joined

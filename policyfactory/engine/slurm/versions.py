@@ -27,6 +27,9 @@ STAYS_IN_WINDOW = 2411
 # Nodes are chosen among free cores alone. Before, a job was first tried as if no core were in use, and had to find a
 # place then, too. select/cons_tres, _job_test ("test 0 skipped").
 SKIPS_IDLE = 2411
+# Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before, up
+# to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
+COUNTS_RUNNING = 2411
 # A job for one node takes the first one, of the lightest, on which it can run. Before, the best fit in the best run of
 # nodes. Seen in the log of 26.05.5: select/cons_tres, _get_one_res.
 TAKES_FIRST = 2605
