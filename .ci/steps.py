@@ -27,7 +27,7 @@ RESULTS = FOLDER / "results.json"
 PYTHON = ".venv/bin/python"
 # One worker more than processors: tests of Slurm, of killed processes and of other schedulers wait for those.
 PYTEST = (PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "3"), "--dist", "worksteal")
-REPLAYS = "test_a_replay_repeats_its_record"
+REPLAYS = "test_a_replay_repeats_its_record or test_a_modern_slurm"
 
 # CPU seconds, where they were measured (2026-11-26, on a busy machine): lowest 840, benchmarks 150, release 80; faults
 # 350 with the day's number of kills. Replays are an hour of waiting.
@@ -36,7 +36,7 @@ STEPS: dict[str, Sequence[str]] = {
     "tests": (*PYTEST, "-m", "not (slurm or fault or slow)", "--cov=policyfactory"),
     "slow": (*PYTEST, "-m", "slow and not (slurm or fault)"),
     "faults": (*PYTEST, "-m", "fault"),
-    "schedulers": (*PYTEST, "-m", "slurm", "-k", f"not {REPLAYS}"),
+    "schedulers": (*PYTEST, "-m", "slurm", "-k", f"not ({REPLAYS})"),
     "replays": (*PYTEST, "tests/slurm/test_replay.py", "-k", REPLAYS),
     "mutants": ("make", "mutants", f"ARGS=--sample 200 --seed {time.strftime('%Y%m%d')}"),
     "audit": ("make", "audit"),

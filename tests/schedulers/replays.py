@@ -3,7 +3,11 @@
 In the folder tests, with PYTHONPATH=. :
 
     python -m schedulers.replays record FOLDER [CASE ...]     a minute or three of a real slurmctld each
-    python -m schedulers.replays table                         a row of numbers for each case
+    python -m schedulers.replays table [FOLDER [CASE ...]]    a row of numbers for each case
+    python -m schedulers.replays fidelity RELEASE TIMES [CASE ...]
+        both, on the Slurm of a release of Debian: trixie (24.11) or sid (26.05), set up where it is not there
+
+Of a case that has a record in the folder a further one is made: CASE-2. Replays of ``fidelity`` are kept in .night.
 """
 
 from __future__ import annotations
@@ -11,37 +15,47 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 import statistics
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from naive.forced import Forced, distance, forced
 from naive.slurm_forced import starts_by, wanted_by
 from policyfactory.site.model import Site
 from schedulers.record import Record, read_record, write_record
-from schedulers.replay import describe, replay
+from schedulers.replay import Case, describe, replay
 from schedulers.replay_cases import CASES
+from schedulers.replay_mixed import MIXED
 from support import ROOT
 
 FOLDER = ROOT / "tests/data/replay"
 RATE = 100
+# Where Slurms of other releases are (`.ci/modern-slurm`), and what they did.
+NIGHT = Path(os.environ.get("POLICYFACTORY_SLURMS", ROOT / ".night"))
+ALL = CASES | MIXED
 
 
-def names() -> list[str]:
+def names(folder: Path = FOLDER) -> list[str]:
     """Return the cases of which there is a record."""
-    return [name for name in CASES if (FOLDER / f"{name}.json.gz").exists()]
+    return [name for name in ALL if (folder / f"{name}.json.gz").exists()]
 
 
-def record_of(name: str) -> Record:
+def record_of(name: str, folder: Path = FOLDER) -> Record:
     """Return the record of a case."""
-    return read_record(FOLDER / f"{name}.json.gz")
+    return read_record(folder / f"{name}.json.gz")
 
 
-def records_of(name: str) -> list[Record]:
+def _files(name: str, folder: Path) -> Iterator[Path]:
+    yield folder / f"{name}.json.gz"
+    yield from (folder / f"{name}-{number}.json.gz" for number in itertools.count(2))
+
+
+def records_of(name: str, folder: Path = FOLDER) -> list[Record]:
     """Return all records of a case: replays of the same jobs, one after the other."""
-    more = (FOLDER / f"{name}-{number}.json.gz" for number in itertools.count(2))
-    return [record_of(name), *map(read_record, itertools.takewhile(Path.exists, more))]
+    return list(map(read_record, itertools.takewhile(Path.exists, _files(name, folder))))
 
 
 def looks(site: Site) -> list[float]:
@@ -108,16 +122,17 @@ def compare(records: Sequence[Record], site: Site) -> Schedules:
     )
 
 
-def table() -> Iterator[str]:
-    """Give the lines of a table of all cases, whose sums docs/trust.md has."""
-    yield "| case | replays | starts | wanted | lag: mean | longest | mean waits differ | away | Slurm from itself |"
-    yield "|---|" + "---:|" * 8
-    for name in names():
-        records, site = records_of(name), CASES[name]().site
+def table(folder: Path = FOLDER, wanted: Sequence[str] = ()) -> Iterator[str]:
+    """Give the lines of a table of all cases, or of those that are wanted; docs/fidelity.md has it."""
+    yield "| case | Slurm | replays | starts | wanted | mean lag | longest | waits differ | away | Slurm from itself |"
+    yield "|---|---|" + "---:|" * 8
+    for name in wanted or names(folder):
+        records, site = records_of(name, folder), ALL[name]().site
         schedules, results = compare(records, site), [force(record, site) for record in records]
         both = Forced(tuple(start for result in results for start in result.starts), ())
         cells = [
             name,
+            ", ".join(sorted({record.version for record in records})),
             f"{len(records)}",
             f"{len(both.starts)}",
             f"{both.agreement:.1%}",
@@ -130,19 +145,39 @@ def table() -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
+def record_again(case: Case, folder: Path) -> Record:
+    """Replay a case and keep the record as the next one in a folder."""
+    record = replay(case, RATE)
+    write_record(record, next(path for path in _files(case.name, folder) if not path.exists()))
+    return record
+
+
+def replay_elsewhere(release: str, names: Sequence[str], out: Path) -> None:
+    """Replay cases on the Slurm of another release of Debian, and keep their records in a folder."""
+    command = [ROOT / ".ci/modern-slurm", release, NIGHT / release, out]
+    subprocess.run([*command, "python", "-m", "schedulers.replays", "record", "/out", *names], check=True)
+
+
 def main(words: list[str]) -> None:
     """Do what the command line says."""
     match words:
         case ["table"]:
-            for line in table():
-                print(line, flush=True)  # noqa: T201 this is a command
+            _show(table())
+        case ["table", folder, *wanted]:
+            _show(table(Path(folder), wanted))
         case ["record", folder, *wanted]:
-            for name in wanted or list(CASES):
-                record = replay(CASES[name](), RATE)
-                write_record(record, Path(folder) / f"{name}.json.gz")
-                print(describe(record), flush=True)  # noqa: T201
+            _show(describe(record_again(ALL[name](), Path(folder))) for name in wanted or list(CASES))
+        case ["fidelity", release, times, *wanted]:
+            out, wanted = NIGHT / f"replays-{release}", wanted or list(MIXED)
+            replay_elsewhere(release, wanted * int(times), out)
+            _show(table(out, wanted))
         case _:
             sys.exit(__doc__)
+
+
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, flush=True)  # noqa: T201 this is a command
 
 
 if __name__ == "__main__":

@@ -17,11 +17,14 @@ from naive.forced import Forced, Runs, Snapshot, Start, distance, forced
 from naive.slurm_forced import wanted_by
 from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
 from schedulers.replay_cases import CASES
-from schedulers.replays import compare, force, names, record_of, records_of
+from schedulers.replays import ALL, FOLDER, compare, force, names, record_of, records_of
 
 # Whose whole schedules are more than one and a half times as far from Slurm's as two of Slurm's own: of two replays
 # each, which is one pair.
 FARTHER = {"partition-limits", "policy-SAF", "qos-group", "tiers"}
+
+# Of later versions of Slurm, one of each case; docs/fidelity.md has the numbers of all that were made.
+MODERN = [(version, name) for version in ("24.11", "26.05") for name in names(FOLDER / version)]
 
 nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes: make nightly")
 
@@ -47,6 +50,15 @@ def test_what_slurm_started_is_wanted_in_slurms_own_state(name: str) -> None:
     result = forced(record, wanted_by(CASES[name]().site, record), only=some)
     assert len(result.starts) >= 10
     assert [start.job for start in result.starts if not start.wanted] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "name"), MODERN)
+def test_every_start_of_a_later_slurm_is_wanted_by_its_rules(version: str, name: str) -> None:
+    record = record_of(name, FOLDER / version)
+    assert record.version.startswith(version)
+    assert record.jobs == ALL[name]().jobs
+    assert force(record, ALL[name]().site).agreement == 1.0
 
 
 @nightly
