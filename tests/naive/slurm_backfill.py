@@ -191,14 +191,15 @@ class Backfill:
             later, counted = self._try(entry, demand, limit, later, counted, now_only)
 
     def _is_of_array(self, job: Job) -> bool:
-        """Return whether a job is a task of the array that was looked at last; only arrays with a limit count."""
-        return job.array_limit > 0 and job.array == self.array
+        """Return whether a job is a task of the array that was looked at last."""
+        return 0 <= job.array == self.array
 
     def _plan_task(self, job: Job) -> None:
         """Count a task that is planned: no more are than may run at once, in 24.11 beside those that do."""
         self.planned_tasks += 1
-        running = sum(one.job.array == job.array for one in self.c.running)
-        most = min(MOST_TASKS, job.array_limit - running) if self.versioned.counts_running else MOST_TASKS
+        most = MOST_TASKS
+        if job.array_limit > 0 and self.versioned.counts_running:
+            most = min(most, job.array_limit - sum(one.job.array == job.array for one in self.c.running))
         self.rest_left = self.planned_tasks >= most
 
     def _enough_looked_at(self, entry: Entry) -> bool:

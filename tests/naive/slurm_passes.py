@@ -252,12 +252,14 @@ class Controller:
         failed_reservations: set[str] = set()
         looked, started = 0, list[Entry]()
         of_partition = dict.fromkeys(self.partitions, 0)
+        array = -1  # whose last task was not started: the others are passed over
         for entry in self.queue():
             if settings.sched_max_job_start and len(started) >= settings.sched_max_job_start:
                 break
             name, job = entry.partition.name, entry.job
-            if self.array_is_full(job):
+            if self.array_is_full(job) or 0 <= job.array == array:
                 continue
+            array = job.array
             if settings.partition_job_depth:
                 of_partition[name] += 1
                 if of_partition[name] > settings.partition_job_depth:
@@ -281,6 +283,7 @@ class Controller:
             keeps = few or (outcome == "busy" and self._keeps_others_back(entry))
             if outcome == "started":
                 started.append(entry)
+                array = -1
             elif outcome == "never":
                 entry.held = True
             elif outcome == "reserved" and job.reservation:

@@ -16,8 +16,8 @@ from policyfactory.site.model import Association, NodeGroup, Partition, Priority
 from schedulers.processes import require_root
 from schedulers.replay import Case, replay, submission
 from schedulers.replay_cases import CASES, plain
-from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_mixed import MIXED
+from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_workloads import make_jobs
 from schedulers.replays import NIGHT, RATE, compare, force, record_of, records_of, replay_elsewhere
 

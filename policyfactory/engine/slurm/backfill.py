@@ -285,7 +285,9 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
         if at > last and not settings.plan_all and _plans_room(machine, run):
             break
         job = run.waiting[at]
-        if jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now):
+        partition, why = jobs.partition[job], jobs.hopeless[job]
+        away = jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now)
+        if away or machine.closed[partition] == 1:
             continue
         array = array_of(jobs, job)
         follows = array >= 0 and array == last_array
@@ -295,10 +297,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
             continue
         # Only where a task is started or planned the next one of its array is looked at.
         tasks, last_array, rest_left = tasks if follows else 0, array, True
-        partition, why = jobs.partition[job], jobs.hopeless[job]
-        if machine.closed[partition] == 1 or why == CLOSED or why == LIMITED:
-            continue
-        if is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
+        if why == CLOSED or why == LIMITED or is_limited(jobs, run.limits, run.choice, job, 0, 0, 0, 0, False):
             continue
         now_only = (
             is_young(run, settings, job)

@@ -42,6 +42,7 @@ from policyfactory.engine.slurm.jobs import (
     SlurmJobs,
     SlurmMachine,
     SlurmSettings,
+    array_of,
     is_limited,
     waits_for_array,
 )
@@ -511,14 +512,20 @@ def main_pass(
     allow_members(blocks, run.up, run.up, free)
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
     plain = count_nodes(blocks, free) == len(run.up) and len(machine.reservation) == 0
-    depth, started, all_blocked = 0, 0, False
+    depth, started, all_blocked, last_array, before = 0, 0, False, -1, 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
-        partition = jobs.partition[job]
-        if machine.closed[partition] == 1 or waits_for_array(jobs, run.limits, job):
-            continue
+        partition, array = jobs.partition[job], array_of(jobs, job)
         reservation = jobs.reservation[job]
-        if reservation >= 0 and not is_open(machine, reservation, now):
+        if (
+            machine.closed[partition] == 1
+            or waits_for_array(jobs, run.limits, job)
+            or (reservation >= 0 and not is_open(machine, reservation, now))
+        ):
+            continue
+        # Where a task was not started, the others of its array are passed over.
+        rest, last_array, before = array >= 0 and array == last_array and started == before, array, started
+        if rest:
             continue
         if 0 < settings.most_starts <= started:
             break
