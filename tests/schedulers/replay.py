@@ -178,11 +178,13 @@ def _ended(cluster: FastCluster) -> int:
 def _exactly(job: Job, past: Past, second: int) -> Past:
     """Let the last run begin in the second that Slurm counts from: its line in the log can be a moment later.
 
-    Of a task Slurm tells since when its array was below its limit; it may be looked at since its submission.
+    Of a task Slurm tells since when its array was below its limit; it may be looked at since it is submitted or begins.
     """
     last = past.runs[-1]
     run = dataclasses.replace(last, start=min(last.start, second * 1000 + 999))
-    eligible = past.submit // 1000 if job.array else past.eligible
+    eligible = past.eligible
+    if job.array and not job.dependency:
+        eligible = max(past.submit // 1000, job.eligible)
     return dataclasses.replace(past, runs=(*past.runs[:-1], run), eligible=eligible)
 
 
