@@ -28,8 +28,8 @@ FEATURES = (
     "eligible", "plan", "arrays",
 )  # fmt: skip
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
-# cores of several "threads"; running jobs that are stopped for others, "preemption"; "defaults" of partitions for memory
-# and cores.
+# cores of several "threads"; running jobs that are stopped for others, "preemption"; what partitions give jobs
+# that ask for no memory or cores, "defaults".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
