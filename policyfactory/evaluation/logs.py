@@ -85,9 +85,13 @@ def locate_log(name: str, folders: Sequence[Path]) -> Path:
     if set(folders) <= {Path()}:
         return Path(name)  # a path as it was typed: reading it says what is wrong
     places = ", ".join(f"{folder}/" for folder in dict.fromkeys(folders))
+    from policyfactory.workload.swf.download import KNOWN_LOGS
+
+    stem = name.removesuffix(".swf.gz")
+    which = f"{stem} --output {folders[0]}" if stem in KNOWN_LOGS else "--list"
     raise InputError(
         f"{name!r} is not in {places}; name its folder with --traces DIR, or download it "
-        f"(policyfactory workload download --list)"
+        f"(policyfactory workload download {which})"
     )
 
 
