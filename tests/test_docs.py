@@ -21,7 +21,7 @@ ON_A_CLUSTER = {"afternoon", "clusters"}
 LONG = {"evaluate", "how-certain", "predictions", "scores", "train", "tutorial", "workloads"}
 OF_EXTRAS = {"environment": "gymnasium"}
 # What trains a network needs torch, and is run apart from the rest of its page.
-NETWORKS = re.compile(r"--learner ppo|pf\.Reinforcement")
+NETWORKS = re.compile("--learner ppo")
 # A block with a title is a file that the reader writes.
 FILE = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -68,8 +68,8 @@ def test_the_networks_of_the_pages_are_trained(
     extra_module("torch", "rl")
     page = DOCS / "train.md"
     parts = [(language, code) for language, code in blocks(page) if NETWORKS.search(code) and language != "text"]
-    assert len(parts) == 2
-    run_blocks([("python", "import policyfactory as pf"), *parts], page, reader, monkeypatch, capfd)
+    assert len(parts) == 1
+    run_blocks(parts, page, reader, monkeypatch, capfd)
 
 
 def run_blocks(
