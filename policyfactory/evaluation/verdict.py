@@ -51,6 +51,11 @@ _EASY = (
     "This is textbook EASY, the literature's scheduler. Slurm by default plans otherwise, and who leads can depend on "
     "it: --backfill slurm simulates its own rules, --site those of your cluster."
 )
+_STOPPED = (
+    "Running jobs are stopped for others on this site: start, wait and slowdown of a job are those of its last run, "
+    "and one that is cancelled has ended then. It is assumed that a stopped job uses all of its grace time, and "
+    "begins anew where it is put back."
+)
 _MOST = 10  # times what was compared: a difference that takes more is none to a site
 _BUSY = 0.95  # offered load that is proposed instead
 _SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"}
@@ -240,6 +245,7 @@ def _site(experiment: Experiment, log: str) -> tuple[str, ...]:
     what = "setting that matters and is" if lacking == 1 else "settings that matter and are"
     return (
         *([f"Site {rules.site.name}: {words}."] if rules.backfill == "slurm" and words.startswith("assumed") else []),
+        *([_STOPPED] if rules.backfill == "slurm" and rules.site.preemption.on else []),
         *(
             [f"Site {rules.site.name} has {lacking:,} {what} not modelled (policyfactory site show)."]
             if lacking

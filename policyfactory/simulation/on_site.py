@@ -28,7 +28,7 @@ from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.predicted import Lessons, check_predictor
 from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import Schedule
+from policyfactory.simulation.schedule import Schedule, StoppedRuns
 from policyfactory.simulation.slurm.jobs import limits_of, never_words, partitions_of, without_misfits
 from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, run_slurm
 from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site_of, without_strangers
@@ -144,7 +144,8 @@ def _simulate(workload: Workload, name: str, rules: Rules, numbers: Callable[[Wo
     held = dataclasses.replace(workload, machine=int(lay_out(site).cores.sum()))
     backfilled = run.by == _BY_BACKFILLING
     rules = dataclasses.replace(rules, site=site)
-    return Schedule(run.start, run.end, backfilled, held, name, rules, left_out=left_out)
+    stopped = StoppedRuns(run.preempted, run.lost) if site.preemption.on else None
+    return Schedule(run.start, run.end, backfilled, held, name, rules, left_out=left_out, stopped=stopped)
 
 
 def check_policy(policy: Policy, rules: Rules) -> None:
@@ -202,7 +203,7 @@ def _check_started(workload: Workload, site: Site, run: SlurmRun) -> None:
 
 
 def _check_run_on(workload: Workload, run: SlurmRun) -> None:
-    cut = run.end - run.start < workload.run_time
+    cut = (run.end - run.start < workload.run_time) & (run.preempted == 0)
     if cut.any():
         row = int(np.argmax(cut))
         raise EvaluationError(

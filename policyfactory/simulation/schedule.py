@@ -25,6 +25,7 @@ from policyfactory.core.text import (
     DAY,
     HOUR,
     MINUTE,
+    counted,
     facts_html,
     facts_text,
     format_duration,
@@ -61,6 +62,29 @@ class Carried:
     processors: NDArray[np.int64]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class StoppedRuns:
+    """Runs of jobs that were stopped for other jobs, where a site does that.
+
+    Parameters
+    ----------
+    times : int64 array (n,)
+        How often each job was.
+    node_seconds : int64 array (n,)
+        What these runs had, and is lost.
+    """
+
+    times: NDArray[np.int64]
+    node_seconds: NDArray[np.int64]
+
+    @property
+    def text(self) -> str:
+        """How many there were, in words."""
+        jobs = counted(int((self.times > 0).sum()), "job")
+        hours = number_text(float(self.node_seconds.sum()) / 3600)
+        return f"{counted(int(self.times.sum()), 'run')} of {jobs}, {hours} node hours"
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schedule:
     """When each job of a workload ran.
@@ -81,6 +105,9 @@ class Schedule:
         What was still running of a lead-in.
     left_out : str
         Which jobs of the log the workload has no more, since their partition is not one of the site; empty if none.
+    stopped : StoppedRuns or None
+        Of a site where running jobs are stopped for others. ``start`` and ``end`` of a job, its wait and its slowdown
+        are those of its last run; one that was cancelled has ended then.
     """
 
     start: NDArray[np.int64]
@@ -91,6 +118,7 @@ class Schedule:
     rules: Rules
     carried: Carried | None = dataclasses.field(default=None, kw_only=True)
     left_out: str = dataclasses.field(default="", kw_only=True)
+    stopped: StoppedRuns | None = dataclasses.field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.start)
@@ -125,14 +153,20 @@ class Schedule:
             end=end[rows],
             backfilled=self.backfilled[rows],
             workload=self.workload.select(rows, rebase=True),
+            stopped=self.stopped and StoppedRuns(self.stopped.times[rows], self.stopped.node_seconds[rows]),
             carried=Carried(np.maximum(start[runs_on], 0), end[runs_on], processors),
         )
 
     def frame(self) -> pd.DataFrame:
-        """Return one row a job: the workload's columns, start and end in seconds, wait, slowdown, backfilled."""
+        """Return one row a job: the workload's columns, start and end in seconds, wait, slowdown, backfilled.
+
+        Where jobs are stopped for others, also how often it was, and the node seconds of those runs.
+        """
         frame = self.workload.frame()
         ticks = self.workload.ticks
         start, end = (column if ticks == 1 else column / ticks for column in (self.start, self.end))
+        if self.stopped is not None:
+            frame = frame.assign(preempted=self.stopped.times, lost_node_seconds=self.stopped.node_seconds)
         return frame.assign(
             start=start, end=end, wait=self.wait, bounded_slowdown=self.bounded_slowdown, backfilled=self.backfilled
         )
@@ -157,6 +191,8 @@ class Schedule:
     def _facts(self) -> dict[str, str]:
         values = measure(self, _SUMMARY) if len(self) else {}
         facts = {name: _shown(value, METRICS[name].unit) for name, value in values.items()}
+        if self.stopped is not None:
+            facts["stopped for others"] = self.stopped.text
         return facts | ({"left out": self.left_out} if self.left_out else {})
 
     def __repr__(self) -> str:

@@ -121,6 +121,10 @@ class Forced:
         return sum(until - since > seconds for _, since, until in self.in_vain)
 
 
+# Seconds after which a job that was put back may start again.
+REQUEUED = 121
+# How a run ends after which its job is in the queue again.
+BACK = ("requeued", "stopped")
 # What happens at one moment: ends first, then nodes, submissions, times at which a job may start; starts last.
 _END, _FREE, _NODES, _SUBMIT, _LOOK, _START = range(6)
 # When (milliseconds from the origin), which of these, a number, about what.
@@ -182,8 +186,10 @@ class _Real:
         elif kind == _END:
             del self.running[job.id]
             self.cleaned.update(about.nodes)
-            if about.ended == "requeued":
-                self.waiting[job.id] = past.eligible
+            if about.ended in BACK:
+                # Of a job that was put back more than once Slurm tells the last time alone.
+                last = about == [run for run in past.runs if run.ended in BACK][-1]
+                self.waiting[job.id] = past.eligible if last else max(about.freed) // 1000 + REQUEUED
         elif kind == _FREE:
             self.cleaned[about] -= 1
         elif kind == _NODES:
@@ -211,9 +217,10 @@ class _Real:
         return value
 
     def _submitted(self, job: int, at: float) -> int:
-        """Return when it came into the queue: one that is put back counts as submitted then."""
+        """Return when it came into the queue: one that is put back counts as submitted then, or once it is gone."""
         past = self.record.past[job - 1]
         ends = [run.end for run in past.runs if run.ended == "requeued" and run.end <= at]
+        ends += [max(run.freed) for run in past.runs if run.ended == "stopped" and run.end <= at]
         return int(max([past.submit, *ends]) // 1000) + self.record.origin
 
 

@@ -286,7 +286,7 @@ class Simulation:
                 entry.end = entry.stops_at = end
                 self._at(end, "end", (entry, entry.start))
             return
-        self._stopped(entry, max(self.turnround[entry.job.id], 1))
+        self._stopped(entry, max(self.turnround.get(entry.job.id, 0), 1))
 
     def _stopped(self, entry: Entry, turnround: int) -> bool:
         """Take a job from its nodes; it has ended, or goes back into the queue."""

@@ -23,7 +23,7 @@ def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
     return PlainJob(
         id=job.id,
         submit=past.submit // 1000 + origin,
-        run_time=run.end // 1000 - run.start // 1000,
+        run_time=job.run_time if run.ended == "cancelled" else run.end // 1000 - run.start // 1000,
         limit=job.limit,
         nodes=job.nodes or -1,
         cores=job.cores,

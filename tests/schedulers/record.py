@@ -73,8 +73,8 @@ class Run:
         Numbers of the nodes, from 0 in the order of the configuration.
     by : {"main", "backfill"}
         Which pass started it.
-    ended : {"done", "requeued"}
-        Why it ended.
+    ended : {"done", "requeued", "stopped", "cancelled"}
+        Why it ended: the last two for another job; after the first of them it was put back into the queue.
     freed : tuple of int
         When its nodes had been cleaned up and were free for others, one after another, in milliseconds; the log does
         not say which was first.
@@ -249,6 +249,8 @@ _SAYS = (
     ("backfilled", re.compile(r"_start_job: BACKFILL: Jobs backfilled since boot")),
     ("done", re.compile(r"_job_complete: JobId=(\d+) done")),
     ("requeued", re.compile(r"requeue (?:job )?JobId=(\d+) due to")),
+    ("stopped", re.compile(r"preempted JobId=(\d+) has been requeued")),
+    ("cancelled", re.compile(r"preempted JobId=(\d+) has been killed")),
     ("freed", re.compile(r"job_epilog_complete: enter JobId=(\d+)")),
     ("main pass", re.compile(r"sched: Running job scheduler")),
     ("backfill pass", re.compile(r"_attempt_backfill: beginning")),
@@ -302,7 +304,7 @@ class _Found:
                 runs = self.runs.setdefault(self.chosen, [])
                 if self.chosen and (not runs or runs[-1].end >= 0):
                     runs.append(Run(at, -1, tuple(expand(self.laid_out)), "backfill"))
-            case "done" | "requeued":
+            case "done" | "requeued" | "stopped" | "cancelled":
                 if runs and runs[-1].end < 0:
                     runs[-1] = dataclasses.replace(runs[-1], end=at, ended=kind)
             case "freed":

@@ -172,7 +172,7 @@ def _ended(cluster: FastCluster) -> int:
     for job, state in states.items():
         if state in {"FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"}:
             raise RuntimeError(f"job {job} of the replay ended as {state}")
-    return list(states.values()).count("COMPLETED")
+    return sum(state in {"COMPLETED", "PREEMPTED"} for state in states.values())
 
 
 def _exactly(job: Job, past: Past, second: int) -> Past:

@@ -63,9 +63,23 @@ def settings(site: Site) -> list[str]:
         if priority.tres:
             weights = ",".join(f"{name}={weight:g}" for name, weight in priority.tres.items())
             lines.append(f"PriorityWeightTRES={weights}")
+    lines += _preemption(site)
     if site.enforced:
         lines.append(f"AccountingStorageEnforce={','.join(site.enforced)}")
     return lines
+
+
+def _preemption(site: Site) -> Iterator[str]:
+    given = site.preemption
+    if not given.on:
+        return
+    yield f"PreemptType=preempt/{given.kind}"
+    yield f"PreemptMode={given.mode.upper()}"
+    if given.exempt_time:
+        yield f"PreemptExemptTime={exact(given.exempt_time)}"
+    if given.min_exempt_priority < math.inf:
+        yield f"PreemptParameters=min_exempt_priority={given.min_exempt_priority:.0f}"
+    yield f"JobRequeue={int(given.job_requeue)}"
 
 
 def scheduler_parameters(site: Site) -> Iterator[str]:
@@ -81,6 +95,11 @@ def scheduler_parameters(site: Site) -> Iterator[str]:
     yield f"bf_window={plan.bf_window / 60:.0f}"
     if plan.bf_continue:
         yield "bf_continue"
+    # As all versions read them; Slurm 22.05 has no PreemptParameters.
+    given = site.preemption
+    yield from (f"preempt_{name}" for name in ("youngest_first", "strict_order") if getattr(given, name))
+    if given.reorder_count != 1:
+        yield f"preempt_reorder_count={given.reorder_count}"
     # A pass takes some real milliseconds, which are many on this clock: it must not be broken off for that.
     yield from ("max_sched_time=50", "bf_max_time=600", "bf_yield_interval=10000000")
 
@@ -113,6 +132,10 @@ def partition_line(partition: Partition, everything: str) -> str:
     ]
     if partition.max_nodes < math.inf:
         words.append(f"MaxNodes={partition.max_nodes:.0f}")
+    if partition.preempt_mode:
+        words.append(f"PreemptMode={partition.preempt_mode.upper()}")
+    if partition.grace_time:
+        words.append(f"GraceTime={partition.grace_time:.0f}")
     if partition.qos:
         words.append(f"QOS={partition.qos}")
     if partition.allowed_accounts:
@@ -144,6 +167,11 @@ def minutes(seconds: float) -> str:
         return "INFINITE"
     days, rest = divmod(int(seconds), 86_400)
     return f"{days}-{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}" if days else f"{rest // 60}"
+
+
+def exact(seconds: float) -> str:
+    """Return a time with its seconds."""
+    return f"{int(seconds) // 3600:02}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
 def _counted(limits: Limits) -> str:
@@ -182,6 +210,14 @@ def _of_qos(qos: Qos) -> Iterator[str]:
         yield f"UsageFactor={qos.usage_factor:g}"
     if qos.flags:
         yield f"Flags={','.join(qos.flags)}"
+    if qos.preempts:
+        yield f"preempt={','.join(qos.preempts)}"
+    if qos.preempt_mode:
+        yield f"PreemptMode={qos.preempt_mode}"
+    if qos.grace_time:
+        yield f"GraceTime={qos.grace_time:.0f}"
+    if qos.exempt_time < math.inf:
+        yield f"PreemptExemptTime={exact(qos.exempt_time)}"
 
 
 def _of_association(association: Association) -> Iterator[str]:

@@ -35,7 +35,6 @@ from policyfactory.engine.slurm.jobs import (
     array_of,
     free_tasks,
     is_limited,
-    waits_for_array,
 )
 from policyfactory.engine.slurm.nodes import (
     ALONE,
@@ -101,6 +100,7 @@ from policyfactory.engine.slurm.stopping import (
     SlurmPreemption,
     after_gone,
     can_stop,
+    is_absent,
     is_stoppable,
     keep_choice,
     list_candidates,
@@ -293,7 +293,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
         follows = array >= 0 and array == last_array
         if tried >= settings.most_tested and not (follows and tasks > 0):
             break
-        if waits_for_array(jobs, run.limits, job) or (follows and rest_left):
+        if is_absent(jobs, run, job, run.preemption) or (follows and rest_left):
             continue
         # Only where a task is started or planned the next one of its array is looked at.
         tasks, last_array, rest_left = tasks if follows else 0, array, True

@@ -44,7 +44,6 @@ from policyfactory.engine.slurm.jobs import (
     SlurmSettings,
     array_of,
     is_limited,
-    waits_for_array,
 )
 from policyfactory.engine.slurm.nodes import (
     ALONE,
@@ -96,7 +95,7 @@ from policyfactory.engine.slurm.state import (
     see_all,
     see_processors,
 )
-from policyfactory.engine.slurm.stopping import can_stop, known_since, let_go, order_queue, stop_late
+from policyfactory.engine.slurm.stopping import can_stop, is_absent, known_since, let_go, order_queue, stop_late
 
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
@@ -519,7 +518,7 @@ def main_pass(
         reservation = jobs.reservation[job]
         if (
             machine.closed[partition] == 1
-            or waits_for_array(jobs, run.limits, job)
+            or is_absent(jobs, run, job, run.preemption)
             or (reservation >= 0 and not is_open(machine, reservation, now))
         ):
             continue

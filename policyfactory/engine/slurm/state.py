@@ -319,11 +319,11 @@ def see_all(run: RunState) -> None:
 
 @step
 def close_queue(run: RunState) -> None:
-    """Take jobs that run out of the queue."""
+    """Take jobs that run out of the queue, and those that were started and stopped for others in one pass."""
     to = 0
     for at in range(run.state[WAITING]):
         job = run.waiting[at]
-        if run.start[job] < 0:
+        if run.start[job] < 0 and run.ready[job] <= run.state[NOW]:
             run.waiting[to] = job
             to += 1
     run.state[WAITING] = to

@@ -96,6 +96,8 @@ class SlurmPreemption(NamedTuple):
         1 for a chosen node.
     kept : NodeChoice
         A choice to come back to.
+    absent : uint8 array (n,)
+        1 for a waiting job that was not in the queue when the pass began: as many tasks of its array ran as may.
     merged : int64 array (n,)
         Work space of the queue's order.
     stack : int64 array (64, 3)
@@ -126,6 +128,7 @@ class SlurmPreemption(NamedTuple):
     gone: UInt8Array
     mark: UInt8Array
     kept: NodeChoice
+    absent: UInt8Array
     merged: Int64Array
     stack: Int64Array
 
@@ -433,12 +436,17 @@ def known_since(run: RunState, settings: SlurmSettings, job: int, preemption: Sl
 
 @step
 def order_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, preemption: SlurmPreemption | None) -> None:
-    """Put the queue into the order in which Slurm looks at it where jobs go before those that they may have stopped.
+    """Note who is in the queue, and put it into the order in which Slurm looks at it where jobs go before others.
 
-    That makes no order by itself (one before another before a third before the first can be), so that the way of
+    That they go before those that they may have stopped makes no order by itself, so that the way of
     sorting decides: merging halves, as glibc's qsort does, from the order of the jobs' numbers on.
     """
-    if preemption is not None and preemption.sorts:
+    if preemption is not None:
+        for at in range(run.state[WAITING]):
+            job = run.waiting[at]
+            preemption.absent[job] = waits_for_array(jobs, run.limits, job)
+        if not preemption.sorts:
+            return
         waiting, count = run.waiting, 0
         # Those that are not looked at are not sorted.
         for at in range(run.state[WAITING]):
@@ -452,6 +460,14 @@ def order_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, preemptio
             count += 1
         _merge_sort(jobs, machine, run, preemption, count, True)
         _merge_sort(jobs, machine, run, preemption, count, False)
+
+
+@inlined
+def is_absent(jobs: SlurmJobs, run: RunState, job: int, preemption: SlurmPreemption | None) -> bool:
+    """Tell whether as many tasks of a job's array run as may, or did when the pass began."""
+    if preemption is not None and preemption.absent[job] == 1:
+        return True
+    return bool(waits_for_array(jobs, run.limits, job))
 
 
 @step

@@ -82,6 +82,7 @@ def preemption_of(
         gone=np.zeros(n + 1, dtype=np.uint8),
         mark=np.zeros(nodes, dtype=np.uint8),
         kept=new_choice(nodes),
+        absent=np.zeros(n, dtype=np.uint8),
         merged=np.zeros(n, dtype=np.int64),
         stack=np.zeros((_DEPTH, 3), dtype=np.int64),
     )
