@@ -82,6 +82,17 @@ def test_sites_with_defaults_of_partitions_are_too(version: str, seed: int, monk
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+# A job that is started and stopped in one pass; an array that is no longer full when one of its tasks is stopped.
+@pytest.mark.parametrize("seed", [74, 145, 190, *SEEDS])
+def test_sites_that_stop_jobs_for_others_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(seed)
+    features = [name for name in FEATURES if rng.random() < 0.5]
+    features += ["limits", "memory", "rules"] * (rng.random() < 0.3) + ["limits"] * (rng.random() < 0.4)
+    site, jobs = drawn(version, seed, 40, *features, "preemption")
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [
