@@ -1,0 +1,51 @@
+"""What a schedule says of running jobs that were stopped for others."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from naive.slurm_cases import job
+from naive.slurm_workload import workload_of
+from policyfactory.policy.store import resolve
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule
+from policyfactory.simulation.simulate import simulate
+from policyfactory.site.model import NodeGroup, Partition, Preemption, Site
+
+SITE = Site(
+    "drawn",
+    (NodeGroup("n[1-2]"),),
+    (Partition("batch", default=True, exclusive=True, tier=2), Partition("idle", exclusive=True)),
+    preemption=Preemption("partition_prio", "requeue"),
+)
+JOBS = [job(1, 0, 500, 60, 2, partition="idle"), job(2, 30, 100, 10, 2)]
+
+
+def schedule_of(site: Site) -> Schedule:
+    return simulate(workload_of(site, JOBS, 0), resolve("FCFS"), Rules(backfill="slurm", site=site))
+
+
+def test_a_job_counts_with_its_last_run() -> None:
+    schedule = schedule_of(SITE)
+    assert schedule.start.tolist() == [161, 31]
+    assert schedule.end.tolist() == [661, 131]
+    assert schedule.wait.tolist() == [161, 1]
+    assert schedule.stopped is not None
+    assert schedule.stopped.times.tolist() == [1, 0]
+    assert schedule.stopped.node_seconds.tolist() == [2 * 27, 0]
+    assert schedule.frame()["preempted"].tolist() == [1, 0]
+    assert "1 run of 1 job" in schedule.summary()
+    assert schedule.after(1).stopped.times.tolist() == [0]
+
+
+def test_one_that_is_cancelled_has_ended() -> None:
+    schedule = schedule_of(dataclasses.replace(SITE, preemption=Preemption("partition_prio", "cancel")))
+    assert list(zip(schedule.start.tolist(), schedule.end.tolist(), strict=True)) == [(3, 30), (31, 131)]
+    assert schedule.stopped.node_seconds.tolist() == [2 * 27, 0]
+
+
+def test_where_nobody_is_stopped_nothing_is_said() -> None:
+    schedule = schedule_of(dataclasses.replace(SITE, preemption=Preemption()))
+    assert schedule.start.tolist() == [3, 503]
+    assert schedule.stopped is None
+    assert "preempted" not in schedule.frame()
