@@ -312,7 +312,7 @@ class SiteFactors:
         jobs, scale, formula = self._prepared, self._scale, self._prepared.formula(self._policy)
         others = parts.jobs.fixed.copy()
         if not self.at_submission:
-            others -= self.first
+            others -= self.first[parts.jobs.first]
         columns = self._columns
         columns[: COLUMNS - 1] = jobs.estimate, jobs.workload.processors, formula.r
         if formula.asked.shape[1]:
@@ -321,7 +321,7 @@ class SiteFactors:
             codes=formula.codes,
             operands=formula.operands,
             columns=columns,
-            work=np.empty((ROWS + formula.depth, len(jobs))),
+            work=np.empty((ROWS + formula.depth, len(parts.jobs.first))),
             processors=float(jobs.workload.machine),
             low=scale.low,
             high=scale.high,
@@ -331,7 +331,8 @@ class SiteFactors:
             changes=self._changes,
             others=others,
         )
-        seen, lessons = new_followed(parts.jobs.submit, parts.run.start, parts.run.end), self.foresight
+        run, count = parts.run, len(jobs)
+        seen, lessons = new_followed(parts.jobs.submit[:count], run.start[:count], run.end[:count]), self.foresight
         given = (*parts, numbering, seen, lessons.past)
         while interruptible(slurm_numbered, *given, lessons.sight, lessons.next + zero):
             while lessons.next + zero <= parts.run.state[NOW]:
@@ -359,11 +360,11 @@ class SwitchedFactors:
 
     def run(self, parts: Parts, zero: int) -> None:
         """Run all jobs; as of `policyfactory.simulation.slurm.run.Numbers`."""
-        fixed, run = parts.jobs.fixed, parts.run
-        others = fixed - self.first
+        fixed, run, first = parts.jobs.fixed, parts.run, parts.jobs.first
+        others = fixed - self.first[first]
         while interruptible(slurm, *parts):
             now, waiting = int(run.state[NOW]) - zero, run.waiting[: run.state[WAITING]]
-            fixed[waiting] = others[waiting] + self._factors[int(self._in_force(now))].numbers(waiting, now)
+            fixed[waiting] = others[waiting] + self._factors[int(self._in_force(now))].numbers(first[waiting], now)
 
 
 def _learnt_scale(prepared: Prepared, policy: Policy) -> PriorityScale:

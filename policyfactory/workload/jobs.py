@@ -113,10 +113,16 @@ class Attributes:
 
 
 # Columns whose numbers are places in a tuple of names, and the key of that tuple.
-NAMED = {"partition": "partition", "qos": "qos", "account": "account", "user_name": "user"}
+NAMED = {
+    "partition": "partition",
+    "qos": "qos",
+    "account": "account",
+    "user_name": "user",
+    "partitions": "partitions",
+}
 # What the 18 fields of a plain log say, which its digest has never had.
 _PLAIN = ("partition", "memory")
-_LATER = ("array", "array_limit", "allocated_nodes")
+_LATER = ("array", "array_limit", "allocated_nodes", "partitions")
 _NONE = np.empty(0, dtype=np.int64)  # stands for a column that was not given
 
 
@@ -145,6 +151,9 @@ class Requests:
         no limit is known.
     allocated_nodes : array
         Nodes that it had, at least 1, where ``nodes`` is not known: they show how large nodes are.
+    partitions : array
+        Places in ``names["partitions"]``: lists of all partitions in which it may start, ``fat,thin``, where these are
+        several; ``partition`` is the one in which it did.
     names : mapping of str to tuple of str
         The names; a key may be absent where nothing is named.
     assumed : tuple of str
@@ -169,6 +178,7 @@ class Requests:
     array: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     array_limit: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     allocated_nodes: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
+    partitions: Int64Array = dataclasses.field(default_factory=lambda: _NONE)
     names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 

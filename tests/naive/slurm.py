@@ -157,6 +157,7 @@ class Simulation:
 
     def _started(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
+            self.entries[entry.job.id] = entry
             run = max(entry.job.run_time, 1)
             entry.end = min(entry.start + run, self._killed(entry))
             self._at(entry.end, "end", (entry, entry.start))
@@ -181,10 +182,20 @@ class Simulation:
 
     # What happens. Each returns whether it makes slurmctld schedule at once.
 
-    def entry_of(self, job: Job) -> Entry:
-        """Return the job as the controller takes it."""
+    def entries_of(self, job: Job) -> list[Entry]:
+        """Return the job in each of its partitions, by their tiers (priority_sort_part_tier)."""
+        if not job.partitions:
+            return [self.entry_of(job)]
+        tiers = {name: self.c.partitions[name].tier for name in job.partitions}
+        entries = [self.entry_of(job, name) for name in sorted(tiers, key=lambda name: -tiers[name])]
+        for place, entry in enumerate(entries):
+            entry.seen, entry.place = entries[0].seen, place
+        return entries
+
+    def entry_of(self, job: Job, name: str = "") -> Entry:
+        """Return the job in one partition as the controller takes it."""
         c = self.c
-        name = job.partition or c.default_partition()
+        name = name or job.partition or c.default_partition()
         partition = c.partitions[name]
         most_gpus = max((c.nodes.gpus[i] for i in c.nodes.of_partition[name]), default=0)
         demand = demand_of(job, partition, self.settings, most_gpus)
@@ -196,15 +207,25 @@ class Simulation:
 
     def _submit(self, job: Job) -> bool:
         c = self.c
-        entry = self.entries[job.id] = self.entry_of(job)
-        allowed = not c.rules.refused(job) and c.rules.may_submit(job, entry.partition, c.pending + c.running)
-        if not allowed or not c.try_submission(entry):
+        entries = self.entries_of(job)
+        self.entries[job.id] = entries[0]
+        queued = [entry for entry in entries if self._may_submit(entry)]
+        if not queued:
             c.ended.add(job.id)
             return False
-        c.priorities.at_submission(entry, c.now)
-        c.pending.append(entry)
+        for number, entry in enumerate(queued):
+            entry.others = [one for one in queued if one is not entry]
+            if not number or self.site.priority.kind == "multifactor":
+                c.priorities.at_submission(entry, c.now)
+            entry.priority = entry.priority or queued[0].priority
+        c.pending.extend(queued)
         self.requested = True
         return False
+
+    def _may_submit(self, entry: Entry) -> bool:
+        c, job = self.c, entry.job
+        allowed = not c.rules.refused(job) and c.rules.may_submit(job, entry.partition, c.pending + c.running)
+        return allowed and c.try_submission(entry)
 
     def _end(self, what: tuple[Entry, int]) -> bool:
         entry, _ = what
@@ -258,15 +279,19 @@ class Simulation:
         c = self.c
         c.running.remove(entry)
         c.priorities.finished(entry, c.now)
-        if self.site.priority.kind == "multifactor":
-            entry.priority = c.priorities.priority(entry, c.now)
-        else:
+        requeues = entry.requeues + 1
+        if self.site.priority.kind == "basic":
             c.priorities.at_submission(entry, c.now)
         finished = self._clean_up(entry, set(entry.allocation) - failed)
-        entry.submit, entry.begin, entry.accrue = c.now, c.now + CREDENTIAL_LIFE + 1, -1
-        entry.start, entry.end, entry.allocation, entry.started_by, entry.cores_seen = -1, -1, {}, "", 0
-        entry.requeues += 1
-        c.pending.append(entry)
+        for one in (entry, *entry.others):
+            one.priority = entry.priority
+            if self.site.priority.kind == "multifactor":
+                one.priority = c.priorities.priority(one, c.now)
+            one.submit, one.begin, one.accrue = c.now, c.now + CREDENTIAL_LIFE + 1, -1
+            one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
+            one.requeues = requeues
+            c.pending.append(one)
+        entry.cores_seen = 0
         return finished
 
     def _stop(self, entry: Entry) -> None:
@@ -301,14 +326,17 @@ class Simulation:
             entry.end = c.now
             self._at(c.now + 1, "ended", entry.job.id)
             return free
-        entry.submit, entry.begin = c.now + turnround, c.now + turnround + CREDENTIAL_LIFE + 1
-        entry.start, entry.end, entry.allocation, entry.started_by, entry.cores_seen = -1, -1, {}, "", 0
-        entry.accrue, entry.to_stop, entry.stops_at = -1, False, -1
-        if self.site.priority.kind == "multifactor":
-            entry.priority = c.priorities.priority(entry, c.now)
-        else:
+        if self.site.priority.kind == "basic":
             c.priorities.at_submission(entry, c.now)
-        c.pending.append(entry)
+        entry.cores_seen = 0
+        for one in (entry, *entry.others):
+            one.submit, one.begin = c.now + turnround, c.now + turnround + CREDENTIAL_LIFE + 1
+            one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
+            one.accrue, one.to_stop, one.stops_at = -1, False, -1
+            one.preempted, one.lost, one.priority = entry.preempted, entry.lost, entry.priority
+            if self.site.priority.kind == "multifactor":
+                one.priority = c.priorities.priority(one, c.now)
+            c.pending.append(one)
         return free
 
     def _reservation(self, what: tuple[object, str]) -> bool:

@@ -160,7 +160,7 @@ class Backfill:
 
     def _look_at(self, entry: Entry) -> None:
         c, settings, partition = self.c, self.settings, entry.partition
-        if c.array_is_full(entry.job):
+        if entry not in c.pending or c.array_is_full(entry.job):  # started in another partition
             return
         if self._is_of_array(entry.job):
             if self.rest_left:

@@ -39,6 +39,7 @@ class Job:
     array: int = -1  # a number that its tasks share
     array_limit: int = -1  # how many of them may run at once
     ran: bool = False  # in the log: its cores are those that it got
+    partitions: tuple[str, ...] = ()  # several, in the order of the request; it starts in one of them
 
 
 # What a job holds of each node: (cores, MB, GPUs).
@@ -79,7 +80,9 @@ class Entry:
     believed_end: int = -1
     started_by: str = ""
     allocation: Allocation = dataclasses.field(default_factory=dict)
-    cores_seen: int = 0  # of its last placing, real or planned
+    seen: list[int] = dataclasses.field(default_factory=lambda: [0])  # that of its first entry: see `cores_seen`
+    others: list[Entry] = dataclasses.field(default_factory=list)  # the same job in its other partitions
+    place: int = 0  # of its partition among those of the job
     plan: int = 0  # the start that the running backfilling pass foresees
     requeues: int = 0
     preempted: int = 0  # how often it was stopped for others
@@ -87,6 +90,15 @@ class Entry:
     stopped_others: int = -YEAR  # when it last had others stopped
     to_stop: bool = False  # its grace time runs
     stops_at: int = -1  # when it is stopped after that, if it has not ended before
+
+    @property
+    def cores_seen(self) -> int:
+        """Cores of the last placing of the job, real or planned, in any of its partitions (total_cpus)."""
+        return self.seen[0]
+
+    @cores_seen.setter
+    def cores_seen(self, cores: int) -> None:
+        self.seen[0] = cores
 
     @property
     def held_cores(self) -> int:

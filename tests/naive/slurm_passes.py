@@ -70,7 +70,8 @@ class Controller:
         return not self.preemption.goes_before(other, entry) and self._order(entry) < self._order(other)
 
     def _order(self, entry: Entry) -> tuple[object, ...]:
-        return not entry.job.reservation, -entry.partition.tier, -entry.priority, entry.submit, entry.job.id
+        job = entry.job
+        return not job.reservation, -entry.partition.tier, -entry.priority, entry.submit, job.id, entry.place
 
     def _may_be_looked_at(self, entry: Entry) -> bool:
         partition, job = entry.partition, entry.job
@@ -188,7 +189,8 @@ class Controller:
         """Stop jobs, or begin their grace times; not again so soon after others were stopped for the job."""
         if entry.stopped_others > self.now - PATIENCE:
             return
-        entry.stopped_others = self.now
+        for one in (entry, *entry.others):
+            one.stopped_others = self.now
         for one in victims:
             self.stop(one)
 
@@ -239,7 +241,8 @@ class Controller:
         entry.allocation, entry.start, entry.started_by = allocation, self.now, by
         entry.believed_end = self.now + entry.limit
         self.use.add(entry)
-        self.pending.remove(entry)
+        for one in (entry, *entry.others):
+            self.pending.remove(one)
         self.running.append(entry)
         self.changed = self.now
 
@@ -257,7 +260,8 @@ class Controller:
             if settings.sched_max_job_start and len(started) >= settings.sched_max_job_start:
                 break
             name, job = entry.partition.name, entry.job
-            if self.array_is_full(job) or 0 <= job.array == array:
+            # Started in another partition, or of a full array.
+            if entry not in self.pending or self.array_is_full(job) or 0 <= job.array == array:
                 continue
             array = job.array
             if settings.partition_job_depth:
@@ -285,7 +289,8 @@ class Controller:
                 started.append(entry)
                 array = -1
             elif outcome == "never":
-                entry.held = True
+                # In one of its partitions it may still start: it is held where it has no other.
+                entry.held = not entry.others
             elif outcome == "reserved" and job.reservation:
                 available -= self.nodes.named(self.site, self.own_reservation(job).nodes)
             elif keeps and job.reservation and not few:

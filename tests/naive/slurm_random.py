@@ -28,8 +28,8 @@ FEATURES = (
     "eligible", "plan", "arrays",
 )  # fmt: skip
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
-# cores of several "threads"; running jobs that are stopped for others, "preemption"; what partitions give jobs
-# that ask for no memory or cores, "defaults".
+# cores of several "threads"; jobs that may start in several "lists" of partitions; running jobs that are stopped for
+# others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -46,6 +46,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site = _with_preemption(random.Random(-1001 - seed), site)
     submits = sorted(BEGIN + rng.choice((0, rng.randrange(7200))) for _ in range(jobs))
     drawn = [_job(rng, chosen, site, id_, submit) for id_, submit in enumerate(submits, 1)]
+    if "lists" in chosen:
+        drawn = [_with_list(rng, site, job) for job in drawn]
     if "threads" in chosen:
         site = _with_threads(random.Random(-1 - seed), site)
     site = _with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site
@@ -130,6 +132,13 @@ def _with_preemption(rng: random.Random, site: Site) -> Site:
         job_requeue=rng.random() < 0.8,
     )
     return dataclasses.replace(site, partitions=partitions, qos=qos, preemption=preemption)
+
+
+def _with_list(rng: random.Random, site: Site, job: Job) -> Job:
+    """Return a job that perhaps may start in several partitions."""
+    several = rng.sample([one.name for one in site.partitions], rng.randint(1, len(site.partitions)))
+    # A log has limits, those of the partition in which the job ran where it asked for none.
+    return dataclasses.replace(job, partitions=tuple(several)) if len(several) > 1 and job.limit > 0 else job
 
 
 def _with_threads(rng: random.Random, site: Site) -> Site:

@@ -39,6 +39,7 @@ def workload_of(site: Site, jobs: Sequence[Job], zero: int) -> Workload:
     (parts, part), (qualities, quality), (accounts, account), (users, user) = (
         _named(getattr(job, name) for job in jobs) for name in ("partition", "qos", "account", "user")
     )
+    lists, several = _named(",".join(job.partitions) for job in jobs)
     requests = Requests(
         nodes=column("nodes"),
         memory=column("memory"),
@@ -52,7 +53,8 @@ def workload_of(site: Site, jobs: Sequence[Job], zero: int) -> Workload:
         user_name=user,
         array=column("array"),
         array_limit=column("array_limit"),
-        names={"partition": parts, "qos": qualities, "account": accounts, "user": users},
+        partitions=several,
+        names={"partition": parts, "qos": qualities, "account": accounts, "user": users, "partitions": lists},
     )
     return Workload(
         "drawn",

@@ -361,7 +361,7 @@ def _plan_job(
                 continue
             return _LEFT, counted
         nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
-        see_processors(run, settings, job, processors)
+        see_processors(jobs, run, settings, job, processors)
         part_blocks(run.plan, run.blocks, run.choice)
         time = max(time, begin)
         tested = settings.version >= CONFLICTS_FIRST and time > now
@@ -517,7 +517,7 @@ def _start_now(
         return _BUSY
     part_blocks(run.plan, run.blocks, run.choice)
     nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
-    see_processors(run, settings, job, processors)
+    see_processors(jobs, run, settings, job, processors)
     if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
         return _LEFT
     start_job(jobs, machine, run, settings, job, chosen, BACKFILLED)

@@ -7,7 +7,7 @@ import numpy as np
 from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import push_end
-from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, count_in_limits
+from policyfactory.engine.slurm.jobs import SEVERAL, SlurmJobs, SlurmMachine, SlurmSettings, count_in_limits
 from policyfactory.engine.slurm.nodes import (
     ALONE,
     BLOCKS,
@@ -207,6 +207,17 @@ def start_job(
     run.state[RUNNING] += 1
     run.state[CHANGED] = now
     run.state[VERSION] += 1
+    if jobs.in_array[job] >= SEVERAL:
+        tell_rows(jobs, run, job)
+
+
+@step
+def tell_rows(jobs: SlurmJobs, run: RunState, job: int) -> None:
+    """Let all rows of a job of several partitions say what the started one does: they leave the queue."""
+    row = jobs.first[job]
+    while row >= 0:
+        run.start[row], run.end[row], run.by[row] = run.start[job], run.end[job], run.by[job]
+        row = jobs.other[row]
 
 
 @step

@@ -13,6 +13,10 @@ from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memor
 # after it; and three reasons for which one is in the queue and looked at in vain: a limit on it alone, a partition
 # that does not let it in, limits that leave it too few nodes.
 WELCOME, ABSENT, REFUSED, LIMITED, CLOSED, CONFINED = range(6)
+# In `Jobs.in_array`.
+SEVERAL = 2
+# When the rows of jobs behind their first ones are submitted (s).
+NEVER = 2**61
 
 
 @by_pointer
@@ -115,7 +119,8 @@ class SlurmJobs(NamedTuple):
     counters : int64 array (M, 2)
         Rows of `Limits.held` (-1: a limit of the job alone) and of `Limits.most`.
     in_array : uint8 array (n,)
-        1 for a task of an array of which only so many may run at once: its first counter says how many do and may.
+        1 for a task of an array of which only so many may run at once: its first counter says how many do and may; 2
+        more for a job of several partitions (`SEVERAL`).
     hopeless : uint8 array (n,)
         Whether it can never start, and why: see the names of these numbers.
     no_reserve : uint8 array (n,)
@@ -126,6 +131,9 @@ class SlurmJobs(NamedTuple):
         How much of it a processor more gives.
     usage_factor : float64 array (n,)
         What a core second counts in fair share.
+    first, other : int64 array (n,)
+        A job that may start in several partitions has a row for each, the first one among the other jobs and the rest
+        behind them all, never submitted by themselves: the first row of each, and the next one; -1 for none.
     """
 
     ready: Int64Array
@@ -150,6 +158,8 @@ class SlurmJobs(NamedTuple):
     fixed: FloatArray
     by_processor: FloatArray
     usage_factor: FloatArray
+    first: Int64Array
+    other: Int64Array
 
 
 @by_pointer
@@ -270,15 +280,20 @@ def is_limited(
 
 
 @inlined
-def waits_for_array(jobs: SlurmJobs, limits: SlurmLimits, job: int) -> bool:
-    """Tell whether as many tasks of a job's array run as may: it then is not in the queue, nor kept room for."""
-    return jobs.in_array[job] == 1 and free_tasks(jobs, limits, job) <= 0
+def is_passed_over(jobs: SlurmJobs, limits: SlurmLimits, start: Int64Array, job: int) -> bool:
+    """Tell whether a job is not looked at, nor kept room for.
+
+    In this pass it was started in another of its partitions, or as many tasks of its array run as may.
+    """
+    if jobs.in_array[job] >= SEVERAL and start[job] >= 0:
+        return True
+    return jobs.in_array[job] % SEVERAL == 1 and free_tasks(jobs, limits, job) <= 0
 
 
 @inlined
 def array_of(jobs: SlurmJobs, job: int) -> int:
     """Return the counter of the array that a job is a task of, where only so many may run at once; -1: of none."""
-    return int(jobs.counters[jobs.counters_from[job], 0]) if jobs.in_array[job] == 1 else -1
+    return int(jobs.counters[jobs.counters_from[job], 0]) if jobs.in_array[job] % SEVERAL == 1 else -1
 
 
 @inlined

@@ -137,18 +137,20 @@ def _number(jobs: SlurmJobs, numbering: Numbering, which: Int64Array, count: int
     """Give the first ``count`` jobs of a list their numbers, as the formula has them now."""
     work, columns = numbering.work, numbering.columns
     for at in range(count):
-        job = which[at]
+        job = jobs.first[which[at]]
         for row in range(ROWS):
             work[row, at] = columns[row, job]
         work[_W, at] = float(now - jobs.submit[job])
     evaluate(numbering.codes, numbering.operands, work, count, numbering.processors, numbering.processors, work[ROWS:])
     for at in range(count):
-        job, waited = which[at], now - jobs.submit[which[at]]
+        job, waited = which[at], now - jobs.submit[jobs.first[which[at]]]
         number = _whole(numbering, work[ROWS, at])
         if waited > numbering.threshold:
             # Overdue: above all others, in the order of submission.
             number = min(numbering.largest + waited, numbering.highest)
-        jobs.fixed[job] = numbering.others[job] + number
+        while job >= 0:
+            jobs.fixed[job] = numbering.others[job] + number
+            job = jobs.other[job]
 
 
 @inlined

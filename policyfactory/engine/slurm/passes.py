@@ -400,13 +400,17 @@ def _change_nodes(
                 add_usage(jobs, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, nodes)
             give_back(jobs, machine, run, job)
-            run.priority[job] = new_priority(jobs, run, weights, shares, job, state[NOW])
-            run.start[job] = run.end[job] = -1
-            run.by[job] = run.seen_processors[job] = run.seen[job] = 0
-            run.restarts[job] += 1
-            run.submit[job], run.ready[job] = state[NOW], state[NOW] + settings.requeue_delay
-            push_end(run.heap, run.ready[job], len(jobs.ready) + job)
-            state[ASIDE] += 1
+            row = jobs.first[job]
+            while row >= 0:
+                run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
+                run.start[row] = run.end[row] = -1
+                run.by[row] = run.seen[row] = 0
+                run.submit[row], run.ready[row] = state[NOW], state[NOW] + settings.requeue_delay
+                push_end(run.heap, run.ready[row], len(jobs.ready) + row)
+                state[ASIDE] += 1
+                row = jobs.other[row]
+            run.seen_processors[jobs.first[job]] = 0
+            run.restarts[jobs.first[job]] += 1
 
 
 @step
@@ -426,16 +430,19 @@ def _submit(
         if jobs.hopeless[job] == ABSENT:
             state[ASIDE] += 1
             continue
-        run.priority[job] = new_priority(jobs, run, weights, shares, job, state[NOW])
-        before = jobs.after[job]
-        if 0 <= before < job and not _has_ended(run, before):
-            run.sibling[job], run.dependent[before] = run.dependent[before], job
-            state[ASIDE] += 1
-        elif jobs.ready[job] <= state[NOW]:
-            enqueue(jobs, machine, run, job)
-        else:
-            push_end(run.heap, jobs.ready[job], len(jobs.ready) + job)
-            state[ASIDE] += 1
+        before, row = jobs.after[job], job
+        while row >= 0:
+            run.submit[row] = jobs.submit[job]
+            run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
+            if 0 <= before < job and not _has_ended(run, before):
+                run.sibling[row], run.dependent[before] = run.dependent[before], row
+                state[ASIDE] += 1
+            elif jobs.ready[row] <= state[NOW]:
+                enqueue(jobs, machine, run, row)
+            else:
+                push_end(run.heap, jobs.ready[row], len(jobs.ready) + row)
+                state[ASIDE] += 1
+            row = jobs.other[row]
 
 
 @joined
@@ -598,7 +605,7 @@ def _try(
     chosen = choose_now(jobs, machine, run, settings, job, ready, False)
     if chosen > 0:
         nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
-        see_processors(run, settings, job, processors)
+        see_processors(jobs, run, settings, job, processors)
         if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
             return _NOT_NOW
         part_blocks(run.plan, run.blocks, run.choice)
@@ -638,7 +645,8 @@ def _count(blocks: Blocks, members: UInt8Array, mask: UInt8Array) -> int:
 def _would_be_limited(jobs: SlurmJobs, run: RunState, job: int, nodes: int) -> bool:
     """Tell whether a job that waits for nodes would break a limit on them."""
     request, gpus = jobs.request[job], jobs.request[job, NODE_GPUS] * nodes
-    processors = run.seen_processors[job] if run.seen_processors[job] > 0 else jobs.processors[job]
+    seen = run.seen_processors[jobs.first[job]]
+    processors = seen if seen > 0 else jobs.processors[job]
     of_processors = request[CORE_MEMORY] // jobs.threads[job] * processors
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_processors
     return bool(is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, False))

@@ -98,8 +98,9 @@ def new_priority(
         Its number; seconds.
     """
     priority = jobs.fixed[job] + weights.fair_share * shares.factor[jobs.association[job]]
-    if run.seen_processors[job] > 0:
-        priority += jobs.by_processor[job] * (run.seen_processors[job] - jobs.processors[job])
+    processors = run.seen_processors[jobs.first[job]]
+    if processors > 0:
+        priority += jobs.by_processor[job] * (processors - jobs.processors[job])
     if run.seen[job] % RELEASED == 1:
         since = run.submit[job] if weights.from_submission else run.ready[job]
         priority += weights.age * min(max(time - since, 0) / weights.max_age, 1.0)

@@ -58,7 +58,7 @@ class RunState(NamedTuple):
     priority : float64 array (n,)
         Whole numbers.
     seen_processors : int64 array (n,)
-        What each had on the nodes that were last chosen for it, now or in a plan; 0 before.
+        What each had on the nodes that were last chosen for it, now or in a plan, in any partition; 0 before.
     seen : uint8 array (n,)
         1 for a job that was in the queue when a pass was made: its age counts from then on; 2 more: see `RELEASED`.
     ready, submit : int64 array (n,)
@@ -290,10 +290,10 @@ def enqueue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> 
 
 
 @inlined
-def see_processors(run: RunState, settings: SlurmSettings, job: int, processors: int) -> None:
+def see_processors(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int, processors: int) -> None:
     """Note the processors on the nodes that were chosen for a job: its priority or limits may count them."""
-    if settings.plan_all and run.seen_processors[job] != processors:
-        run.seen_processors[job] = processors
+    if settings.plan_all and run.seen_processors[jobs.first[job]] != processors:
+        run.seen_processors[jobs.first[job]] = processors
         _change_queue(run)
 
 

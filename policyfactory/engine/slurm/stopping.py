@@ -17,8 +17,8 @@ from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import END, JOB, pop_end, push_end
-from policyfactory.engine.slurm.holding import check_after, give_back, is_open
-from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, waits_for_array
+from policyfactory.engine.slurm.holding import check_after, give_back, is_open, tell_rows
+from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings, is_passed_over
 from policyfactory.engine.slurm.nodes import BLOCKS, LISTED, NodeChoice
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights, add_usage, new_priority
 from policyfactory.engine.slurm.state import (
@@ -278,9 +278,9 @@ def stop_chosen(
 ) -> None:
     """Stop the candidates up to a last one that have marked nodes; not so soon after others were stopped for it."""
     now, count = run.state[NOW], 0
-    if preemption.asked[job] > now - _PATIENCE:
+    if preemption.asked[jobs.first[job]] > now - _PATIENCE:
         return
-    preemption.asked[job] = now
+    preemption.asked[jobs.first[job]] = now
     # Those that are stopped leave the list of the running ones, so that places are no longer theirs.
     for at in range(last + 1):
         other = run.running[preemption.candidate[at]]
@@ -315,6 +315,7 @@ def _stop(
         end = check_after(settings, max(believed_end(jobs, run, job, preemption), now + 1))
         if end < run.end[job]:
             run.end[job] = preemption.ends[job] = end
+            tell_rows(jobs, run, job)
             push_end(run.heap, end, job)
         return
     _stop_now(jobs, machine, run, settings, job, max(settings.turn_round, 1), preemption)
@@ -368,8 +369,8 @@ def _stop_now(
     state, weights, shares, now = run.state, preemption.weights, preemption.shares, run.state[NOW]
     if weights.tail:
         add_usage(jobs, run, weights, shares, job, state[CALCULATED])
-    preemption.stopped[job] += 1
-    preemption.lost[job] += run.held_count[job] * (now - run.start[job])
+    preemption.stopped[jobs.first[job]] += 1
+    preemption.lost[jobs.first[job]] += run.held_count[job] * (now - run.start[job])
     for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
         if turn_round == 0:
             state[DUE] = 1
@@ -383,15 +384,20 @@ def _stop_now(
     preemption.until[job], preemption.ends[job] = NOT_SOON, -1
     if preemption.outcome[preemption.kind[job]] == IS_CANCELLED:
         run.end[job] = now
+        tell_rows(jobs, run, job)
         let_go(jobs, run, weights, job, now + 1)
         return
-    run.start[job] = run.end[job] = -1
-    run.by[job] = run.seen_processors[job] = run.seen[job] = 0
-    run.priority[job] = new_priority(jobs, run, weights, shares, job, now)
-    run.submit[job], run.ready[job] = now + turn_round, now + turn_round + settings.requeue_delay
-    preemption.back[job] = now
-    push_end(run.heap, run.ready[job], len(jobs.ready) + job)
-    state[ASIDE] += 1
+    row = jobs.first[job]
+    run.seen_processors[row] = 0
+    while row >= 0:
+        run.start[row] = run.end[row] = -1
+        run.by[row] = run.seen[row] = 0
+        run.priority[row] = new_priority(jobs, run, weights, shares, row, now)
+        run.submit[row], run.ready[row] = now + turn_round, now + turn_round + settings.requeue_delay
+        preemption.back[row] = now
+        push_end(run.heap, run.ready[row], len(jobs.ready) + row)
+        state[ASIDE] += 1
+        row = jobs.other[row]
 
 
 @step
@@ -412,14 +418,15 @@ def _forget_ends(run: RunState, job: int) -> None:
 @step
 def let_go(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int, time: int) -> None:
     """Let the jobs start from a time on that waited for the end of another."""
-    other, passed = run.dependent[job], max(run.state[MAIN], run.state[PASSED])
+    first, passed = jobs.first[job], max(run.state[MAIN], run.state[PASSED])
+    other = run.dependent[first]
     while other >= 0:
         # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
         run.seen[other] = RELEASED + (weights.from_submission and passed >= run.submit[other])
         run.ready[other] = max(run.ready[other], time)
         push_end(run.heap, run.ready[other], len(jobs.ready) + other)
         other = run.sibling[other]
-    run.dependent[job] = -1
+    run.dependent[first] = -1
 
 
 @inlined
@@ -444,7 +451,7 @@ def order_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, preemptio
     if preemption is not None:
         for at in range(run.state[WAITING]):
             job = run.waiting[at]
-            preemption.absent[job] = waits_for_array(jobs, run.limits, job)
+            preemption.absent[job] = is_passed_over(jobs, run.limits, run.start, job)
         if not preemption.sorts:
             return
         waiting, count = run.waiting, 0
@@ -452,7 +459,7 @@ def order_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, preemptio
         for at in range(run.state[WAITING]):
             job = waiting[at]
             reservation = jobs.reservation[job]
-            if machine.closed[jobs.partition[job]] == 1 or waits_for_array(jobs, run.limits, job):
+            if machine.closed[jobs.partition[job]] == 1 or is_passed_over(jobs, run.limits, run.start, job):
                 continue
             if reservation >= 0 and not is_open(machine, reservation, run.state[NOW]):
                 continue
@@ -467,7 +474,7 @@ def is_absent(jobs: SlurmJobs, run: RunState, job: int, preemption: SlurmPreempt
     """Tell whether as many tasks of a job's array run as may, or did when the pass began."""
     if preemption is not None and preemption.absent[job] == 1:
         return True
-    return bool(waits_for_array(jobs, run.limits, job))
+    return bool(is_passed_over(jobs, run.limits, run.start, job))
 
 
 @step

@@ -12,7 +12,17 @@ import numpy as np
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
 from policyfactory.core.text import counted
-from policyfactory.engine.slurm.jobs import ABSENT, CLOSED, CONFINED, LIMITED, REFUSED, WELCOME, SlurmJobs
+from policyfactory.engine.slurm.jobs import (
+    ABSENT,
+    CLOSED,
+    CONFINED,
+    LIMITED,
+    NEVER,
+    REFUSED,
+    SEVERAL,
+    WELCOME,
+    SlurmJobs,
+)
 from policyfactory.engine.slurm.nodes import (
     CORE_MEMORY,
     CORES,
@@ -62,9 +72,9 @@ class Placed:
     Parameters
     ----------
     jobs : Jobs
-        In the order of submission.
+        In the order of submission; behind them, jobs of several partitions in the others of these.
     order : int array (n,)
-        The row of the workload of each.
+        The row of the workload of each of the first ones.
     held : tuple of (str, ...)
         What is held together: the kind of the counter, and of what.
     most : float64 array (L, 5)
@@ -87,10 +97,12 @@ class Placed:
 
 
 class _Asked(NamedTuple):
-    """What each job asks for on a site, in the rows of the workload.
+    """What each job asks for on a site, in the rows of the workload; behind them, in its other partitions.
 
     Parameters
     ----------
+    row : int64 array (n,)
+        The row of the workload.
     log : Requests
         What the log says of it.
     user : int64 array (n,)
@@ -107,6 +119,7 @@ class _Asked(NamedTuple):
         The number of the site's reservation; -1 for none.
     """
 
+    row: Int64Array
     log: Requests
     user: Int64Array
     partition: Int64Array
@@ -153,23 +166,29 @@ def place_jobs(
         )
     n = len(workload)
     asked = _asked_of(workload, site, layout, np.full(n, -1, dtype=np.int64) if reservation is None else reservation)
-    judge = _FitJudge(site, layout, asked)
-    order = np.lexsort((workload.job_id, workload.submit))
-    for row in order:
-        judge.look_at(int(row), associations)
+    judge, row = _FitJudge(site, layout, asked), asked.row
+    submitted = np.lexsort((workload.job_id, workload.submit))
+    looked_at = np.concatenate([submitted, np.arange(n, len(row))])
+    for place in looked_at:
+        judge.look_at(int(place), associations)
+    order, first, other = _chained(asked, judge, submitted)
+    judge.counters.sort(np.argsort(looked_at)[order])
     begins, pairs, most, held = judge.counters.arrays()
-    ranks = np.empty(n, dtype=np.int64)
-    ranks[np.argsort(workload.job_id, kind="stable")] = np.arange(n)
+    ranks = np.empty(len(row), dtype=np.int64)
+    ranks[np.lexsort((np.arange(len(row)), workload.job_id[row]))] = np.arange(len(row))
     # On the Unix clock, as planned times are rounded there.
     zero = workload.unix_start or 0
-    fixed = _fixed_part(site, layout, asked, judge, np.zeros(n, dtype=np.int64) if factor is None else factor)
+    factor = np.zeros(n, dtype=np.int64) if factor is None else factor
+    fixed = _fixed_part(site, layout, asked, judge, factor[row])
     longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[asked.partition]
+    submit = workload.submit[row[order]] + zero
+    several = np.bincount(first, minlength=len(row)) > 1
     jobs = SlurmJobs(
-        ready=np.maximum(workload.submit, asked.log.eligible)[order] + zero,
-        submit=workload.submit[order] + zero,
+        ready=np.maximum(submit, asked.log.eligible[order] + zero),
+        submit=np.where(np.arange(len(row)) < n, submit, NEVER),
         number=ranks[order],
-        after=_after(workload, asked.log, order),
-        run_time=workload.run_time[order],
+        after=_after(workload, submitted)[first],
+        run_time=workload.run_time[row[order]],
         limit=asked.limit[order],
         planned=_planned(site, np.minimum(asked.limit, longest), judge.no_reserve)[order],
         partition=asked.partition[order],
@@ -181,15 +200,17 @@ def place_jobs(
         threads=asked.threads[order],
         counters_from=begins,
         counters=pairs,
-        in_array=judge.in_array[order].astype(np.uint8),
+        in_array=(judge.in_array[order] + SEVERAL * several[first]).astype(np.uint8),
         hopeless=judge.hopeless[order],
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
         by_processor=_by_processor(site, layout, asked.partition)[order],
         usage_factor=(judge.usage_factor * asked.threads)[order],
+        first=first,
+        other=other,
     )
     qos, exempt = judge.qos[order], judge.exempt[order]
-    return Placed(jobs=jobs, order=order, held=held, most=most, never=judge.never, qos=qos, exempt=exempt)
+    return Placed(jobs=jobs, order=submitted, held=held, most=most, never=judge.never, qos=qos, exempt=exempt)
 
 
 def _planned(site: Site, limit: Int64Array, no_reserve: UInt8Array) -> Int64Array:
@@ -201,20 +222,76 @@ def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64
     log = workload.requests or Requests.unknown(len(workload))
     user = _users(workload, log)
     log = with_alike_users(log, workload.user, site)
-    partition = partitions_of(workload, log, site)
-    limit = limits_of(workload, site, partition)
-    request = _requests_of(workload, log, site, layout, partition)
+    row, partition = _in_each_partition(log, site, partitions_of(workload, log, site))
+    if len(row) > len(workload):
+        log, user, reservation = log.select(row), user[row], reservation[row]
+    request = _requests_of(workload.processors[row], log, site, layout, partition)
     processors, threads = request[:, TOTAL_CORES].copy(), threads_of(layout)[partition]
     return _Asked(
+        row=row,
         log=log,
         user=user,
         partition=partition,
-        limit=limit,
+        limit=_limits(workload.requested_time[row], site, partition),
         request=_in_cores(request, threads),
         processors=processors,
         threads=threads,
         reservation=reservation,
     )
+
+
+def _in_each_partition(asked: Requests, site: Site, partition: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rows of jobs and their partitions: first all jobs, then the others of those that name several.
+
+    These are in the order of their tiers (job_mgr.c, priority_sort_part_tier); what the site does not have is no
+    partition of a job that may start in another.
+    """
+    rows, partition = np.arange(len(partition)), partition.copy()
+    if asked.known("partitions") == 0:
+        return rows, partition
+    number_of = {its.name: number for number, its in enumerate(site.partitions)}
+    lists = [
+        sorted(
+            dict.fromkeys(number_of[name] for name in names.split(",") if name in number_of),
+            key=lambda number: -site.partitions[number].tier,
+        )
+        for names in asked.names["partitions"]
+    ]
+    more: list[tuple[int, int]] = []
+    for row in np.flatnonzero(asked.partitions >= 0).tolist():
+        numbers = lists[asked.partitions[row]]
+        if numbers:
+            partition[row] = numbers[0]
+            more += [(row, number) for number in numbers[1:]]
+    others = np.array(more, dtype=np.int64).reshape(-1, 2)
+    return np.concatenate([rows, others[:, 0]]), np.concatenate([partition, others[:, 1]])
+
+
+def _chained(asked: _Asked, judge: _FitJudge, submitted: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Return which row of ``asked`` each of the engine's is, the first row of the same job, and the next one.
+
+    A job is not queued in a partition in which it could never run, or where none looks at it, if it may in another;
+    nor is such a job said to start never.
+    """
+    n, rows = len(submitted), len(asked.row)
+    order = np.concatenate([submitted, np.arange(n, rows)])
+    first, other = np.arange(rows), np.full(rows, -1, dtype=np.int64)
+    place = np.argsort(order)
+    several: dict[int, list[int]] = {}
+    for row in range(n, rows):
+        several.setdefault(int(asked.row[row]), [int(asked.row[row])]).append(row)
+    for job, its in several.items():
+        why = {row: judge.never.pop(row) for row in its if row in judge.never}
+        queued = [row for row in its if judge.hopeless[row] not in (ABSENT, REFUSED)] or its[:1]
+        if len(why) == len(its):
+            judge.never[job] = why[queued[0]]
+        left = [row for row in its if row not in queued]
+        places = [place[row] for row in its]
+        for at, row in zip(places, (*queued, *left), strict=True):
+            order[at] = row
+        first[places] = places[0]
+        other[places[: len(queued) - 1]] = places[1 : len(queued)]
+    return order, first, other
 
 
 def _users(workload: Workload, asked: Requests) -> Int64Array:
@@ -330,8 +407,9 @@ def _not_let_in(its: Partition, qos: str, account: str) -> str:
     return ""
 
 
-def _after(workload: Workload, asked: Requests, order: Int64Array) -> Int64Array:
+def _after(workload: Workload, order: Int64Array) -> Int64Array:
     """Return the place in ``order`` of the job that each waits for; -1 for none, or one that is not there."""
+    asked = workload.requests or Requests.unknown(len(workload))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     by_id = np.argsort(workload.job_id, kind="stable")
@@ -405,16 +483,20 @@ def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array
 
 def limits_of(workload: Workload, site: Site, partition: Int64Array) -> Int64Array:
     """Return the limit of each job in seconds: whole minutes, rounded up."""
-    limit = workload.requested_time.astype(np.float64)
+    return _limits(workload.requested_time, site, partition)
+
+
+def _limits(requested: Int64Array, site: Site, partition: Int64Array) -> Int64Array:
+    limit = requested.astype(np.float64)
     for number, its in enumerate(site.partitions):
         mine = (partition == number) & (limit <= 0)
         limit[mine] = its.default_time if math.isfinite(its.default_time) else its.max_time
     return np.ceil(np.minimum(limit, YEAR) / _MINUTE).astype(np.int64) * _MINUTE
 
 
-def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout, partition: Int64Array) -> Int64Array:
+def _requests_of(cores: Int64Array, asked: Requests, site: Site, layout: Layout, partition: Int64Array) -> Int64Array:
     """Return the engine's requests; what a log says of the whole job is spread evenly over its nodes."""
-    given, cores = site.scheduling, workload.processors
+    given = site.scheduling
     most_gpus = np.array([layout.gpus[row].max(initial=1) for row in layout.members])[partition]
     gpus = np.maximum(asked.gpus, 0)
     nodes = np.where((asked.nodes < 0) & (gpus > 0), -(-gpus // np.maximum(most_gpus, 1)), asked.nodes)
@@ -426,7 +508,7 @@ def _requests_of(workload: Workload, asked: Requests, site: Site, layout: Layout
     # A job that says no number of nodes has those of its partition, whatever its QOS.
     least_nodes = np.array([its.min_nodes for its in site.partitions])[partition]
     most_nodes = np.array([min(its.max_nodes, _MANY) for its in site.partitions])[partition]
-    request = np.zeros((len(workload), 8), dtype=np.int64)
+    request = np.zeros((len(cores), 8), dtype=np.int64)
     request[:, NODES] = np.where(known, nodes, least_nodes)
     request[:, MOST_NODES] = np.where(known, nodes, np.maximum(np.minimum(most_nodes, cores), request[:, NODES]))
     request[:, TOTAL_CORES] = np.where(known, np.maximum(cores, nodes), cores)

@@ -147,7 +147,7 @@ def run_slurm(
     run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
     parts = Parts(placed.jobs, machine, run, settings, weights, shares)
     if numbers is not None and not numbers.at_submission:
-        placed.jobs.fixed[:] += numbers.first
+        placed.jobs.fixed[:] += numbers.first[placed.jobs.first]
     if numbers is not None and (numbers.at_submission or numbers.at_calculation):
         numbers.run(parts, zero)
     elif watch is not None:
@@ -157,7 +157,7 @@ def run_slurm(
 
     def in_rows(column: Int64Array) -> Int64Array:
         rows = np.empty(n, dtype=np.int64)
-        rows[placed.order] = column
+        rows[placed.order] = column[:n]
         return rows
 
     def on_clock(column: Int64Array) -> Int64Array:

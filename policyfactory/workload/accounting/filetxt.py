@@ -104,7 +104,7 @@ def _record(number: int, line: str, clock: Clock) -> list[Record | Remark]:
         # Cancelled in the queue: StartTime is that of the end (22.05.8, seen).
         start = None
     limit, kind = read_limit(fields["limit"], "")
-    names: dict[str, Any] = {name: fields.get(name, "") for name in NAMES}
+    names: dict[str, Any] = {name: fields.get(name, "") for name in NAMES if name != "partitions"}
     record = Record(
         number,
         fields["id"],

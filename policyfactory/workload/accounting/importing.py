@@ -22,6 +22,7 @@ from policyfactory.workload.accounting.rules import (
     extra_of,
     jobs_of,
     lacking,
+    lists_of,
     partition_limits,
     unrequested,
 )
@@ -341,6 +342,9 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     account, accounts = _numbered(table.account[rows], table.names["account"], labels, 5)
     extra = extra_of(jobs, report.begins, qos, account)
     named = {"Queue": queues, "QOS": qualities, "Account": accounts}
+    if not labels.anonymous:
+        lists, named["PartitionList"] = _numbered(lists_of(jobs), table.names["partitions"], labels, 6)
+        extra |= {"partitions": lists} if named["PartitionList"] else {}
     if labels.users:
         named["User"] = _user_names(jobs, user, users)
     columns: dict[str, Any] = dict.fromkeys(FIELDS, unknown)

@@ -20,7 +20,7 @@ NUMBERS = (
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
     "array_limit", "allocated_gpus",
 )  # fmt: skip
-NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after")
+NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after", "partitions")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
 _LARGEST = 1 << 62
@@ -102,6 +102,8 @@ class Record:
         The user's name, where ``user`` is a number.
     after : str
         Ids of the jobs that had to end first, with ``:`` between.
+    partitions : str
+        All partitions that it asked for, with commas between, where these are several.
     """
 
     line: int
@@ -132,6 +134,7 @@ class Record:
     allocated_gpus: int | None = None
     user_name: str = ""
     after: str = ""
+    partitions: str = ""
     group_id: str | None = None
     tasks: int = 1
 

@@ -729,6 +729,21 @@ def after_of(jobs: ImportedJobs) -> Column:
     return after
 
 
+def lists_of(jobs: ImportedJobs) -> Column:
+    """Return which list of partitions each job asked for, 0 for none, or one without the partition that it was in.
+
+    Arguments of the job script can look the same, and a job can be moved.
+    """
+    table, rows = jobs.table, jobs.rows
+    lists, partition = table.partitions[rows], table.partition[rows]
+    if not (lists > 0).any():
+        return lists
+    several = [frozenset(text.split(",")) for text in table.names["partitions"]]
+    names = table.names["partition"]
+    known = [chosen > 0 and names[place] in several[chosen] for chosen, place in zip(lists, partition, strict=True)]
+    return np.where(known, lists, 0)
+
+
 def lacking(jobs: ImportedJobs, extra: dict[str, Column], partition: Column) -> tuple[str, ...]:
     """Return what no job of the log says, and what that costs, in words."""
     table = jobs.table

@@ -79,11 +79,11 @@ def read(blocks: Iterable[list[str]], path: str, clock: Clock) -> Iterator[Recor
         yield Remark(*log.first_zoneless, "sacct.zoneless", log.zoneless)
 
 
-def _after(rows: Rows) -> tuple[Int64Array, list[str]]:
-    """Return the ids of the jobs that had to end first, as numbers of the different texts, and these."""
+def _from_submit_lines(rows: Rows, read: Callable[[str], str]) -> tuple[Int64Array, list[str]]:
+    """Return what is read in the submit lines, as numbers of the different texts, and these."""
     codes, texts = rows.coded("submit_line")
-    again, ids = coded([depends_on(text) for text in texts])
-    return again[codes], ids
+    again, found = coded([read(text) for text in texts])
+    return again[codes], found
 
 
 class _SacctLog:
@@ -205,7 +205,10 @@ class _SacctLog:
         if "+" in "".join(jobs):
             matches = ((row, HET_ID.fullmatch(name)) for row, name in enumerate(jobs))
             groups = {row: match[1] for row, match in matches if match}
-        names = tuple(_after(rows) if name == "after" else rows.coded(name) for name in NAMES)
+        names = tuple(
+            _from_submit_lines(rows, _IN_SUBMIT_LINE[name]) if name in _IN_SUBMIT_LINE else rows.coded(name)
+            for name in NAMES
+        )
         return RecordBlock(numbers, names, jobs, groups)
 
     @staticmethod
@@ -311,6 +314,7 @@ _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
 _GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z_][^:]{0,80})?(?::(\d{1,9}))?", re.ASCII)
+_PARTITIONS = re.compile(r"(?<!\S)(?:-p[ =]?|--partition[ =])([\w.-]{1,100}(?:,[\w.-]{1,100}){1,50})(?!\S)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
 _DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])(after[\w:,?+]{1,2000})(?!\S)", re.ASCII)
 _DEPENDENCY = re.compile(r"after(?:ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
@@ -403,6 +407,16 @@ def depends_on(submit_line: str) -> str:
     return ":".join(dict.fromkeys(ids))
 
 
+def asks_for_partitions(submit_line: str) -> str:
+    """Return the partitions in which a job may start, where a submit line names several (``-p fat,thin``)."""
+    found = _PARTITIONS.search(submit_line)
+    return "" if found is None else found[1]
+
+
+# Of `NAMES`, those that are read in the submit line.
+_IN_SUBMIT_LINE = {"after": depends_on, "partitions": asks_for_partitions}
+
+
 def asks_for_nodes(submit_line: str) -> int | None:
     """Return 1 if a submit line asks for whole nodes (``--exclusive``), None if it does not say."""
     return 1 if _EXCLUSIVE.search(submit_line) else None
@@ -453,6 +467,7 @@ def asked(submit_line: str) -> set[int]:
 def mark_asked(record: Record, submit_line: str) -> None:
     """Note what the submit line shows: that the limit was asked for, whole nodes, jobs that had to end first."""
     record.exclusive, record.after = asks_for_nodes(submit_line), depends_on(submit_line)
+    record.partitions = asks_for_partitions(submit_line)
     record.array_limit = record.array_limit or array_limit(submit_line)
     if record.limit_kind is LimitKind.given and record.limit in asked(submit_line):
         record.limit_kind = LimitKind.asked

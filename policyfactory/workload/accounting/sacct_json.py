@@ -230,6 +230,10 @@ def _gpus(resources: Any) -> int | None:
     return untyped[0] if untyped else sum(count for name, count in found if str(name).startswith("gpu:"))
 
 
+# Of `NAMES`, those that are no entries of a job.
+_ELSEWHERE = {"user_name", "after", "partitions"}
+
+
 def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Record:
     """Return the record of one job, and note in ``odd`` what of it cannot be read and is taken as unknown.
 
@@ -256,7 +260,7 @@ def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Rec
     end = _time(time["end"]) if elapsed is None else known("time.end", _time, time.get("end"))
     memory = known("tres.requested", _counted("mem"), requested)
     asked = known("required.CPUs", _number, (job.get("required") or {}).get("CPUs"))
-    names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in {"user_name", "after"}}
+    names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in _ELSEWHERE}
     record = Record(
         line=number,
         job=name,

@@ -208,7 +208,8 @@ def log_of_workload(workload: Workload) -> SwfLog:
 #
 # ``; ExtraFields: nodes memory_mb gpus`` names fields 19, 20 and 21 of every line. Programs that know 18 fields read
 # such a file as before. Numbers of partitions, qualities of service, accounts and users have their names in the header,
-# a line for each: ``; Partition: 3 batch``, ``; QOS: 1 normal``, ``; Account: 2 physics``, ``; User: 12 ann``.
+# a line for each: ``; Partition: 3 batch``, ``; QOS: 1 normal``, ``; Account: 2 physics``, ``; User: 12 ann``. Lists of
+# partitions in which a job may start do as well: ``; PartitionList: 1 fat,thin``.
 
 
 EXTRA_LABEL = "ExtraFields"
@@ -224,12 +225,19 @@ EXTRA_FIELDS: dict[str, str] = {
     "array": "job array with a limit, a number that its tasks share",
     "array_limit": "tasks of the array that may run at once",
     "allocated_nodes": "nodes that the job had, where requested nodes are not known",
+    "partitions": "list of partitions in which the job may start, a number",
 }
 # More fields are no line of a log.
 WIDEST = 64
 # How the header says that field 15 has the scheduler's partitions.
 PARTITIONS_IN_QUEUE = "partitions of the scheduler"
-_LABELS = {"partition": "Partition", "qos": "QOS", "account": "Account", "user_name": "User"}
+_LABELS = {
+    "partition": "Partition",
+    "qos": "QOS",
+    "account": "Account",
+    "user_name": "User",
+    "partitions": "PartitionList",
+}
 _NAME_LINE = re.compile(r"(\d{1,18})[ \t]+(\S.*)", re.DOTALL)
 _KB = 1024  # in a MB
 
@@ -331,7 +339,7 @@ def _places(numbers: Int64Array, known: Mapping[int, str]) -> tuple[Int64Array, 
 def extra_of(requests: Requests) -> dict[str, Int64Array]:
     """Return the further fields that say what the jobs ask for; numbers of names count from 1."""
     columns = {name: getattr(requests, name.removesuffix("_mb")) for name in EXTRA_FIELDS}
-    for name in ("qos", "account"):
+    for name in ("qos", "account", "partitions"):
         columns[name] = np.where(columns[name] >= 0, columns[name] + 1, -1)
     return {name: column for name, column in columns.items() if (column >= 0).any()}
 
@@ -366,7 +374,7 @@ def name_lines(requests: Requests, attributes: Attributes | None, user: Int64Arr
         lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
     label = "Queue" if where == "queue" else "Partition"
     lines += [f"{label}: {number} {requests.names['partition'][index]}" for index, number in numbers.items()]
-    for column in ("qos", "account"):
+    for column in ("qos", "account", "partitions"):
         names = requests.names.get(NAMED[column], ())
         lines += [f"{_LABELS[column]}: {index + 1} {name}" for index, name in enumerate(names)]
     users = _numbers(requests.user_name, user) or {}
