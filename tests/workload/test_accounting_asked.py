@@ -48,8 +48,10 @@ def test_trackable_resources(text: str, memory: int | None, gpus: int | None) ->
         ("sbatch --dependency=afterany:5?afternotok:6 --exclusive x", "5:6"),
         ("sbatch --dependency afterok:5:5", "5"),
         ("sbatch -dafterok:5", "5"),
-        ("sbatch --dependency=after:5+10,singleton", ""),
-        ("sbatch -d singleton x --note=afterok:5", ""),
+        ("sbatch --dependency=after:5+10,singleton", "singleton"),
+        ("sbatch -d singleton x --note=afterok:5", "singleton"),
+        ("sbatch --dependency=singleton2", ""),
+        ("sbatch -d aftercorr:17:18_2", "17_*:18_2"),
         ("", ""),
     ],
 )

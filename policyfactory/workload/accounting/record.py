@@ -20,6 +20,8 @@ NUMBERS = (
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
     "array_limit", "allocated_gpus",
 )  # fmt: skip
+# In what a job has to wait for.
+SINGLE, CORRESPONDING = "singleton", "*"
 NAMES = ("user", "group", "account", "partition", "qos", "name", "user_name", "after", "partitions")
 _NUMBERS_OF = operator.attrgetter(*NUMBERS)
 # What 64 bits surely hold of a number; the table says which are more than a cluster counts to.
@@ -101,7 +103,8 @@ class Record:
     user_name : str
         The user's name, where ``user`` is a number.
     after : str
-        Ids of the jobs that had to end first, with ``:`` between.
+        Ids of the jobs that had to end first, with ``:`` between; `CORRESPONDING` stands for the job's own task, and
+        `SINGLE` for all earlier jobs of the same user and name.
     partitions : str
         All partitions that it asked for, with commas between, where these are several.
     """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.text import DAY, format_duration, parse_duration
-from policyfactory.workload.accounting.record import LimitKind, State
+from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, LimitKind, State
 from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
 from policyfactory.workload.accounting.times import duration, shown
 from policyfactory.workload.header import printable
@@ -706,7 +706,8 @@ def _arrays(jobs: ImportedJobs) -> tuple[Column, Column]:
 def after_of(jobs: ImportedJobs) -> Column:
     """Return the number in the new log of the job that had to end first, -1 if there is none in it.
 
-    Of several it is the one that ended last; of an array its task that ended last.
+    Of several it is the one that ended last; of an array its task that ended last, or the corresponding one; of the
+    earlier jobs of the same user and name the one that ended last.
     """
     table, rows = jobs.table, jobs.rows
     after = np.full(len(rows), -1, dtype=np.int64)
@@ -715,18 +716,37 @@ def after_of(jobs: ImportedJobs) -> Column:
         return after
     ends = np.where(table.end[rows] >= 0, table.end[rows], table.submit[rows])
     number: dict[str, int] = {}
+    last: dict[tuple[int, int], int] = {}  # of each user's jobs of a name, the one that ended last
+    single: dict[int, int] = {}
     for row_number, row in enumerate(rows.tolist()):
         job = table.job[row]
         for name in {job, job.partition("_")[0]}:
             best = number.get(name)
             if best is None or ends[row_number] >= ends[best]:
                 number[name] = row_number
+        who = int(table.user[row]), int(table.name[row])
+        earlier = last.get(who, row_number)
+        single[row_number] = earlier
+        last[who] = row_number if ends[row_number] >= ends[earlier] else earlier
     for row_number in waiting.tolist():
-        ids = table.names["after"][table.after[rows[row_number]]].split(":")
-        first = [number[name] for name in ids if name in number and number[name] != row_number]
+        row = rows[row_number]
+        ids = table.names["after"][table.after[row]].split(":")
+        first = [number[name] for name in _meant(ids, table.job[row], number)]
+        if SINGLE in ids and table.name[row] > 0:
+            first.append(single[row_number])
+        first = [other for other in first if other != row_number]
         if first:
             after[row_number] = max(first, key=lambda name: int(ends[name])) + 1
     return after
+
+
+def _meant(ids: list[str], job: str, known: Mapping[str, int]) -> Iterator[str]:
+    """Give the jobs that are known of those that one waits for; a task of its corresponding one, if that is there."""
+    task = job.partition("_")[2]
+    for name in ids:
+        array, _, own = name.partition("_")
+        choices = (f"{array}_{task}", array) if own == CORRESPONDING else (name,)
+        yield from [choice for choice in choices if choice in known][:1]
 
 
 def lists_of(jobs: ImportedJobs) -> Column:

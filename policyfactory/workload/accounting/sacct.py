@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import TraceFormatError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.workload.accounting.record import (
+    CORRESPONDING,
     NAMES,
     NUMBERS,
+    SINGLE,
     LimitKind,
     Record,
     RecordBlock,
@@ -316,8 +318,8 @@ _EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
 _GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z_][^:]{0,80})?(?::(\d{1,9}))?", re.ASCII)
 _PARTITIONS = re.compile(r"(?<!\S)(?:-p[ =]?|--partition[ =])([\w.-]{1,100}(?:,[\w.-]{1,100}){1,50})(?!\S)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
-_DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])(after[\w:,?+]{1,2000})(?!\S)", re.ASCII)
-_DEPENDENCY = re.compile(r"after(?:ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
+_DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])((?:after|singleton)[\w:,?+]{0,2000})(?!\S)", re.ASCII)
+_DEPENDENCY = re.compile(r"after(ok|any|notok|corr|burstbuffer)((?::\d{1,10}(?:_\d{1,10})?)+)", re.ASCII)
 
 
 def state_of(text: str) -> State:
@@ -397,13 +399,18 @@ def gres_gpus(text: str) -> int | None:
 def depends_on(submit_line: str) -> str:
     """Return the ids of the jobs that have to end first, with ``:`` between (``--dependency=afterok:17:18_2``).
 
-    ``after:20+5`` waits until job 20 has begun, not ended, and is left out; ``singleton`` names no job.
+    ``aftercorr:17`` gives ``17_`` and `CORRESPONDING`: of a task, the same task of array 17. ``singleton`` is `SINGLE`.
+    ``after:20+5`` waits until job 20 has begun, not ended, and is left out.
     """
     ids: list[str] = []
     for text in _DEPENDS.findall(submit_line):
         for part in re.split("[,?]", text):
-            match = _DEPENDENCY.fullmatch(part)
-            ids += [] if match is None else match[1][1:].split(":")
+            if part == SINGLE:
+                ids.append(part)
+            elif match := _DEPENDENCY.fullmatch(part):
+                named = match[2][1:].split(":")
+                corresponds = match[1] == "corr"
+                ids += [f"{name}_{CORRESPONDING}" if corresponds and "_" not in name else name for name in named]
     return ":".join(dict.fromkeys(ids))
 
 

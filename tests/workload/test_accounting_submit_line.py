@@ -1,4 +1,4 @@
-"""Lists of partitions in submit lines: read, kept in the log, and told from what only looks like one."""
+"""Lists of partitions and dependencies in submit lines: read, kept in the log, told from what looks like them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import policyfactory as pf
-from commands import runner
+from commands import Run, runner
 from policyfactory.workload.accounting.sacct import asks_for_partitions
 from policyfactory.workload.swf.files import write_swf
 
@@ -29,8 +29,12 @@ def test_a_submit_line_says_them(line: str, found: str) -> None:
     assert asks_for_partitions(line) == found
 
 
-def test_a_log_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    run = runner(tmp_path, monkeypatch, capfd)
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    return runner(tmp_path, monkeypatch, capfd)
+
+
+def test_a_log_keeps_them(tmp_path: Path, run: Run) -> None:
     lines = ("sbatch -p fat,thin a", "sbatch -p thin b", "sbatch -p fat,thin c", "sbatch -p old,older d")
     rows = [
         f"{job}|{job}|7|{partition}|COMPLETED|{1000 + job}|{2000 + job}|{2100 + job}|100|5|1|1|{line}"
@@ -50,3 +54,29 @@ def test_a_log_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert [again.name_of("partitions", row) for row in range(4)] == ["fat,thin", None, "fat,thin", None]
     run("workload", "import", tmp_path / "jobs.txt", "--anonymize", "--output", tmp_path / "nobody.swf")
     assert "PartitionList" not in (tmp_path / "nobody.swf").read_text()
+
+
+def preceding(tmp_path: Path, run: Run, jobs: list[tuple[str, str, str]]) -> list[int]:
+    """Return the job of the log that each has to wait for: jobs by id, name and submit line, a minute long each."""
+    header = "JobIDRaw|JobID|UID|JobName|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|SubmitLine"
+    rows = [
+        f"{number}|{job}|7|{name}|COMPLETED|{1000 + number}|{2000 + 60 * number}|{2060 + 60 * number}|60|5|1|1|{line}"
+        for number, (job, name, line) in enumerate(jobs, 101)
+    ]
+    (tmp_path / "jobs.txt").write_text("\n".join([header, *rows]) + "\n")
+    run("workload", "import", tmp_path / "jobs.txt", "--output", tmp_path / "log.swf", "--overwrite")
+    requests = pf.read(tmp_path / "log.swf").requests
+    return [] if requests is None else requests.after.tolist()
+
+
+def test_a_task_waits_for_the_one_of_its_number(run: Run, tmp_path: Path) -> None:
+    line = "sbatch -d aftercorr:50 -a 0-2 x"
+    jobs = [("50_0", "a", ""), ("50_1", "a", ""), ("60_0", "b", line), ("60_1", "b", line), ("60_2", "b", line)]
+    # Task 2 has none of its number, and waits for the end of all.
+    assert preceding(tmp_path, run, jobs) == [-1, -1, 1, 2, 2]
+
+
+def test_a_single_job_waits_for_those_of_its_name(run: Run, tmp_path: Path) -> None:
+    line = "sbatch --dependency=singleton x"
+    jobs = [("1", "a", ""), ("2", "b", line), ("3", "a", line), ("4", "a", line), ("5", "c", "sbatch x")]
+    assert preceding(tmp_path, run, jobs) == [-1, -1, 1, 3, -1]
