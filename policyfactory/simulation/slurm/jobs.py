@@ -166,29 +166,29 @@ def place_jobs(
         )
     n = len(workload)
     asked = _asked_of(workload, site, layout, np.full(n, -1, dtype=np.int64) if reservation is None else reservation)
-    judge, row = _FitJudge(site, layout, asked), asked.row
+    judge, job = _FitJudge(site, layout, asked), asked.row
     submitted = np.lexsort((workload.job_id, workload.submit))
-    looked_at = np.concatenate([submitted, np.arange(n, len(row))])
-    for place in looked_at:
-        judge.look_at(int(place), associations)
+    looked_at = np.concatenate([submitted, np.arange(n, len(job))])
+    for row in looked_at:
+        judge.look_at(int(row), associations)
     order, first, other = _chained(asked, judge, submitted)
     judge.counters.sort(np.argsort(looked_at)[order])
     begins, pairs, most, held = judge.counters.arrays()
-    ranks = np.empty(len(row), dtype=np.int64)
-    ranks[np.lexsort((np.arange(len(row)), workload.job_id[row]))] = np.arange(len(row))
+    ranks = np.empty(len(job), dtype=np.int64)
+    ranks[np.lexsort((np.arange(len(job)), workload.job_id[job]))] = np.arange(len(job))
     # On the Unix clock, as planned times are rounded there.
     zero = workload.unix_start or 0
     factor = np.zeros(n, dtype=np.int64) if factor is None else factor
-    fixed = _fixed_part(site, layout, asked, judge, factor[row])
+    fixed = _fixed_part(site, layout, asked, judge, factor[job])
     longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[asked.partition]
-    submit = workload.submit[row[order]] + zero
-    several = np.bincount(first, minlength=len(row)) > 1
+    submit = workload.submit[job[order]] + zero
+    several = np.bincount(first, minlength=len(job)) > 1
     jobs = SlurmJobs(
         ready=np.maximum(submit, asked.log.eligible[order] + zero),
-        submit=np.where(np.arange(len(row)) < n, submit, NEVER),
+        submit=np.where(np.arange(len(job)) < n, submit, NEVER),
         number=ranks[order],
         after=_after(workload, submitted)[first],
-        run_time=workload.run_time[row[order]],
+        run_time=workload.run_time[job[order]],
         limit=asked.limit[order],
         planned=_planned(site, np.minimum(asked.limit, longest), judge.no_reserve)[order],
         partition=asked.partition[order],
@@ -276,7 +276,7 @@ def _chained(asked: _Asked, judge: _FitJudge, submitted: Int64Array) -> tuple[In
     n, rows = len(submitted), len(asked.row)
     order = np.concatenate([submitted, np.arange(n, rows)])
     first, other = np.arange(rows), np.full(rows, -1, dtype=np.int64)
-    place = np.argsort(order)
+    number = np.argsort(order)
     several: dict[int, list[int]] = {}
     for row in range(n, rows):
         several.setdefault(int(asked.row[row]), [int(asked.row[row])]).append(row)
@@ -286,11 +286,10 @@ def _chained(asked: _Asked, judge: _FitJudge, submitted: Int64Array) -> tuple[In
         if len(why) == len(its):
             judge.never[job] = why[queued[0]]
         left = [row for row in its if row not in queued]
-        places = [place[row] for row in its]
-        for at, row in zip(places, (*queued, *left), strict=True):
-            order[at] = row
-        first[places] = places[0]
-        other[places[: len(queued) - 1]] = places[1 : len(queued)]
+        numbers = [number[row] for row in its]
+        order[numbers] = [*queued, *left]
+        first[numbers] = numbers[0]
+        other[numbers[: len(queued) - 1]] = numbers[1 : len(queued)]
     return order, first, other
 
 

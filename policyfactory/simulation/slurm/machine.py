@@ -344,8 +344,8 @@ class Counters:
         self._of.append(self._kinds.setdefault(tuple(merged.items()), len(self._kinds)))
 
     def sort(self, order: Int64Array) -> None:
-        """Bring the jobs into another order: places among those that were added."""
-        self._of = [self._of[place] for place in order.tolist()]
+        """Bring the jobs into another order: numbers of those that were added."""
+        self._of = [self._of[number] for number in order.tolist()]
 
     def arrays(self) -> tuple[Int64Array, Int64Array, FloatArray, tuple[tuple[str, ...], ...]]:
         """Return where the counters of each job begin, the counters with the rows of their limits, the limits.

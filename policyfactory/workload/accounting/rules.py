@@ -744,8 +744,8 @@ def _meant(ids: list[str], job: str, known: Mapping[str, int]) -> Iterator[str]:
     """Give the jobs that are known of those that one waits for; a task of its corresponding one, if that is there."""
     task = job.partition("_")[2]
     for name in ids:
-        array, _, own = name.partition("_")
-        choices = (f"{array}_{task}", array) if own == CORRESPONDING else (name,)
+        array, _, which = name.partition("_")
+        choices = (f"{array}_{task}", array) if which == CORRESPONDING else (name,)
         yield from [choice for choice in choices if choice in known][:1]
 
 
@@ -760,7 +760,7 @@ def lists_of(jobs: ImportedJobs) -> Column:
         return lists
     several = [frozenset(text.split(",")) for text in table.names["partitions"]]
     names = table.names["partition"]
-    known = [chosen > 0 and names[place] in several[chosen] for chosen, place in zip(lists, partition, strict=True)]
+    known = [chosen > 0 and names[number] in several[chosen] for chosen, number in zip(lists, partition, strict=True)]
     return np.where(known, lists, 0)
 
 
