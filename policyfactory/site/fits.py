@@ -414,7 +414,15 @@ def lay_out(site: Site) -> Layout:
             members[row] = members[first[partition.nodes]]
         else:
             members[row, partition_nodes(site, partition)] = True
-    return Layout(site.node_names, *map(column, ("cores", "memory", "gpus", "weight", "threads")), members)
+    return Layout(
+        names=site.node_names,
+        cores=column("cores"),
+        memory=column("memory"),
+        gpus=column("gpus"),
+        weight=column("weight"),
+        threads=column("threads"),
+        members=members,
+    )
 
 
 def partition_nodes(site: Site, partition: Partition) -> Int64Array:
