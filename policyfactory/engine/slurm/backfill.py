@@ -878,7 +878,7 @@ def stop_for(
                 break
             put_first(run, last, preemption)
         nodes, processors, memory, gpus = asked(jobs, machine, run, job, chosen)
-        see_processors(run, settings, job, processors)
+        see_processors(jobs, run, settings, job, processors)
         if is_limited(jobs, run.limits, run.choice, job, nodes, processors, memory, gpus, True):
             return OVER_LIMIT
         stop_chosen(jobs, machine, run, settings, job, last, preemption)

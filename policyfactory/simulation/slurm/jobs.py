@@ -225,7 +225,7 @@ def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64
     row, partition = _in_each_partition(log, site, partitions_of(workload, log, site))
     if len(row) > len(workload):
         log, user, reservation = log.select(row), user[row], reservation[row]
-    request = _requests_of(workload.processors[row], log, site, layout, partition)
+    request = _requests_of(workload, row, log, site, layout, partition)
     processors, threads = request[:, TOTAL_CORES].copy(), threads_of(layout)[partition]
     return _Asked(
         row=row,
@@ -493,9 +493,11 @@ def _limits(requested: Int64Array, site: Site, partition: Int64Array) -> Int64Ar
     return np.ceil(np.minimum(limit, YEAR) / _MINUTE).astype(np.int64) * _MINUTE
 
 
-def _requests_of(cores: Int64Array, asked: Requests, site: Site, layout: Layout, partition: Int64Array) -> Int64Array:
+def _requests_of(
+    workload: Workload, row: Int64Array, asked: Requests, site: Site, layout: Layout, partition: Int64Array
+) -> Int64Array:
     """Return the engine's requests; what a log says of the whole job is spread evenly over its nodes."""
-    given = site.scheduling
+    given, cores = site.scheduling, workload.processors[row]
     most_gpus = np.array([layout.gpus[row].max(initial=1) for row in layout.members])[partition]
     gpus = np.maximum(asked.gpus, 0)
     nodes = np.where((asked.nodes < 0) & (gpus > 0), -(-gpus // np.maximum(most_gpus, 1)), asked.nodes)
@@ -503,7 +505,7 @@ def _requests_of(cores: Int64Array, asked: Requests, site: Site, layout: Layout,
     node_gpus = np.where(known, -(-gpus // np.maximum(nodes, 1)), 0)
     defaults = defaults_of(site, partition)
     if defaults.gpu_cores.any():
-        cores = with_default_cores(cores, nodes, node_gpus, defaults, workload.start >= 0)
+        cores = with_default_cores(cores, nodes, node_gpus, defaults, workload.start[row] >= 0)
     # A job that says no number of nodes has those of its partition, whatever its QOS.
     least_nodes = np.array([its.min_nodes for its in site.partitions])[partition]
     most_nodes = np.array([min(its.max_nodes, _MANY) for its in site.partitions])[partition]
