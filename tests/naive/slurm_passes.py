@@ -62,7 +62,7 @@ class Controller:
         found = [entry for entry in self.pending if self._may_be_looked_at(entry)]
         if not self.preemption.on:
             return sorted(found, key=self._order)
-        return merge_sorted(sorted(found, key=lambda entry: entry.job.id), self._is_ahead)
+        return merge_sorted(sorted(found, key=lambda entry: (entry.job.id, entry.place)), self._is_ahead)
 
     def _is_ahead(self, entry: Entry, other: Entry) -> bool:
         if self.preemption.goes_before(entry, other):

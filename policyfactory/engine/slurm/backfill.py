@@ -35,6 +35,7 @@ from policyfactory.engine.slurm.jobs import (
     array_of,
     free_tasks,
     is_limited,
+    is_task,
 )
 from policyfactory.engine.slurm.nodes import (
     ALONE,
@@ -324,7 +325,7 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
 @inlined
 def _most_planned(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: int) -> float:
     """Return how many tasks of a job's array are planned at most."""
-    if jobs.in_array[job] == 0 or settings.version < COUNTS_RUNNING:
+    if not is_task(jobs, job) or settings.version < COUNTS_RUNNING:
         return _MOST_TASKS
     return min(_MOST_TASKS, free_tasks(jobs, run.limits, job))
 

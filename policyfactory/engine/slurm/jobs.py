@@ -280,6 +280,12 @@ def is_limited(
 
 
 @inlined
+def is_task(jobs: SlurmJobs, job: int) -> bool:
+    """Tell whether a job is a task of an array of which only so many may run at once."""
+    return bool(jobs.in_array[job] % SEVERAL == 1)
+
+
+@inlined
 def is_passed_over(jobs: SlurmJobs, limits: SlurmLimits, start: Int64Array, job: int) -> bool:
     """Tell whether a job is not looked at, nor kept room for.
 
@@ -287,13 +293,13 @@ def is_passed_over(jobs: SlurmJobs, limits: SlurmLimits, start: Int64Array, job:
     """
     if jobs.in_array[job] >= SEVERAL and start[job] >= 0:
         return True
-    return jobs.in_array[job] % SEVERAL == 1 and free_tasks(jobs, limits, job) <= 0
+    return is_task(jobs, job) and free_tasks(jobs, limits, job) <= 0
 
 
 @inlined
 def array_of(jobs: SlurmJobs, job: int) -> int:
     """Return the counter of the array that a job is a task of, where only so many may run at once; -1: of none."""
-    return int(jobs.counters[jobs.counters_from[job], 0]) if jobs.in_array[job] % SEVERAL == 1 else -1
+    return int(jobs.counters[jobs.counters_from[job], 0]) if is_task(jobs, job) else -1
 
 
 @inlined

@@ -282,7 +282,8 @@ def _chained(asked: _Asked, judge: _FitJudge, submitted: Int64Array) -> tuple[In
         several.setdefault(int(asked.row[row]), [int(asked.row[row])]).append(row)
     for job, its in several.items():
         why = {row: judge.never.pop(row) for row in its if row in judge.never}
-        queued = [row for row in its if judge.hopeless[row] not in (ABSENT, REFUSED)] or its[:1]
+        absent = [row for row in its if judge.hopeless[row] == ABSENT]
+        queued = [row for row in its if judge.hopeless[row] not in (ABSENT, REFUSED)] or absent[:1] or its[:1]
         if len(why) == len(its):
             judge.never[job] = why[queued[0]]
         left = [row for row in its if row not in queued]
