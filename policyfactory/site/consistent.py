@@ -18,6 +18,7 @@ from policyfactory.core.text import format_duration, shortened
 from policyfactory.site.model import (
     Association,
     Contradiction,
+    Limits,
     NotModelled,
     Origin,
     Partition,
@@ -261,11 +262,19 @@ def _qos(qos: Qos) -> Iterator[Contradiction]:
     if qos.usage_factor < 0:
         text = f"{entry}: usage_factor {qos.usage_factor} is below 0"
         yield Contradiction("factor", entry, text, "give 0 for jobs that do not count")
+    yield from _of_nodes(entry, qos.per_node)
     for name in ("jobs", "nodes", "cores", "memory", "gpus"):
         job, total = getattr(qos.per_job, name), getattr(qos.total, name)
         if math.isfinite(job) and job > total:
             text = f"{entry}: a job may have {name} {job:.0f}, and all jobs together {total:.0f}"
             yield Contradiction("job above all", entry, text, "lower per_job or raise total")
+
+
+def _of_nodes(entry: str, limits: Limits) -> Iterator[Contradiction]:
+    for name in ("jobs", "submitted", "nodes"):
+        if math.isfinite(getattr(limits, name)):
+            text = f"{entry}: per_node has {name}, which has no effect"
+            yield Contradiction("in vain", entry, text, "take it out, there are cores, memory, gpus")
 
 
 def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterator[Contradiction]:
@@ -306,6 +315,7 @@ def _associations(associations: tuple[Association, ...], known: frozenset[str]) 
                 cure = f'add {{account = "{name}"}} to associations'
                 yield Contradiction("no account", entry, f"{what}: {words} not there", cure)
         yield from _unknown_qos(entry, what, (association.default_qos, *association.qos), known)
+        yield from _of_nodes(entry, association.per_node)
         if association.default_qos and association.qos and association.default_qos not in association.qos:
             text = f"{what}: its default QOS {association.default_qos} is none of those that it may use"
             yield Contradiction("default QOS", entry, text, "add it to qos")

@@ -378,6 +378,8 @@ class Qos:
         As of a partition, where jobs are stopped by QOS.
     exempt_time : float
         Seconds that its jobs are safe after their start (PreemptExemptTime); infinite: it does not say.
+    per_node : Limits
+        Of one job on each of its nodes, in the mean (MaxTRESPerNode).
     """
 
     name: str = kept(TEXT)
@@ -393,6 +395,7 @@ class Qos:
     preempt_mode: Literal["", "off", "requeue", "cancel"] = kept(choice("", *STOPPING), "")
     grace_time: float = kept(SECONDS, 0.0)
     exempt_time: float = kept(SECONDS, NEVER)
+    per_node: Limits = kept(Limits, Limits())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -423,6 +426,8 @@ class Association:
         Which it may use; empty: those of the account above, and all where none of these names any.
     priority : int
         Weighed by PriorityWeightAssoc; 0: that of the account above.
+    per_node : Limits
+        Of one job on each of its nodes (MaxTRESPerNode); inherited as ``per_job``.
     """
 
     account: str = kept(TEXT)
@@ -436,6 +441,7 @@ class Association:
     default_qos: str = kept(TEXT, "")
     qos: tuple[str, ...] = kept(NAMES, ())
     priority: int = kept(WEIGHT, 0)
+    per_node: Limits = kept(Limits, Limits())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

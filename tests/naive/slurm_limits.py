@@ -181,16 +181,31 @@ class Rules:
                 if not _fits(limits, request, group, counted):
                     return False
                 new |= {(kind, name) for name in RESOURCES if not math.isinf(getattr(limits, name))}
+            if any(_on_each(request, name) > getattr(qos.per_node, name) for name in _left(said)):
+                return False
+            new |= {("per_node", name) for name in RESOURCES if not math.isinf(getattr(qos.per_node, name))}
             said |= new
         for one in chain:
             counted = [name for name in RESOURCES if ("total", name) not in said]
             if not _fits(one.total, request, self._below(running, one), counted):
                 return False
+        if any(_on_each(request, name) > self.inherited(chain, "per_node", name) for name in _left(said)):
+            return False
         return all(
             getattr(request, name) <= self.inherited(chain, "per_job", name)
             for name in RESOURCES
             if ("per_job", name) not in said
         )
+
+
+def _left(said: set[tuple[str, str]]) -> list[str]:
+    """Return of which resources no QOS has limited what a job has of each node."""
+    return [name for name in ("cores", "memory", "gpus") if ("per_node", name) not in said]
+
+
+def _on_each(request: Request, name: str) -> int:
+    """Return what a job has of each node, a whole number (_validate_tres_limits_for_qos, its divisor)."""
+    return int(getattr(request, name)) // request.nodes
 
 
 def _same_user(one: Job, other: Job) -> bool:

@@ -53,6 +53,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
     site = _with_rules(random.Random(-1 - seed), site) if "rules" in chosen else site
     if "defaults" in chosen:
         site, drawn = _with_defaults(random.Random(f"defaults {seed}"), site, drawn)
+    if "each node" in chosen:
+        site = _with_limits_of_nodes(random.Random(f"each node {seed}"), site)
     return site, drawn
 
 
@@ -146,6 +148,21 @@ def _with_threads(rng: random.Random, site: Site) -> Site:
     threads = rng.choice((2, 2, 4))
     nodes = (dataclasses.replace(one, cores=threads * max(one.cores // 2, 1), threads=threads) for one in site.nodes)
     return dataclasses.replace(site, nodes=tuple(nodes))
+
+
+def _with_limits_of_nodes(rng: random.Random, site: Site) -> Site:
+    """Return a site whose QOS and associations limit what a job has of each of its nodes."""
+
+    def limits() -> Limits:
+        most = rng.choice((2, 3, float("inf"))), rng.choice((250, 500, float("inf"))), rng.choice((1, float("inf")))
+        return Limits(**dict(zip(("cores", "memory", "gpus"), most, strict=True))) if rng.random() < 0.5 else Limits()
+
+    qos = tuple(dataclasses.replace(one, per_node=limits()) for one in site.qos)
+    associations = tuple(dataclasses.replace(one, per_node=limits()) for one in site.associations)
+    partitions = tuple(dataclasses.replace(one, qos=rng.choice(("", "high"))) for one in site.partitions)
+    return dataclasses.replace(
+        site, qos=qos, associations=associations, partitions=partitions if qos else site.partitions
+    )
 
 
 def _with_defaults(rng: random.Random, site: Site, jobs: list[Job]) -> tuple[Site, list[Job]]:

@@ -93,6 +93,16 @@ def test_sites_that_stop_jobs_for_others_are_too(version: str, seed: int, monkey
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_limits_on_each_node_are_kept_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(seed)
+    kinds = {"limits", "cores"}
+    features = [name for name in FEATURES if name in kinds or rng.random() < 0.5]
+    site, jobs = drawn(version, seed, 40, *features, "each node")
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [

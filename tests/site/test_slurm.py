@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import InputError, SiteError
-from policyfactory.site.consistent import UNKNOWN
+from policyfactory.site.consistent import UNKNOWN, check_site
 from policyfactory.site.file import dump_site, read_site, write_site
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import (
@@ -646,3 +646,20 @@ def test_marks_of_comments_that_are_escaped_are_read_in_time(tmp_path: Path) -> 
     assert spent(256_000) < 16 * spent(64_000)
     (found,) = site_of(tmp_path, SMALL + r"Licenses=a\#b\\# c" + "\n").not_modelled
     assert found.value == "a#b" + chr(92)
+
+
+def test_limits_on_each_node_are_read_of_qos_and_accounts(tmp_path: Path) -> None:
+    rows = "small|1|cpu=4,gres/gpu=1,license/x=1|\nhalf|1|cpu=50,mem=25|Relative\n"
+    (tmp_path / "qos.txt").write_text(f"Name|Priority|MaxTRESPerNode|Flags\n{rows}")
+    (tmp_path / "dump.cfg").write_text("Cluster - 'test'\nParent - 'root'\nAccount - 'lab':MaxTRESPerNode=mem=100\n")
+    site = site_of(
+        tmp_path,
+        SMALL.replace("CPUs=8", "CPUs=8 RealMemory=1000"),
+        Reports(tmp_path / "dump.cfg", tmp_path / "qos.txt"),
+    )
+    # Relative ones are parts of the cluster, whole numbers (assoc_mgr.c, _foreach_tres_pos_set_cnt).
+    assert [one.per_node for one in site.qos] == [Limits(cores=4, gpus=1), Limits(cores=16, memory=1000)]
+    assert [one.per_node for one in site.associations] == [Limits(memory=100)]
+    assert [(one.name, one.value) for one in site.not_modelled] == [("QOS small MaxTRESPerNode", "license/x=1")]
+    with pytest.raises(SiteError, match="QOS small: per_node has nodes, which has no effect; take it out"):
+        check_site(dataclasses.replace(site, qos=(Qos("small", per_node=Limits(nodes=1)),)), "test")

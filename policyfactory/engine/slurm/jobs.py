@@ -117,7 +117,7 @@ class SlurmJobs(NamedTuple):
     counters_from : int64 array (n + 1,)
         Where the counters of each job begin in ``counters``.
     counters : int64 array (M, 2)
-        Rows of `Limits.held` (-1: a limit of the job alone) and of `Limits.most`.
+        Rows of `Limits.held` (-1: a limit of the job alone; see `PER_NODE`) and of `Limits.most`.
     in_array : uint8 array (n,)
         1 for a task of an array of which only so many may run at once: its first counter says how many do and may; 2
         more for a job of several partitions (`SEVERAL`).
@@ -229,6 +229,8 @@ class SlurmLimits(NamedTuple):
 
 # Columns of limits: running jobs, and nodes, processors, MB and GPUs that they hold.
 _JOBS, _NODES, _PROCESSORS, _MEMORY, _GPUS = range(5)
+# In the place of a row of `Limits.held`: what the job has of each of its nodes, in the mean, is limited.
+PER_NODE = -2
 
 
 @step
@@ -261,6 +263,10 @@ def is_limited(
     most, held = limits.most, limits.held
     for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
         row, limit = jobs.counters[at, 0], jobs.counters[at, 1]
+        if row == PER_NODE:
+            if _exceeds_node(most[limit], nodes, processors, memory, gpus):
+                return True
+            continue
         # A limit of the job alone, or one of a group that holds something.
         group = row >= 0
         more = nodes
@@ -277,6 +283,14 @@ def is_limited(
         ):
             return True
     return False
+
+
+@joined
+def _exceeds_node(most: FloatArray, nodes: int, processors: int, memory: int, gpus: int) -> bool:
+    """Tell whether a job would have more of each node than it may (MaxTRESPerNode), as Slurm divides whole numbers."""
+    return nodes > 0 and bool(
+        processors // nodes > most[_PROCESSORS] or memory // nodes > most[_MEMORY] or gpus // nodes > most[_GPUS]
+    )
 
 
 @inlined

@@ -11,7 +11,7 @@ import numpy as np
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.engine.slurm.jobs import SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.jobs import PER_NODE, SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.nodes import CORES
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.site.fits import Layout, lay_out, node_numbers
@@ -203,6 +203,8 @@ def weights_of(site: Site) -> PriorityWeights:
 _HELD = ("nodes", "cores", "memory", "gpus")
 _NONE = (math.inf,) * 5
 _ALONE = ("job",)  # nothing is held together: a limit of one job
+_EACH = ("node",)  # nor here: a limit of one job on each of its nodes
+_ROWS: dict[tuple[str, ...], int] = {_ALONE: -1, _EACH: PER_NODE}
 
 # What is held together, and the most of it: (kind of counter, of what), limits.
 _Line = tuple[tuple[str, ...], tuple[float, ...]]
@@ -298,6 +300,7 @@ class Enforced:
                 ("per_account", ("qos account", qos.name, account)),
                 ("per_user", ("qos user", qos.name, user)),
                 ("per_job", _ALONE),
+                ("per_node", _EACH),
             ):
                 limits = getattr(qos, kind)
                 yield (of if user or kind != "per_user" else _ALONE), _most(limits, kind, limited)
@@ -310,8 +313,9 @@ class Enforced:
             most = self._inherited(chain, "own", "jobs")
             if user and not limited & {("per_account", "jobs"), ("per_user", "jobs")}:
                 yield ("association", leaf.account, leaf.user or f"number {user}"), (most, *_NONE[1:])
-            per_job = Limits(**{what: self._inherited(chain, "per_job", what) for what in _HELD})
-            yield _ALONE, _most(per_job, "per_job", limited)
+            for kind, of in (("per_job", _ALONE), ("per_node", _EACH)):
+                inherited = Limits(**{what: self._inherited(chain, kind, what) for what in _HELD})
+                yield of, _most(inherited, kind, limited)
 
     @staticmethod
     def _inherited(chain: list[Association], kind: str, what: str) -> float:
@@ -352,15 +356,15 @@ class Counters:
 
         Last, what each row of the counters is. What nobody is limited in is not counted.
         """
-        limited = {of for lines in self._kinds for of, most in lines if most != _NONE} - {_ALONE}
+        limited = {of for lines in self._kinds for of, most in lines if most != _NONE} - set(_ROWS)
         held = tuple(sorted(limited))
         row = {of: number for number, of in enumerate(held)}
         limits: dict[tuple[float, ...], int] = {_NONE: 0}
         pairs = [
             [
-                (row.get(of, -1), limits.setdefault(most, len(limits)))
+                (row[of] if of in limited else _ROWS[of], limits.setdefault(most, len(limits)))
                 for of, most in lines
-                if of in limited or (of == _ALONE and most != _NONE)
+                if of in limited or (of in _ROWS and most != _NONE)
             ]
             for lines in self._kinds
         ]

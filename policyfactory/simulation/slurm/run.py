@@ -15,7 +15,15 @@ import numpy as np
 from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, number_text
-from policyfactory.engine.slurm.jobs import CLOSED, CONFINED, LIMITED, SlurmJobs, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.jobs import (
+    CLOSED,
+    CONFINED,
+    LIMITED,
+    PER_NODE,
+    SlurmJobs,
+    SlurmMachine,
+    SlurmSettings,
+)
 from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
@@ -309,7 +317,7 @@ class BrokenLimit(NamedTuple):
     Parameters
     ----------
     of : tuple of str
-        What is held together: the kind of the counter, and of what; empty: of the job alone.
+        What is held together: the kind of the counter, and of what; empty: of the job alone; ``node``: on each node.
     text : str
         The limit in words, with Slurm's name for it.
     most, held, asked : int
@@ -339,11 +347,13 @@ def broken_limits(parts: Parts, placed: Placed, job: int, asks: Int64Array) -> I
     for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
         row, limit = jobs.counters[counter]
         held = limits.held[row] if row >= 0 else np.zeros(len(asks), dtype=np.int64)
-        over = np.flatnonzero((asks > 0) & (held + asks > limits.most[limit]))
+        of = placed.held[row] if row >= 0 else ("node",) if row == PER_NODE else ()
+        wanted = asks // max(asks[1], 1) if row == PER_NODE else asks
+        over = np.flatnonzero((wanted > 0) & (held + wanted > limits.most[limit]))
         if len(over):
-            what, of = int(over[0]), placed.held[row] if row >= 0 else ()
+            what = int(over[0])
             most = float(limits.most[limit, what])
-            yield BrokenLimit(of, _named(of, what, most), int(most), int(held[what]), int(asks[what]))
+            yield BrokenLimit(of, _named(of, what, most), int(most), int(held[what]), int(wanted[what]))
 
 
 def _named(of: tuple[str, ...], what: int, most: float) -> str:
@@ -353,6 +363,7 @@ def _named(of: tuple[str, ...], what: int, most: float) -> str:
     per = word.replace("TRES=", "TRESPer{}=") if word.startswith("TRES") else f"{word}Per{{}}"
     whose, name = {
         "job": ("of one job", f"Max{word}"),
+        "node": ("of one job on each node", f"Max{per.format('Node')}"),
         "array": ("of one array", "ArrayTaskThrottle"),
         "qos": ("of QOS {} together", f"Grp{word}"),
         "qos user": ("of one user in QOS {}", f"Max{per.format('User')}"),

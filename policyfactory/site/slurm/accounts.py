@@ -234,6 +234,7 @@ def _association(
         total=row.limits(("grptres",), ("grpjobs",), ("grpsubmitjobs", "grpsubmit"), older="grp"),
         own=Limits(row.number("maxjobs"), row.number("maxsubmitjobs", "maxsubmit")),
         per_job=row.limits(("maxtresperjob", "maxtres"), older="max"),
+        per_node=row.limits(("maxtrespernode",)),
         default_qos=fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
         qos=_qos(fields, inherited, found),
         priority=whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
@@ -347,6 +348,7 @@ def _part(qos: Qos, whole: Limits) -> Qos:
         per_user=absolute(qos.per_user),
         per_account=absolute(qos.per_account),
         per_job=absolute(qos.per_job),
+        per_node=absolute(qos.per_node),
     )
 
 
@@ -368,6 +370,7 @@ def _qos_of(row: _LimitRow) -> Qos:
             ("maxsubmitpa", "maxsubmitjobsperaccount"),
         ),
         per_job=row.limits(("maxtres", "maxtresperjob")),
+        per_node=row.limits(("maxtrespernode", "maxtrespn")),
         usage_factor=1.0 if factor is None else _factor(factor),
     )
 
