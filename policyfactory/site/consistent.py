@@ -107,6 +107,7 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
     lists: _Lists = {}
     for partition in site.partitions:
         yield from _partition(partition, nodes, known, lists)
+        yield from _in_vain(f"partition {partition.name}", "billing", partition.billing, "tres")
     for qos in site.qos:
         yield from _qos(qos)
         yield from _unknown_qos(f"QOS {qos.name}", f"QOS {qos.name}", qos.preempts, known)

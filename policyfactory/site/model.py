@@ -326,6 +326,8 @@ class Partition:
         Seconds that they then have left (GraceTime).
     default_memory_per_core, default_memory_per_node, default_memory_per_gpu, default_cores_per_gpu : int
         As of `Scheduling`, for its jobs; 0: the cluster's.
+    billing : mapping of str to float
+        What each ``cpu``, MB of ``mem``, ``node`` and ``gres/gpu`` counts in usage (TRESBillingWeights); empty: cores.
     """
 
     name: str = kept(TEXT)
@@ -348,6 +350,7 @@ class Partition:
     default_memory_per_node: int = kept(MEMORY, 0)
     default_memory_per_gpu: int = kept(MEMORY, 0)
     default_cores_per_gpu: int = kept(COUNT, 0)
+    billing: Mapping[str, float] = kept(NUMBERS, dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

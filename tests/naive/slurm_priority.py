@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from naive.slurm_billing import billed
 from naive.slurm_jobs import Entry, Job
 from naive.slurm_limits import Account, Rules
 from naive.slurm_nodes import Nodes
@@ -94,7 +95,7 @@ class Priorities:
         """Add what a job has used between two instants to its user and all accounts above, decayed over that time."""
         run = max(until - max(since, entry.start), 0)
         qos = self.rules.qos.get(entry.qos)
-        used = run * self.decay**run * entry.held_cores * (qos.usage_factor if qos is not None else 1.0)
+        used = run * self.decay**run * billed(entry, self.flags) * (qos.usage_factor if qos is not None else 1.0)
         share = self.tree.get((entry.job.account, entry.job.user))
         while share is not None:
             share.usage += used

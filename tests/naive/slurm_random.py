@@ -55,6 +55,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site, drawn = _with_defaults(random.Random(f"defaults {seed}"), site, drawn)
     if "each node" in chosen:
         site = _with_limits_of_nodes(random.Random(f"each node {seed}"), site)
+    if "billing" in chosen:
+        site = _with_billing(random.Random(f"billing {seed}"), site)
     return site, drawn
 
 
@@ -163,6 +165,19 @@ def _with_limits_of_nodes(rng: random.Random, site: Site) -> Site:
     return dataclasses.replace(
         site, qos=qos, associations=associations, partitions=partitions if qos else site.partitions
     )
+
+
+def _with_billing(rng: random.Random, site: Site) -> Site:
+    """Return a site on which memory, nodes and GPUs count in fair share as well."""
+
+    def weights() -> dict[str, float]:
+        some = {"cpu": (0.0, 0.5, 1.0), "mem": (0.0, 0.001, 0.01), "node": (0.0, 3.0), "gres/gpu": (0.0, 4.0, 20.0)}
+        return {name: rng.choice(values) for name, values in some.items() if rng.random() < 0.7}
+
+    partitions = tuple(dataclasses.replace(one, billing=weights()) for one in site.partitions)
+    flag = rng.choice((None, "MAX_TRES", "MAX_TRES_GRES"))
+    priority = dataclasses.replace(site.priority, flags=(*site.priority.flags, *([flag] if flag else [])))
+    return dataclasses.replace(site, partitions=partitions, priority=priority)
 
 
 def _with_defaults(rng: random.Random, site: Site, jobs: list[Job]) -> tuple[Site, list[Job]]:

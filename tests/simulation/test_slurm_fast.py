@@ -103,6 +103,16 @@ def test_limits_on_each_node_are_kept_alike(version: str, seed: int, monkeypatch
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_billed_counts_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(seed)
+    kinds = {"shares", "memory", "partitions"}
+    features = [name for name in FEATURES if name in kinds or rng.random() < 0.4]
+    site, jobs = drawn(version, seed, 40, *features, "billing")
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [

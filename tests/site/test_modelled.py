@@ -43,6 +43,7 @@ _PARTITION = {
     "AllowAccounts": "a", "AllowQos": "a", "Default": "YES", "DefaultTime": "5", "MaxNodes": "2", "MaxTime": "5",
     "MinNodes": "2", "Nodes": "n1", "OverSubscribe": "EXCLUSIVE", "Exclusive": "NODE",
     "Priority": "5", "PriorityJobFactor": "5",
+    "TRESBillingWeights": "CPU=2",
     "PriorityTier": "5", "QOS": "a", "Shared": "EXCLUSIVE", "State": "DOWN",
     "DefMemPerCPU": "5", "DefMemPerNode": "5", "DefCpuPerGPU": "5", "DefMemPerGPU": "5",
     "JobDefaults": "DefCpuPerGPU=5,DefMemPerGPU=7",
@@ -124,13 +125,13 @@ PartitionName=gpu Nodes=n1 OverTimeLimit=4
 """
     site = _site_of(tmp_path, text)
     assert set(_listed(site)) == {
-        "PriorityUsageResetPeriod", "PriorityFlags MAX_TRES", "PriorityFlags DEPTH_OBLIVIOUS",
+        "PriorityUsageResetPeriod", "PriorityFlags DEPTH_OBLIVIOUS",
         "PriorityFlags INCR_ONLY", "PriorityWeightTRES gres/gpu:a100", "PriorityWeightTRES license/x",
         "SchedulerParameters sched_min_interval", "SchedulerParameters bf_one_resv_per_job",
         "SchedulerParameters bf_max_time", "SchedulerParameters bf_yield_interval",
         "SchedulerParameters bf_yield_sleep", "PartitionName=gpu OverTimeLimit",
     }  # fmt: skip
-    assert site.priority.flags == ("NO_FAIR_TREE",)
+    assert site.priority.flags == ("NO_FAIR_TREE", "MAX_TRES")
     assert site.priority.tres == {"cpu": 1.0}
     usual = "SchedulerParameters=sched_min_interval=2,max_sched_time=2\nPriorityUsageResetPeriod=NOW\n"
     assert _site_of(tmp_path, _BASE + usual).not_modelled == ()
@@ -163,8 +164,8 @@ def test_a_reservation_of_some_is_listed_as_closed_to_all(tmp_path: Path) -> Non
         ("[priority]\nusage_reset = 'WEEKLY'", "usage_reset is no key"),
         ("[scheduling]\nbf_max_time = '60s'", "bf_max_time is no key"),
         (
-            "[priority]\nflags = ['MAX_TRES']",
-            "priority: flags has MAX_TRES, which has no effect; take it out, there are",
+            "[priority]\nflags = ['INCR_ONLY']",
+            "priority: flags has INCR_ONLY, which has no effect; take it out, there are",
         ),
         ("[priority]\ntres = {billing = 1}", "priority: tres has billing, which has no effect; take it out, there are"),
         ("[[qos]]\nname = 'a'\nflags = ['Relative']", "QOS a: flags has Relative, which has no effect; take it out"),

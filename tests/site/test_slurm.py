@@ -66,7 +66,7 @@ def test_a_real_cluster_is_read() -> None:
     assert site.priority == Priority(
         age=1000, fair_share=10000, job_size=100, partition=500, qos=2000,
         tres={"cpu": 1000.0, "mem": 200.0, "gres/gpu": 3000.0}, max_age=7.5 * 86400, calculation_period=180.0,
-        half_life=14 * 86400.0, flags=("SMALL_RELATIVE_TO_TIME",),
+        half_life=14 * 86400.0, flags=("SMALL_RELATIVE_TO_TIME", "MAX_TRES"),
     )  # fmt: skip
     assert site.scheduling == Scheduling(
         select="cores+memory", default_queue_depth=1000, partition_job_depth=1000, sched_interval=1.0,
@@ -112,7 +112,6 @@ def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
         "QOS high GrpTRESMins", "QOS high GrpWall", "QOS high MinTRES",
         "Account phys GrpTRESRunMins", "User games Partition", "reservation class Flags DAILY",
         "reservation cores CoreCnt", "reservation maint Users", "reservation class Accounts", "reservation cores Users",
-        "PriorityFlags MAX_TRES",
     } == set(found) - {"Licenses"}  # fmt: skip
     assert not any(one.effect.startswith(UNKNOWN) for one in site.not_modelled)
 
@@ -250,8 +249,8 @@ def test_what_jobs_take_of_nodes(tmp_path: Path, text: str, select: str) -> None
 def test_flags_of_priorities_that_stand_for_others(tmp_path: Path) -> None:
     site = site_of(tmp_path, f"{SMALL}PriorityFlags=no_normal_all,depth_oblivious,FAIR_TREE,SWIFT,MAX_TRES_GRES\n")
     normal = tuple(f"NO_NORMAL_{kind}" for kind in ("ASSOC", "PART", "QOS", "TRES"))
-    assert site.priority.flags == ("NO_FAIR_TREE", *normal)
-    assert set(missing(site)) == {f"PriorityFlags {flag}" for flag in ("SWIFT", "MAX_TRES_GRES", "DEPTH_OBLIVIOUS")}
+    assert site.priority.flags == ("NO_FAIR_TREE", *normal, "MAX_TRES_GRES")
+    assert set(missing(site)) == {f"PriorityFlags {flag}" for flag in ("SWIFT", "DEPTH_OBLIVIOUS")}
 
 
 def test_parameters_have_their_own_units_and_bounds(tmp_path: Path) -> None:
@@ -280,8 +279,8 @@ AccountingStorageEnforce=safe,qos
     found = missing(site)
     assert set(found) == {
         "TopologyPlugin", "JobSubmitPlugins", "Prioritywieght", "JobRequeue", "PartitionName=gpu LLN",
-        "PartitionName=gpu OverSubscribe", "PartitionName=gpu MaxCPUsPerNode", "PartitionName=gpu TRESBillingWeights",
-        "PartitionName=gpu OverTimeLimit", "PartitionName=own Foo", "AccountingStorageEnforce",
+        "PartitionName=gpu OverSubscribe", "PartitionName=gpu MaxCPUsPerNode", "PartitionName=gpu OverTimeLimit",
+        "PartitionName=own Foo", "AccountingStorageEnforce",
     }  # fmt: skip
     assert found["TopologyPlugin"] == "slurm.conf:5"
     assert site.enforced == ("associations", "limits", "qos", "safe")
@@ -646,6 +645,17 @@ def test_marks_of_comments_that_are_escaped_are_read_in_time(tmp_path: Path) -> 
     assert spent(256_000) < 16 * spent(64_000)
     (found,) = site_of(tmp_path, SMALL + r"Licenses=a\#b\\# c" + "\n").not_modelled
     assert found.value == "a#b" + chr(92)
+
+
+def test_weights_of_billing_are_those_of_cores_mb_nodes_and_gpus(tmp_path: Path) -> None:
+    weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.5,node=3K,license/x=2,billing=1,GRES/gpu:a100=0"
+    site = site_of(tmp_path, f"{SMALL.strip()} TRESBillingWeights='{weights}'\n")
+    assert site.partitions[-1].billing == {"cpu": 1.0, "mem": 0.25 / 1024, "gres/gpu": 2.5, "node": 3 / 1024}
+    assert [(one.name, one.value) for one in site.not_modelled] == [
+        (f"PartitionName={site.partitions[-1].name} TRESBillingWeights", "license/x=2")
+    ]
+    with pytest.raises(SiteError, match=r"slurm.conf:3.*TRESBillingWeights.*CPU=much.*weights such as CPU=1.0"):
+        site_of(tmp_path, f"{SMALL.strip()} TRESBillingWeights=CPU=much\n")
 
 
 def test_limits_on_each_node_are_read_of_qos_and_accounts(tmp_path: Path) -> None:

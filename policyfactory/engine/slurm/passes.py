@@ -318,7 +318,7 @@ def _end_jobs(
             if stop_late(jobs, machine, run, settings, job, run.preemption):
                 continue
             if weights.tail:
-                add_usage(jobs, run, weights, shares, job, state[CALCULATED])
+                add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
             let_go(jobs, run, weights, job, now)
@@ -397,7 +397,7 @@ def _change_nodes(
                 at += 1
                 continue
             if weights.tail:
-                add_usage(jobs, run, weights, shares, job, state[CALCULATED])
+                add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, nodes)
             give_back(jobs, machine, run, job)
             row = jobs.first[job]

@@ -14,6 +14,7 @@ from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine
+from policyfactory.engine.slurm.nodes import taken_gpus, taken_memory
 from policyfactory.engine.slurm.state import NOW, RELEASED, RUNNING, VERSION, WAITING, RunState, is_ahead
 
 _LARGEST = 2.0**32 - 1
@@ -37,6 +38,10 @@ class PriorityWeights(NamedTuple):
         Whether what a job used after the last calculation is counted at its end: where limits are enforced.
     from_submission : bool
         Whether age counts from submission (ACCRUE_ALWAYS), or from when a job may start.
+    billing : float64 array (P, 4)
+        What each processor, MB, node and GPU of a job counts in usage, by partition; NaN in the first: its processors.
+    largest : int
+        1: only the largest of them (MAX_TRES); 2: the largest of the first three, and GPUs (MAX_TRES_GRES); 0: all.
     """
 
     age: float
@@ -46,6 +51,8 @@ class PriorityWeights(NamedTuple):
     tree: bool
     tail: bool
     from_submission: bool
+    billing: FloatArray
+    largest: int
 
 
 @by_pointer
@@ -65,7 +72,7 @@ class FairShares(NamedTuple):
     children : int64 array (A - 1,)
         Their order is changed.
     usage : float64 array (A,)
-        Core seconds, decayed.
+        Core seconds, or what is billed, decayed.
     factor : float64 array (A,)
         0 to 1, of users.
     level : float64 array (A,)
@@ -109,13 +116,20 @@ def new_priority(
 
 @step
 def add_usage(
-    jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int, since: int
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    weights: PriorityWeights,
+    shares: FairShares,
+    job: int,
+    since: int,
 ) -> None:
     """Add what a job has used since a time to its association and all above.
 
     Parameters
     ----------
     jobs : SlurmJobs
+    machine : SlurmMachine
     run : RunState
     weights : Weights
     shares : Shares
@@ -127,11 +141,34 @@ def add_usage(
     cores = 0
     for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
         cores += run.held_cores[at]
-    used *= weights.decay**used * cores * jobs.usage_factor[job]
+    processors = cores * jobs.threads[job]
+    billed = float(processors)
+    if not math.isnan(weights.billing[jobs.partition[job], 0]):
+        billed = _billed(jobs, machine, run, weights, job, processors)
+    used *= weights.decay**used * billed * jobs.usage_factor[job]
     at = jobs.association[job]
     while at >= 0:
         shares.usage[at] += used
         at = shares.parent[at]
+
+
+@step
+def _billed(
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, job: int, processors: int
+) -> float:
+    """Return what a running job counts in usage each second (assoc_mgr_tres_weighted)."""
+    memory = gpus = 0
+    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        has = machine.has[run.held_node[at]]
+        memory += taken_memory(jobs.request[job], has, run.held_cores[at])
+        gpus += taken_gpus(jobs.request[job], has)
+    weight, nodes = weights.billing[jobs.partition[job]], run.held_count[job]
+    of_processors, of_memory = processors * weight[0], memory * weight[1]
+    of_nodes, of_gpus = nodes * weight[2], gpus * weight[3]
+    if weights.largest == 0:
+        return float(of_processors + of_memory + of_nodes + of_gpus)
+    largest = max(of_processors, of_memory, of_nodes, 0.0)
+    return float(max(largest, of_gpus) if weights.largest == 1 else of_gpus + largest)
 
 
 @kernel
@@ -154,7 +191,7 @@ def _calculate(
     for at in range(len(shares.usage)):
         shares.usage[at] *= left
     for at in range(run.state[RUNNING]):
-        add_usage(jobs, run, weights, shares, run.running[at], since)
+        add_usage(jobs, machine, run, weights, shares, run.running[at], since)
     if weights.fair_share > 0:
         if weights.tree:
             fair_tree(shares)

@@ -368,7 +368,7 @@ def _stop_now(
     """Take a job from its nodes, which are free after the turn-round; it has ended, or goes back into the queue."""
     state, weights, shares, now = run.state, preemption.weights, preemption.shares, run.state[NOW]
     if weights.tail:
-        add_usage(jobs, run, weights, shares, job, state[CALCULATED])
+        add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
     preemption.stopped[jobs.first[job]] += 1
     preemption.lost[jobs.first[job]] += run.held_count[job] * (now - run.start[job])
     for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):

@@ -205,7 +205,7 @@ def place_jobs(
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
         by_processor=_by_processor(site, layout, asked.partition)[order],
-        usage_factor=(judge.usage_factor * asked.threads)[order],
+        usage_factor=judge.usage_factor[order],
         first=first,
         other=other,
     )

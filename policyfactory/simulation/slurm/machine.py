@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -194,7 +194,15 @@ def weights_of(site: Site) -> PriorityWeights:
         tree="NO_FAIR_TREE" not in flags,
         tail="limits" in site.enforced,
         from_submission="ACCRUE_ALWAYS" in flags,
+        billing=np.array([_billing(its.billing) for its in site.partitions], dtype=np.float64),
+        largest=2 if "MAX_TRES_GRES" in flags else int("MAX_TRES" in flags),
     )
+
+
+def _billing(weights: Mapping[str, float]) -> tuple[float, ...]:
+    if not weights:
+        return (math.nan,) * 4
+    return tuple(weights.get(name, 0.0) for name in ("cpu", "mem", "node", "gres/gpu"))
 
 
 # Limits: what a job is counted in, and the most that each counter may hold. -------------------------------------------

@@ -10,6 +10,7 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
 from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import NodeGroup, Origin, Outage, Partition, Setting
+from policyfactory.site.slurm.billing import billing_weights
 from policyfactory.site.slurm.conf import (
     ENDLESS,
     Conf,
@@ -361,8 +362,10 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         origin.note(f"partition {record.name}", record.place, settings)
         if len(partitions) >= _MOST:
             raise SiteError(f"{record.place}: more than {_MOST:,} partitions; leave out those without jobs")
-        of_jobs = job_defaults(settings, origin, what)
-        partitions.append(dataclasses.replace(_partition(record.name, settings, members), **of_jobs))
+        more = job_defaults(settings, origin, what)
+        if "tresbillingweights" in settings and settings["tresbillingweights"].value.lower() != "(null)":
+            more["billing"] = billing_weights(settings["tresbillingweights"], origin, what)
+        partitions.append(dataclasses.replace(_partition(record.name, settings, members), **more))
     return partitions
 
 

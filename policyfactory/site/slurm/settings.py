@@ -23,7 +23,7 @@ from policyfactory.workload.declared import FLAG, Kind
 _READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda one: unsigned(one, 32), SECONDS: seconds, FLAG: yes}
 _PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS",
-    "NO_NORMAL_TRES",
+    "NO_NORMAL_TRES", "MAX_TRES", "MAX_TRES_GRES",
 )  # fmt: skip
 _RESETS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
 _ABSENT = Setting("", "", "")
