@@ -23,6 +23,7 @@ from policyfactory.site.model import (
     Origin,
     Partition,
     Qos,
+    Reservation,
     Scheduling,
     Setting,
     Site,
@@ -343,6 +344,8 @@ def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contrad
         ("outage", ((f"outage of {one.nodes[:40]}", one) for one in site.outages)),
     ):
         for entry, one in entries:
+            if isinstance(one, Reservation):
+                yield from _in_vain(entry, "flags", one.flags, "reservation")
             if one.nodes.upper() != "ALL":
                 yield from _hosts(entry, one.nodes, nodes, lists)[1]
             if not one.end > one.start:

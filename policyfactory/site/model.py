@@ -460,9 +460,11 @@ class Reservation:
     start, end : float
         Unix seconds.
     users, accounts : tuple of str
-        Whose jobs may use it; both empty: nobody's (maintenance).
+        Whose jobs may use it, with ``-`` in front all others'; both empty: nobody's (maintenance).
     known : float
         Unix seconds from which the scheduler knows it; minus infinity: always.
+    flags : tuple of str
+        Slurm's, in its words: MAINT, OVERLAP, ALL_NODES.
     """
 
     name: str = kept(TEXT)
@@ -472,6 +474,7 @@ class Reservation:
     users: tuple[str, ...] = kept(NAMES, ())
     accounts: tuple[str, ...] = kept(NAMES, ())
     known: float = kept(MOMENT, -NEVER)
+    flags: tuple[str, ...] = kept(NAMES, ())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

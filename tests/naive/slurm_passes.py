@@ -15,6 +15,7 @@ from naive.slurm_limits import Request, Rules
 from naive.slurm_nodes import Nodes, Use, place, place_empty
 from naive.slurm_preemption import PATIENCE, Preemption, merge_sorted
 from naive.slurm_priority import Priorities
+from naive.slurm_reservations import keeps_from, may_use_reservation, waited_for
 from naive.slurm_versions import versioned
 from policyfactory.site.model import Reservation, Site
 
@@ -100,7 +101,7 @@ class Controller:
 
     def own_reservation(self, job: Job) -> Reservation | None:
         for one in self.reservations:
-            if one.name == job.reservation and (job.user in one.users or job.account in one.accounts):
+            if one.name == job.reservation and may_use_reservation(one, job, self.rules):
                 return one
         return None
 
@@ -115,11 +116,10 @@ class Controller:
         overlap = False
         members = self.nodes.of_partition[entry.partition.name]
         for one in self.reservations:
-            if one is mine or one.start >= start + entry.limit or one.end <= start:
+            if not keeps_from(one, mine) or one.start >= start + entry.limit or one.end <= start:
                 continue
             kept = self.nodes.named(self.site, one.nodes)
-            maintenance = not one.users and not one.accounts
-            if mine is None and maintenance and members <= kept:
+            if mine is None and waited_for(one) and members <= kept:
                 return None, overlap, math.ceil(one.end)
             overlap = overlap or bool(kept & (members if mine is None else left))
             left = left - kept

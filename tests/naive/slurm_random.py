@@ -29,7 +29,8 @@ FEATURES = (
 )  # fmt: skip
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
 # cores of several "threads"; jobs that may start in several "lists" of partitions; running jobs that are stopped for
-# others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults".
+# others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults"; limits on what a job has of
+# "each node"; weights of "billing"; reservations of several kinds, "kept for some".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -57,6 +58,8 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site = _with_limits_of_nodes(random.Random(f"each node {seed}"), site)
     if "billing" in chosen:
         site = _with_billing(random.Random(f"billing {seed}"), site)
+    if "kept for some" in chosen:
+        site, drawn = _with_reservations(random.Random(f"kept for some {seed}"), site, drawn)
     return site, drawn
 
 
@@ -178,6 +181,28 @@ def _with_billing(rng: random.Random, site: Site) -> Site:
     flag = rng.choice((None, "MAX_TRES", "MAX_TRES_GRES"))
     priority = dataclasses.replace(site.priority, flags=(*site.priority.flags, *([flag] if flag else [])))
     return dataclasses.replace(site, partitions=partitions, priority=priority)
+
+
+def _with_reservations(rng: random.Random, site: Site, jobs: list[Job]) -> tuple[Site, list[Job]]:
+    """Return a site with reservations that overlap, each for some, and jobs that ask for one."""
+
+    def some(names: tuple[str, ...]) -> tuple[str, ...]:
+        chosen = rng.choice(((), (), names[:1], names[1:], names[:2]))
+        return tuple(f"-{name}" for name in chosen) if rng.random() < 0.2 else chosen
+
+    kept = []
+    for number in range(rng.randint(1, 3)):
+        first = rng.randint(1, len(site.nodes))
+        hosts = "ALL" if rng.random() < 0.2 else f"n[{first}-{rng.randint(first, len(site.nodes))}]"
+        start = BEGIN + rng.randrange(0, 7200)
+        flags = rng.choice(((), ("MAINT",), ("OVERLAP",), ("OVERLAP",), ("MAINT", "OVERLAP"), ("ALL_NODES",)))
+        end = start + rng.randrange(600, 5400)
+        known = BEGIN + rng.choice((0, 300))
+        kept.append(
+            Reservation(f"kept{number}", hosts, start, end, some(USERS), some(ACCOUNTS), known=known, flags=flags)
+        )
+    asked = [dataclasses.replace(job, reservation=rng.choice(kept).name if rng.random() < 0.3 else "") for job in jobs]
+    return dataclasses.replace(site, reservations=tuple(kept)), asked
 
 
 def _with_defaults(rng: random.Random, site: Site, jobs: list[Job]) -> tuple[Site, list[Job]]:

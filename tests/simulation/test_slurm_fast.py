@@ -113,6 +113,15 @@ def test_what_is_billed_counts_alike(version: str, seed: int, monkeypatch: pytes
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(seed)
+    features = [name for name in FEATURES if name == "partitions" or rng.random() < 0.3]
+    site, jobs = drawn(version, seed, 40, *features, "kept for some")
+    assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
+
+
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [

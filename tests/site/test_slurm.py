@@ -99,7 +99,8 @@ def test_its_accounts_and_times_are_read() -> None:
     assert down == Outage("n3", 1795454727.0, 1795454729.0, reason="test")
     assert drained == Outage("n4", 1795454727.0, drained=True, reason="bad disk|x")
     first = site.reservations[0]
-    assert first == Reservation("maint", "n[1-4]", 1893484800.0, 1893492000.0, ("root",))
+    flags = ("MAINT", "ALL_NODES")
+    assert first == Reservation("maint", "n[1-4]", 1893484800.0, 1893492000.0, ("root",), flags=flags)
 
 
 def test_what_it_has_and_is_not_modelled_is_listed_with_its_place() -> None:
@@ -649,7 +650,7 @@ def test_marks_of_comments_that_are_escaped_are_read_in_time(tmp_path: Path) -> 
 
 def test_weights_of_billing_are_those_of_cores_mb_nodes_and_gpus(tmp_path: Path) -> None:
     weights = "CPU=1.0,Mem=0.25G,GRES/gpu=2.5,node=3K,license/x=2,billing=1,GRES/gpu:a100=0"
-    site = site_of(tmp_path, f"{SMALL.strip()} TRESBillingWeights='{weights}'\n")
+    site = site_of(tmp_path, f'{SMALL.strip()} TRESBillingWeights="{weights}"\n')
     assert site.partitions[-1].billing == {"cpu": 1.0, "mem": 0.25 / 1024, "gres/gpu": 2.5, "node": 3 / 1024}
     assert [(one.name, one.value) for one in site.not_modelled] == [
         (f"PartitionName={site.partitions[-1].name} TRESBillingWeights", "license/x=2")

@@ -304,6 +304,9 @@ def expected_end(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job: i
 
 # How often a maintenance of the whole partition is waited for.
 _TRIES = 10
+# Kinds of reservations: who has no node beside it waits for its end; a maintenance, whose own jobs pass over all
+# others; one whose jobs pass over all others but a maintenance.
+CLOSES, MAINTAINS, OVERLAPS = 1, 2, 4
 
 
 @step
@@ -348,6 +351,8 @@ def allow(
                 run.state[HORIZON] = min(run.state[HORIZON], begins - jobs.limit[job] + 1)
             if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
                 continue
+            if own >= 0 and _passes_over(machine.reservation[own, 3], machine.reservation[other, 3]):
+                continue
             if machine.reservation[other, 2] > run.state[NOW]:
                 continue
             inside = overlap = 0
@@ -356,7 +361,7 @@ def allow(
                 inside += partition[node] > machine.reserved[other, node]
                 overlap += (partition[node] if own < 0 else allowed[block]) & machine.reserved[other, node]
                 allowed[block] &= 1 - machine.reserved[other, node]
-            if inside == 0 and machine.reservation[other, 3] == 1 and own < 0:
+            if inside == 0 and machine.reservation[other, 3] & CLOSES and own < 0:
                 whole = other
                 break
             overlaps = overlaps or overlap > 0
@@ -364,6 +369,12 @@ def allow(
             return begin, overlaps
         begin = machine.reservation[whole, 1]
     return -1, False
+
+
+@joined
+def _passes_over(own: int, other: int) -> bool:
+    """Tell whether the jobs of a reservation may have the nodes of another, by their kinds (job_test_resv)."""
+    return bool(own & MAINTAINS or (own & OVERLAPS and not other & MAINTAINS))
 
 
 @inlined

@@ -130,7 +130,7 @@ class SlurmJobs(NamedTuple):
     by_processor : float64 array (n,)
         How much of it a processor more gives.
     usage_factor : float64 array (n,)
-        What a core second counts in fair share.
+        What a processor second, or a second of what is billed, counts in fair share.
     first, other : int64 array (n,)
         A job that may start in several partitions has a row for each, the first one among the other jobs and the rest
         behind them all, never submitted by themselves: the first row of each, and the next one; -1 for none.
@@ -181,7 +181,7 @@ class SlurmMachine(NamedTuple):
     reserved : uint8 array (V, N)
         1 for a node of the reservation.
     reservation : int64 array (V, 4)
-        Its begin and end (s), since when it is known, 1 for a maintenance.
+        Its begin and end (s), since when it is known, its kind (`policyfactory.engine.slurm.holding`).
     event : int64 array (E, 2)
         Seconds, ascending; 0: up again, 1: down, 2: drained.
     of_event : uint8 array (E, N)

@@ -50,6 +50,7 @@ from policyfactory.simulation.slurm.machine import (
     shares_of,
     version_number,
 )
+from policyfactory.simulation.slurm.reservations import lets_in
 from policyfactory.site.fits import (
     Layout,
     SiteFit,
@@ -393,7 +394,8 @@ class _FitJudge:
             return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
         if (number := self.asked.reservation[row]) >= 0:
             reservation = self.site.reservations[number]
-            if user not in reservation.users and account not in reservation.accounts:
+            above = self.rules.chain(account, user) if self.rules.known_only else []
+            if not lets_in(reservation, user, (account, *(association.account for association in above))):
                 return f"reservation {reservation.name} is not open to user {user or '(none)'}"
         return ""
 

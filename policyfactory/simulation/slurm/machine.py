@@ -14,6 +14,7 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.slurm.jobs import PER_NODE, SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.nodes import CORES
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.simulation.slurm.reservations import kind_of
 from policyfactory.site.fits import Layout, lay_out, node_numbers
 from policyfactory.site.model import PARAMETERS, Association, Limits, Partition, Qos, Site
 from policyfactory.workload.jobs import Requests
@@ -99,10 +100,7 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
         closed=np.array([not partition.up for partition in site.partitions], dtype=np.uint8),
         reserved=_rows([mask(held.nodes, f"reservation {held.name!r}") for held in site.reservations], len(has)),
         reservation=np.array(
-            [
-                [_up(held.start), _up(held.end), _up(held.known), not held.users + held.accounts]
-                for held in site.reservations
-            ],
+            [[_up(held.start), _up(held.end), _up(held.known), kind_of(held)] for held in site.reservations],
             dtype=np.int64,
         ).reshape(-1, 4),
         event=np.array([[time, kind] for time, kind, _ in events], dtype=np.int64).reshape(-1, 2),

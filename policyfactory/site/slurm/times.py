@@ -171,20 +171,27 @@ def _reservation(
         origin.differs(cores_there, "it has only some cores of its nodes; it keeps them whole", what)
     if not there:
         return None
-    return Reservation(name, compress(there), start, end, _allowed(fields, "users"), _allowed(fields, "accounts"))
+    kept = known_settings("reservation").modelled
+    flags = tuple(flag.upper() for flag in _flags(fields) if flag.lower() in kept)
+    users, accounts = _allowed(fields, "users"), _allowed(fields, "accounts")
+    return Reservation(name, compress(there), start, end, users, accounts, flags=flags)
+
+
+def _flags(fields: Mapping[str, Setting]) -> list[str]:
+    # A flag may have a time of its own: PURGE_COMP=00:05:00.
+    return [flag.partition("=")[0] for flag in listed(fields["flags"].value)] if "flags" in fields else []
 
 
 def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
     names = listed(fields[key].value) if key in fields else ()
-    return tuple(name for name in names if name != "(null)" and not name.startswith("-"))
+    return tuple(name for name in names if name != "(null)")
 
 
 def _judge(fields: Mapping[str, Setting], origin: Origin) -> None:
     name = fields["reservationname"]
     what = f"reservation {shortened(name.value)}"
-    # A flag may have a time of its own: PURGE_COMP=00:05:00.
-    flags = [flag.partition("=")[0] for flag in listed(fields["flags"].value)] if "flags" in fields else []
-    known_settings("reservation").judge((Setting(flag, "yes", name.place) for flag in flags), origin, f"{what} Flags")
+    of_flags = (Setting(flag, "yes", name.place) for flag in _flags(fields))
+    known_settings("reservation").judge(of_flags, origin, f"{what} Flags")
     for key in ("users", "accounts", "groups", "licenses"):
         if key not in fields or fields[key].value in {"", "(null)"}:
             continue
