@@ -29,8 +29,8 @@ FEATURES = (
 )  # fmt: skip
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
 # cores of several "threads"; jobs that may start in several "lists" of partitions; running jobs that are stopped for
-# others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults"; limits on what a job has of
-# "each node"; weights of "billing"; reservations of several kinds, "kept for some".
+# others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults"; limits on what a job has
+# of "each node"; weights of "billing"; reservations of several kinds, "kept for some".
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
