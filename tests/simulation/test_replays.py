@@ -13,8 +13,10 @@ import random
 
 import pytest
 
-from naive.forced import Forced, Runs, Snapshot, Start, distance, forced
-from naive.slurm_forced import wanted_by
+from naive import slurm_kernels
+from naive.forced import Forced, Runs, Snapshot, Start, at_origin, distance, forced
+from naive.slurm_forced import plain_jobs, wanted_by
+from naive.slurm_workload import run_fast
 from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
 from schedulers.replay_cases import CASES
 from schedulers.replays import ALL, FOLDER, compare, force, names, record_of, records_of
@@ -59,6 +61,14 @@ def test_every_start_of_a_later_slurm_is_wanted_by_its_rules(version: str, name:
     assert record.version.startswith(version)
     assert record.jobs == ALL[name]().jobs
     assert force(record, ALL[name]().site).agreement == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "name"), MODERN)
+def test_the_fast_slurm_makes_the_same_of_the_workload(version: str, name: str) -> None:
+    record = record_of(name, FOLDER / version)
+    site, jobs = at_origin(ALL[name]().site, record), list(plain_jobs(ALL[name]().site, record).values())
+    assert run_fast(site, jobs, begin=record.begin, turnround=1) == slurm_kernels.slurm(site, jobs, record.begin, 1)
 
 
 @nightly
