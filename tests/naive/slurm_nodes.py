@@ -379,6 +379,9 @@ def will_run_from(
             continue
         found = place(nodes, demand, among, future)
         if found is not None:
+            if nodes.versioned.ends_there:
+                there = (entry for entry in ending[:at] if set(found) & set(entry.allocation))
+                last = max(there, key=lambda entry: entry.believed_end, default=last)
             return (last.believed_end if last.believed_end > now else overdue_end(last, nodes.over, now)), found
         window *= 2
         while following is not None and following.believed_end > anchor + window:

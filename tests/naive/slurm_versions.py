@@ -44,12 +44,15 @@ class Versioned:
     # A job for one node gets the first one, of the lightest, on which it can run. Seen in the log of 26.05.5:
     # select/cons_tres, _get_one_res.
     takes_first: bool
+    # A job starts when the last of those ends that were let end on its nodes. Before, when the last of all ended that
+    # were let end at once. Seen in the plans of 26.05.5: select/cons_tres, _future_run_test.
+    ends_there: bool
 
 
 _ALL = Versioned(**{field.name: True for field in dataclasses.fields(Versioned)})
 _VERSIONS = {
     "22.05": Versioned(**{field.name: False for field in dataclasses.fields(Versioned)}),
-    "24.11": dataclasses.replace(_ALL, takes_first=False),
+    "24.11": dataclasses.replace(_ALL, takes_first=False, ends_there=False),
     "26.05": _ALL,
 }
 

@@ -113,6 +113,7 @@ from policyfactory.engine.slurm.stopping import (
 from policyfactory.engine.slurm.versions import (
     CONFLICTS_FIRST,
     COUNTS_RUNNING,
+    ENDS_THERE,
     LOOKS_FROM_START,
     LOOKS_PAST_END,
     ROUNDS_UP,
@@ -598,8 +599,8 @@ def earliest(
     for block in range(blocks.size[BLOCKS]):
         blocks.ahead[block] = blocks.free[block]
     window, bound, last, removed = _STEP, -1, -1, 0
-    more_nodes, more_cores, at = _give_back_at_once(jobs, machine, run, settings, allowed, request, begin, gone)
-    nodes, cores = nodes + more_nodes, cores + more_cores
+    more_nodes, more_cores, first = _give_back_at_once(jobs, machine, run, settings, allowed, request, begin, gone)
+    nodes, cores, at = nodes + more_nodes, cores + more_cores, first
     if from_start or gone > 0:
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0 or (now_only and not from_start):
@@ -634,10 +635,24 @@ def earliest(
             window *= 2
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0:
+            if settings.version >= ENDS_THERE:
+                last = _last_there(run, first, at, last)
             return expected_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
         last = -1
+
+
+@step
+def _last_there(run: RunState, first: int, end: int, last: int) -> int:
+    """Return which running job from ``first`` on, before ``end``, ends last on a chosen node; ``last``: none does."""
+    blocks, choice = run.blocks, run.choice
+    for at in range(end - 1, first - 1, -1):
+        for place in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
+            for part in range(choice.parts[0]):
+                if blocks.of[choice.node[part]] == blocks.of[run.given_part[place, _NODE]]:
+                    return at
+    return last
 
 
 @step

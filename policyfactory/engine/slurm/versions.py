@@ -33,6 +33,9 @@ COUNTS_RUNNING = 2411
 # A job for one node takes the first one, of the lightest, on which it can run. Before, the best fit in the best run of
 # nodes. Seen in the log of 26.05.5: select/cons_tres, _get_one_res.
 TAKES_FIRST = 2605
+# A job starts when the last of those has ended that were let end on its nodes. Before, when the last of all had that
+# were let end at once. Seen in the plans of 26.05.5: select/cons_tres, _future_run_test.
+ENDS_THERE = 2605
 # Each look for a start weighs nodes anew. Before, what one found of GPUs changed the weights of those after it, which
 # is not simulated. A plan for now prefers nodes where nothing is being cleaned up. select/cons_tres, _set_sched_weight.
 WEIGHS_ANEW = 2411
