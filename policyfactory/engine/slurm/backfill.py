@@ -102,6 +102,7 @@ from policyfactory.engine.slurm.stopping import (
     after_gone,
     can_stop,
     is_absent,
+    is_gone,
     is_stoppable,
     keep_choice,
     list_candidates,
@@ -635,8 +636,7 @@ def earliest(
             window *= 2
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0:
-            if settings.version >= ENDS_THERE:
-                last = _last_there(run, first, at, last)
+            last = _last_there(run, settings, first, at, last)
             return expected_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
@@ -644,10 +644,17 @@ def earliest(
 
 
 @step
-def _last_there(run: RunState, first: int, end: int, last: int) -> int:
-    """Return which running job from ``first`` on, before ``end``, ends last on a chosen node; ``last``: none does."""
+def _last_there(run: RunState, settings: SlurmSettings, first: int, end: int, last: int) -> int:
+    """Return for the end of which running job one is planned: the last of all that have ended, or of those there.
+
+    Those are the ones from ``first`` on, before ``end``, on a chosen node.
+    """
+    if settings.version < ENDS_THERE:
+        return last
     blocks, choice = run.blocks, run.choice
     for at in range(end - 1, first - 1, -1):
+        if is_gone(at, run.preemption):
+            continue
         for place in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
             for part in range(choice.parts[0]):
                 if blocks.of[choice.node[part]] == blocks.of[run.given_part[place, _NODE]]:

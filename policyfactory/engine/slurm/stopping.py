@@ -192,6 +192,12 @@ def _rank(run: RunState, job: int, preemption: SlurmPreemption) -> int:
 
 
 @inlined
+def is_gone(at: int, preemption: SlurmPreemption | None) -> bool:
+    """Tell whether the running job at a place may be stopped (`list_candidates`)."""
+    return bool(preemption is not None and preemption.gone[at] == 1)
+
+
+@inlined
 def after_gone(run: RunState, at: int, preemption: SlurmPreemption | None) -> int:
     """Return the next place among the running jobs, from one on, whose job may not be stopped (`list_candidates`)."""
     if preemption is not None:
