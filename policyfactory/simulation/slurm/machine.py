@@ -187,7 +187,7 @@ def weights_of(site: Site) -> PriorityWeights:
     return PriorityWeights(
         age=float(given.age) if on else 0.0,
         fair_share=float(given.fair_share) if on else 0.0,
-        max_age=max(given.max_age, 1.0),
+        max_age=max(float(given.max_age), 1.0),  # another type would be another kernel
         decay=1.0 - 0.693 / given.half_life if given.half_life > 0 else 1.0,
         tree="NO_FAIR_TREE" not in flags,
         tail="limits" in site.enforced,
