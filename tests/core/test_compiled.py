@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from numba.core.errors import TypingError
 
+from copies import run_code
 from policyfactory.core import jit
 from policyfactory.core.jit import Kernel, kernel, step
 from support import ROOT
@@ -45,11 +46,14 @@ def second_of(pair):
     return pair.second
 """
 
-USE = """
-import sys, time
+READY = """
+import sys
 import mykernels
 print("ready", flush=True)
 sys.stdin.readline()
+"""
+USE = """
+import mykernels
 mykernels.outer(10)
 for one in (mykernels.outer, mykernels.inner):
     print(sum(one.dispatcher.stats.cache_hits.values()), sum(one.dispatcher.stats.cache_misses.values()))
@@ -64,22 +68,17 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **more}
 
 
-def begin(folder: Path, **other: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", USE],
-        env=environment(folder) | other,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def begin(folder: Path) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", READY + USE]
+    return subprocess.Popen(words, env=environment(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def compiled(folder: Path, text: str, **other: str) -> list[bool]:
     """Tell whether a process has to compile ``outer`` and ``inner``."""
     folder.mkdir(exist_ok=True)
     (folder / "mykernels.py").write_text(text)
-    words = begin(folder, **other).communicate("go\n")[0].split()
-    return [word == "1" for word in (words[2], words[4])]
+    words = run_code(USE, folder, environment(folder) | other, [folder]).stdout.split()
+    return [word == "1" for word in (words[1], words[3])]
 
 
 def test_three_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> None:
@@ -133,8 +132,7 @@ def test_a_class_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
     use = "import mykernels\nprint(mykernels.second_of(mykernels.{}(4.0, 5.0)))"
     for name in ("Pair", "Two"):
         (tmp_path / "mykernels.py").write_text(KERNELS.replace("Pair", name))
-        command = [sys.executable, "-c", use.format(name)]
-        done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, check=False)
+        done = run_code(use.format(name), tmp_path, environment(tmp_path), [tmp_path])
         assert (done.returncode, done.stdout.strip()) == (0, "5.0"), done.stderr
 
 
@@ -241,8 +239,7 @@ def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
         "import mykernels; from policyfactory.core.jit import is_compiled as asked\n"
         "print(asked(mykernels.outer)); mykernels.outer(3); print(asked(mykernels.outer))"
     )
-    command, more = [sys.executable, "-c", use], {"env": environment(tmp_path), "capture_output": True, "text": True}
-    said = [subprocess.run(command, check=False, **more).stdout.split() for _ in range(2)]  # type: ignore[call-overload]
+    said = [run_code(use, tmp_path, environment(tmp_path), [tmp_path]).stdout.split() for _ in range(2)]
     assert said == [["False", "True"], ["True", "True"]]
 
 
@@ -250,6 +247,7 @@ def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
 def test_who_listens_is_told_of_the_kernel_that_is_called_and_not_of_its_parts(tmp_path: Path, *, kept: bool) -> None:
     (tmp_path / "mykernels.py").write_text(KERNELS.replace("outer", "slurm_outer"))
     use = (
+        "import warnings\nwarnings.simplefilter('ignore')\n"
         "from policyfactory.core.process import announced\n"
         "import mykernels\nsaid = []\n"
         "with announced(said.append):\n    mykernels.slurm_outer(3)\n    mykernels.slurm_outer(4)\nprint(said)"
@@ -259,8 +257,7 @@ def test_who_listens_is_told_of_the_kernel_that_is_called_and_not_of_its_parts(t
         # A folder that others can write to is not read: each process compiles, and says so each time.
         (tmp_path / "cache" / "kernels").mkdir(parents=True)
         (tmp_path / "cache" / "kernels").chmod(0o777)
-    command = [sys.executable, "-W", "ignore", "-c", use]
-    said = [subprocess.run(command, env=more, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    said = [run_code(use, tmp_path, more, [tmp_path]).stdout for _ in range(2)]
     assert said == ["['mykernels']\n", "[]\n" if kept else "['mykernels']\n"]
 
 

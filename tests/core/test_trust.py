@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from copies import run_code
 from policyfactory.core.errors import InputError
 from policyfactory.core.inputs import who_else
 from policyfactory.parallel.dask import scheduler_address
@@ -64,15 +65,16 @@ class _Evil:
         return os.mkdir, ("ran",)
 
 
+def others() -> dict[str, str]:
+    """Return the variables that do not say where machine code is kept."""
+    return {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+
+
 def use(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Use a kernel in a process of its own."""
     (folder / "mykernel.py").write_text(KERNEL)
-    places = os.pathsep.join([str(folder), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-c", USE], cwd=folder, capture_output=True, text=True, check=True,
-        env={**{name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}, "PYTHONPATH": places,
-             **environment},
-    )  # fmt: skip
+    done = run_code(USE, folder, others() | environment, [folder])
+    assert done.returncode == 0, done.stderr
     assert done.stdout == "8\n"
     return done
 
@@ -109,7 +111,10 @@ def test_the_folder_of_machine_code_is_not_named_by_a_file_of_the_current_folder
     use(tmp_path, NUMBA_CACHE_DIR=str(cache))
     poison(cache)
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: cache\n")
-    use(tmp_path)
+    # Where numba looks for it when it is imported.
+    words, places = [sys.executable, "-c", USE], os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(words, cwd=tmp_path, env=others() | {"PYTHONPATH": places}, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"8\n"), done.stderr
     assert not (tmp_path / "ran").exists()
 
 
