@@ -1,4 +1,4 @@
-"""Places that tests need: the checkout and the shared material; and the run that a journal names."""
+"""What many tests need: the checkout, the shared material, how many random cases, the run that a journal names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ ROOT = Path(__file__).resolve().parent.parent
 # Beside the checkout, or beside a folder that holds checkouts.
 _PLACES = [parent / "shared" for parent in ROOT.parents if (parent / "shared" / "traces").is_dir()]
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", _PLACES[0] if _PLACES else ROOT.parent / "shared"))
+
+NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
+
+
+def cases(nightly: int, daily: int) -> range:
+    """Return as many random cases as a night, or a change, has time for."""
+    return range(nightly if NIGHTLY else daily)
 
 
 def shared_path(name: str) -> Path:

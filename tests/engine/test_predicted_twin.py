@@ -23,6 +23,7 @@ from policyfactory.simulation.predicted import Foreseen, run_predicted
 from policyfactory.simulation.prepare import Prepared, prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Attributes, Workload
+from support import cases
 
 STATIC = "-ln(s) + ln(e) + 0.4*ln(q) + 0.01*e90 - 0.3*user_waiting + user_running/7"
 TIMED = "-ln(s) + ln(e) - 0.2*ln(1 + w) + 0.1*user_running"
@@ -83,7 +84,7 @@ def plain_run(prepared: Prepared, policy: Policy, trees: list[list[Tree]], perio
 def test_the_twin_sees_predicts_and_starts_the_same(backfill: str, formula: str, renew_s: int) -> None:
     policy = Policy("PREDICTED", formula)
     moved = 0
-    for seed in range(25):
+    for seed in cases(25, 8):
         rng, workload = random_case(seed, ticks=1 + seed % 2)
         rules = Rules(backfill=backfill, threshold=[math.inf, 300.0][seed % 2], ties=["fifo", "lifo"][seed % 3 == 0])
         prepared = prepare(workload, rules)

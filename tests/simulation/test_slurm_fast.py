@@ -125,13 +125,13 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 def test_versions_schedule_otherwise() -> None:
     starts = {
         version: [
-            [one.start for one in plain.slurm(*drawn(version, seed, 60, "cores", "memory", "plan"), BEGIN, 0).values()]
+            [job.start for job in run_fast(*drawn(version, seed, 60, "cores", "memory", "plan"), begin=BEGIN).values()]
             for seed in range(12)
         ]
         for version in VERSIONS
     }
     for older, newer in itertools.pairwise(starts.values()):
-        assert sum(one != other for one, other in zip(older, newer, strict=True)) > 2
+        assert sum(start != other for start, other in zip(older, newer, strict=True)) > 2
 
 
 @pytest.mark.slow
