@@ -15,10 +15,22 @@ import pytest
 from policyfactory.core.errors import PolicyfactoryError
 
 LONGEST = 1200
-# A cure is a second clause, a question, or what would have been right.
+# A cure is what to do, in a clause of its own, or what would have been right. That nothing was done is none.
+_DO = """
+    add ask change check choose clean combine convert correct create cut declare delete describe do download draw drop
+    evaluate explain export fit fix free generate give hand import install keep leave let look lower make mend move name
+    omit pass pick print put quote read remove rename repair replace return round run save say see select set shorten
+    simplify sort split start state step take test train try unpack update upgrade use wait write
+"""
+_RIGHT = (
+    r"did you mean|\?$|\b(expected|known|needed|such as|like|instead|must|needs?|takes?|only|leave (it|them) out)\b",
+    r"\b(at (most|least)|outside \S+ to|from \d\S* to|is for|are for|under|(is|are) (an? (whole )?number|written))\b",
+    r"\(metrics: |\b(shows|prints|makes|says) (all|one|the|what)\b",
+    # "; it has FCFS, SAF", "; inputs are formulas in p and q"
+    r"[;?] (?!this|no)[^;:]*?\b(has|have|is|are|can|measures|begins|brings|were)\b(?! (no|not|unknown|got)\b)",
+)
 _CURE = re.compile(
-    r"[;?]|--\w|\b(expected|outside|known|written|needed|such as|at (most|least)|there (is|are))\b"
-    r"|\b(must|needs?|takes?|give|use|write|choose)\b"
+    rf"([;:,(?.] |\b(and|or|to|then|first) )({'|'.join(_DO.split())})\b|{'|'.join(_RIGHT)}", re.IGNORECASE
 )
 _INNARDS = re.compile(r"Traceback|\bat 0x|PosixPath\(|\bnp\.\w+\(|<(class|function|module) ")
 

@@ -34,6 +34,8 @@ from policyfactory.core.version import __version__
 # Of a file system that does not know how: there is nothing to wait for.
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES}
 _UNCHANGED = "nothing was changed"
+_OTHER_RUN = f"another run is writing it; {_UNCHANGED}; wait for that run, or name another output"
+_ELSEWHERE = "mend that, or name an output elsewhere"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class _Result:
         """Give all files their names."""
         for where, staged in self.files.items():
             if not is_inode(_temporary(where), staged.inode):
-                raise OutputError(f"{staged.path}: another run is writing it; {_UNCHANGED}")
+                raise OutputError(f"{staged.path}: {_OTHER_RUN}")
         for path, content in self.streams:
             _write_into(path, [content])
         try:
@@ -73,7 +75,7 @@ class _Result:
             raise
 
     def _rename(self) -> None:
-        state = _UNCHANGED
+        state = f"{_UNCHANGED}; {_ELSEWHERE}"
         for where, staged in self.files.items():
             with reported(staged.path, "written", state), contextlib.suppress(FileNotFoundError):
                 os.replace(_temporary(where), where)  # noqa: PTH105 (system calls of writing are called by name)
@@ -211,11 +213,11 @@ def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executa
         os.fsync(descriptor)
         if not is_inode(name, inode):
             # Only where the file system has no locks.
-            raise OutputError(f"{path}: another run is writing it; {_UNCHANGED}")
+            raise OutputError(f"{path}: {_OTHER_RUN}")
     except BaseException as error:
         unlink(name, inode)
         if isinstance(error, OSError):
-            raise OutputError(f"{path}: cannot be written: {reason(error)}; {_UNCHANGED}") from None
+            raise OutputError(f"{path}: cannot be written: {reason(error)}; {_UNCHANGED}; {_ELSEWHERE}") from None
         raise
     finally:
         os.close(descriptor)
@@ -225,7 +227,7 @@ def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executa
 def _write_into(path: Path, parts: Iterable[bytes]) -> None:
     """Write into a pipe, a device or an open file."""
     where = destination(path)
-    with reported(path, "written", "it may have got a part"):
+    with reported(path, "written", f"it may have got a part; {_ELSEWHERE}"):
         descriptor = os.dup(where) if isinstance(where, int) else os.open(where, os.O_WRONLY | os.O_NOCTTY)
         try:
             _write(descriptor, parts)

@@ -111,7 +111,9 @@ def _make_key(where: Path) -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(f"{where}: cannot be written: {reason(error)}; nothing was changed") from None
+        raise OutputError(
+            f"{where}: cannot be written: {reason(error)}; nothing was changed; mend that, or name a file elsewhere"
+        ) from None
 
 
 def hash_with(key: bytes) -> Callable[[str], str]:
@@ -367,7 +369,8 @@ def read_jobs(path: Path | str, zone: dt.tzinfo = dt.UTC) -> list[SiteJob]:
     source = Source(path)
     if not source.head.strip():
         raise TraceFormatError(
-            f"{source.name}: is empty, without even the header line of sacct -P; did sacct fail? Nothing was changed"
+            f"{source.name}: is empty, without even the header line of sacct -P; did sacct fail? Nothing was changed; "
+            "run it again"
         )
     latest: dict[str, tuple[tuple[int, int], SiteJob]] = {}
     for block in read(source.blocks(), source.name, Clock(zone)):

@@ -281,7 +281,7 @@ def processors_of(
     if failed >= 0:
         raise EvaluationError(
             f"{jobs.name}: job {jobs.job_id[rows[failed]]} starts when fewer than its {processors[failed]} of "
-            f"{jobs.machine} processors are free; this is no schedule of that machine"
+            f"{jobs.machine} processors are free; give the machine more processors, or starts that are possible on it"
         )
     first, stop, low, high = intervals
     return first, stop, low, high

@@ -480,7 +480,9 @@ def arrivals(log: SwfLog) -> Arrivals:
     """
     submit = np.sort(np.floor(log.submit[log.submit >= 0]).astype(np.int64))
     if not len(submit) or submit[-1] > LONGEST_SPAN:
-        raise WorkloadError(f"{log.name}: no submit times, or not in seconds; hours and weeks are unknown")
+        raise WorkloadError(
+            f"{log.name}: no submit times, or not in seconds; hours and weeks are unknown; give it times in seconds"
+        )
     clock, name = site_clock(log.header)
     unix = log.header.unix_start
     dated = unix is not None and unix <= LONGEST_SPAN

@@ -485,7 +485,7 @@ def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]
     kept = log.select(usable_lines(log))
     if not len(kept):
         raise WorkloadError(
-            f"{log.path}: none of the {len(log):,} jobs has a run time and processors; nothing to estimate"
+            f"{log.path}: none of the {len(log):,} jobs has a run time and processors; give a log of jobs that ran"
         )
     # A run time with decimals must be covered as well.
     drawn = draw(np.ceil(kept.run_time).astype(np.int64))

@@ -502,7 +502,7 @@ def _rest(answer: http.client.HTTPResponse, path: Path) -> int | None:
 
 def _check_size(size: int, largest: int, path: Path) -> None:
     if size > largest:
-        raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large")
+        raise InputError(f"{path}: more than {largest:,} bytes are sent; no log is that large: check the address")
 
 
 def check_address(address: str) -> str:
@@ -536,7 +536,7 @@ def _redirected(here: str, target: str) -> str:
     except (UsageError, ValueError) as error:
         raise InputError(f"{here}: the server redirects to what is no address: {error}; use a mirror") from None
     if here.startswith("https:") and not there.startswith("https:"):
-        raise InputError(f"{here}: the server redirects from https to {there}, which is not encrypted; refused")
+        raise InputError(f"{here}: the server redirects from https to {there}, which is not encrypted; use a mirror")
     return there
 
 
