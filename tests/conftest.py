@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
+import hashlib
 import os
 import secrets
 import signal
@@ -92,18 +94,45 @@ def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("policyfactory.fitting.fits.save_picture", lambda figure, path, **_: path.write_bytes(b""))
 
 
+# What predictors were trained to, by what they were trained on.
+_TRAINED: dict[tuple[object, ...], Any] = {}
+
+
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """Train predictors with an eighth of their trees, in tests of what is done with whatever is predicted."""
+    """Train predictors with an eighth of their trees, in tests of what is done with whatever is predicted.
+
+    Those that were trained on the same jobs before are taken as they are; tests/prediction has what training gives.
+    """
     from policyfactory.prediction import training
 
     fitted = training._fitted
 
     def smaller(features: Any, outcome: Any, options: Any, *, quantile: bool) -> Any:
-        return fitted(features, outcome, dataclasses.replace(options, trees=10), quantile=quantile)
+        key = (
+            features.shape,
+            hashlib.sha256(features).digest(),
+            hashlib.sha256(outcome.copy()).digest(),
+            options,
+            quantile,
+        )
+        if key not in _TRAINED:
+            few = dataclasses.replace(options, trees=10)
+            _TRAINED[key] = fitted(features, outcome, few, quantile=quantile)
+        return _TRAINED[key]
 
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(training, "_fitted", smaller)
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_resamples() -> Iterator[None]:
+    """Resample scores 20 times and not 200, in tests of what `learn` does with fits: most of the time of a fit."""
+    from policyfactory.learning import steps
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(steps, "fit", functools.partial(steps.fit, bootstrap=20))
         yield
 
 

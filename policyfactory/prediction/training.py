@@ -13,10 +13,11 @@ confidence machines for regression", ECML 2002; the newest in place of a random 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,6 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted, format_duration
 from policyfactory.engine.past import LEAF, SHORT_S, Forest, no_forest
 from policyfactory.prediction.options import PredictorOptions
-
-if TYPE_CHECKING:
-    from policyfactory.prediction.options import PredictorOptions
 
 QUANTILE = 0.9
 _SMALLEST_LEAF = 40  # jobs
@@ -56,7 +54,6 @@ def train(features: FloatArray, outcome: FloatArray, options: PredictorOptions, 
 def _fitted(features: FloatArray, outcome: FloatArray, options: PredictorOptions, *, quantile: bool) -> Any:
     """Return the regressor of scikit-learn."""
     from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingRegressor(
         loss="quantile" if quantile else "poisson",
@@ -71,9 +68,17 @@ def _fitted(features: FloatArray, outcome: FloatArray, options: PredictorOptions
         random_state=0,
     )
     # One thread: the sums of histograms are then added in one order, on any machine.
-    with threadpool_limits(1):
+    with _threads().limit(limits=1):
         model.fit(features, outcome)
     return model
+
+
+@functools.cache
+def _threads() -> Any:
+    """Return what limits the threads of the libraries in use; to find them takes as long as a small fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _needed(features: FloatArray, outcome: FloatArray, options: PredictorOptions) -> float:
