@@ -82,12 +82,10 @@ def test_what_is_learned_is_better_where_it_was_learned(workload) -> None:
     assert values[found.policy.name] == pytest.approx(np.mean(own), rel=1e-12)
 
 
-def test_any_number_of_workers_finds_the_same(workload) -> None:
-    one, two, processes = (
-        train(workload, FormulaSearch.of(FEW), SMALL, workers=workers).as_dict()
-        for workers in (1, 2, Workers(2, "loky"))
-    )
-    assert one == two == processes
+@pytest.mark.parametrize("workers", [2, pytest.param(Workers(2, "loky"), marks=pytest.mark.slow)], ids=str)
+def test_any_number_of_workers_finds_the_same(workload, workers: int | Workers) -> None:
+    alone, together = (train(workload, FormulaSearch.of(FEW), SMALL, workers=count).as_dict() for count in (1, workers))
+    assert alone == together
 
 
 def test_a_family_may_read_predictions_which_other_programs_do_not_make(workload, tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def expected(tmp_path_factory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4, Workers(1, "loky"), Workers(3, "loky")], ids=str)
+@pytest.mark.parametrize(
+    "workers", [1, 2, 4, pytest.param(Workers(1, "loky"), marks=pytest.mark.slow), Workers(3, "loky")], ids=str
+)
 def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
     output = tmp_path / "t.csv"
     reported: list[int] = []
