@@ -121,12 +121,12 @@ def queue_of(waiting: Int64Array, scores: FloatArray, overdue: int, order: Order
     """
     count = waiting[0]
     queue, rest = np.empty(count, dtype=np.int64), np.empty(count - overdue)
-    for place in range(overdue):
-        queue[place] = waiting[place + 1]
-    for place in range(len(rest)):
-        rest[place] = scores[count - place if order.last_first else overdue + 1 + place]
-    for place, first in enumerate(np.argsort(rest, kind="mergesort")):
-        queue[overdue + place] = waiting[count - first if order.last_first else overdue + 1 + first]
+    for position in range(overdue):
+        queue[position] = waiting[position + 1]
+    for position in range(len(rest)):
+        rest[position] = scores[count - position if order.last_first else overdue + 1 + position]
+    for position, first in enumerate(np.argsort(rest, kind="mergesort")):
+        queue[overdue + position] = waiting[count - first if order.last_first else overdue + 1 + first]
     return queue
 
 
@@ -143,9 +143,9 @@ def smallest_behind(jobs: Jobs, queue: Int64Array) -> Int64Array:
     smallest = np.empty(len(queue), dtype=np.int64)
     width = jobs.processors
     least = width[queue[-1]]
-    for at in range(len(queue) - 1, -1, -1):
-        least = min(least, width[queue[at]])
-        smallest[at] = least
+    for position in range(len(queue) - 1, -1, -1):
+        least = min(least, width[queue[position]])
+        smallest[position] = least
     return smallest
 
 
@@ -162,16 +162,16 @@ def _plan(
     """Make the reservations in order and start the jobs whose reservation begins now."""
     steps = _profile_of_running(state, running, profile)
     stayed = False
-    for at in range(len(queue)):
-        if profile[LEFT, 0] < smallest[at]:
+    for position in range(len(queue)):
+        if profile[LEFT, 0] < smallest[position]:
             # Whatever is reserved from here on, nothing more can start now.
             return
-        job = queue[at]
+        job = queue[position]
         # A job that is believed to take no time needs its processors at one instant all the same.
         length = max(jobs.estimate[job], 1)
         first, last = _earliest(profile, steps, jobs.processors[job], length)
         begin = profile[TIME, first]
-        steps = _take(profile, steps, first, last, begin + length, jobs.processors[job])
+        steps = _reserve(profile, steps, first, last, begin + length, jobs.processors[job])
         if begin > state[NOW]:
             stayed = True
             continue
@@ -188,13 +188,13 @@ def _profile_of_running(state: Int64Array, running: Int64Array, profile: Int64Ar
     profile[TIME, 0] = state[NOW]
     profile[LEFT, 0] = state[FREE]
     last = 0
-    for at in range(running[BOUNDS, LOW], running[BOUNDS, HIGH]):
-        end = max(running[PREDICTED, at], state[NOW] + 1)
+    for column in range(running[BOUNDS, LOW], running[BOUNDS, HIGH]):
+        end = max(running[PREDICTED, column], state[NOW] + 1)
         if end > profile[TIME, last]:
             last += 1
             profile[TIME, last] = end
             profile[LEFT, last] = profile[LEFT, last - 1]
-        profile[LEFT, last] += running[WIDTH, at]
+        profile[LEFT, last] += running[WIDTH, column]
     return last + 1
 
 
@@ -212,15 +212,15 @@ def _earliest(profile: Int64Array, steps: int, processors: int, length: int) -> 
 
 
 @inlined
-def _take(profile: Int64Array, steps: int, first: int, last: int, end: int, processors: int) -> int:
+def _reserve(profile: Int64Array, steps: int, first: int, last: int, end: int, processors: int) -> int:
     """Take processors from step ``first`` to time ``end``, which lies in step ``last``; return the number of steps."""
     if last + 1 == steps or profile[TIME, last + 1] > end:
         for row in range(2):
-            for at in range(steps, last + 1, -1):
-                profile[row, at] = profile[row, at - 1]
+            for step in range(steps, last + 1, -1):
+                profile[row, step] = profile[row, step - 1]
         profile[TIME, last + 1] = end
         profile[LEFT, last + 1] = profile[LEFT, last]
         steps += 1
-    for at in range(first, last + 1):
-        profile[LEFT, at] -= processors
+    for step in range(first, last + 1):
+        profile[LEFT, step] -= processors
     return steps

@@ -150,34 +150,34 @@ def easy_until(jobs: Jobs, run: SortedRun, order: Order) -> None:
                 continue
         else:
             while state[NEXT] < n and submit[state[NEXT]] == state[NOW]:
-                _enqueue(jobs, state, queue, _place(queue, order, key[state[NEXT]]))
+                _enqueue(jobs, state, queue, _insertion_column(queue, order, key[state[NEXT]]))
         if state[FREE] >= state[SMALLEST]:
             _schedule(jobs, state, heap, running, queue, order)
 
 
 @inlined
-def _place(queue: Int64Array, order: Order, key: int) -> int:
+def _insertion_column(queue: Int64Array, order: Order, key: int) -> int:
     # Jobs come in submit order, so ties need no comparison: behind its equals, or before them.
     return lower_bound(queue, key) if order.last_first else upper_bound(queue, key)
 
 
 @inlined
-def _put(queue: Int64Array, at: int, key: int, processors: int, job: int) -> None:
-    at = insert_gap(queue, 3, at)
-    queue[RANK, at] = key
-    queue[WIDTH, at] = processors
-    queue[JOB, at] = job
+def _put(queue: Int64Array, column: int, key: int, processors: int, job: int) -> None:
+    column = insert_gap(queue, 3, column)
+    queue[RANK, column] = key
+    queue[WIDTH, column] = processors
+    queue[JOB, column] = job
 
 
 @inlined
-def _enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, at: int) -> None:
-    """Put the next job to be submitted before column ``at``."""
+def _enqueue(jobs: Jobs, state: Int64Array, queue: Int64Array, column: int) -> None:
+    """Put the next job to be submitted before ``column``."""
     job = state[NEXT]
-    if at == queue[BOUNDS, LOW]:
+    if column == queue[BOUNDS, LOW]:
         # A new head has no reservation yet.
         state[VALID] = 0
     state[SMALLEST] = min(state[SMALLEST], jobs.processors[job])
-    _put(queue, at, jobs.key[job], jobs.processors[job], job)
+    _put(queue, column, jobs.key[job], jobs.processors[job], job)
     state[NEXT] = job + 1
 
 
@@ -208,16 +208,18 @@ def overdue_key(jobs: Jobs, job: int) -> int:
 @joined
 def put_elsewhere(jobs: Jobs, state: Int64Array, queue: Int64Array, order: Order, job: int, old: int) -> None:
     """Move a waiting job that is not overdue to where its key, which was ``old`` before, has its place now."""
-    at = lower_bound(queue, old)
-    while queue[JOB, at] != job:
-        at += 1
-    remove_column(queue, 3, at)
+    column = lower_bound(queue, old)
+    while queue[JOB, column] != job:
+        column += 1
+    remove_column(queue, 3, column)
     key = jobs.key[job]
-    at = lower_bound(queue, key)
+    column = lower_bound(queue, key)
     # Equal keys are in submit order, or the other way round.
-    while at < queue[BOUNDS, HIGH] and queue[RANK, at] == key and (queue[JOB, at] < job) != order.last_first:
-        at += 1
-    _put(queue, at, key, jobs.processors[job], job)
+    while (
+        column < queue[BOUNDS, HIGH] and queue[RANK, column] == key and (queue[JOB, column] < job) != order.last_first
+    ):
+        column += 1
+    _put(queue, column, key, jobs.processors[job], job)
     state[VALID] = ONCE
 
 
@@ -235,12 +237,12 @@ def _submit_alone(
             start_job(jobs, state, heap, running, job)
             state[NEXT] = job + 1
         return True
-    at = _place(queue, order, jobs.key[job])
-    needs_pass = at == queue[BOUNDS, LOW] or state[VALID] == ONCE
+    column = _insertion_column(queue, order, jobs.key[job])
+    needs_pass = column == queue[BOUNDS, LOW] or state[VALID] == ONCE
     if state[VALID] and _earliest_estimate(running) < state[NOW]:
         needs_pass = True
     if needs_pass or needed > state[FREE] or not order.backfill:
-        _enqueue(jobs, state, queue, at)
+        _enqueue(jobs, state, queue, column)
         return not needs_pass
     if not state[VALID]:
         # No other waiting job fits, or the last pass would have made the reservation.
@@ -249,7 +251,7 @@ def _submit_alone(
         backfill(jobs, state, heap, running, job)
         state[NEXT] = job + 1
     else:
-        _enqueue(jobs, state, queue, at)
+        _enqueue(jobs, state, queue, column)
     return True
 
 
@@ -285,33 +287,33 @@ def _schedule(
 @joined
 def _scan(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64Array, queue: Int64Array) -> None:
     """Try the jobs behind the head in the queue's order."""
-    at = queue[BOUNDS, LOW]
-    smallest = queue[WIDTH, at]
-    at += 1
+    column = queue[BOUNDS, LOW]
+    smallest = queue[WIDTH, column]
+    column += 1
     while True:
         free, high = state[FREE], queue[BOUNDS, HIGH]
-        at, smallest = _skip_too_wide(queue, at, free, smallest)
-        if at >= high:
+        column, smallest = _skip_too_wide(queue, column, free, smallest)
+        if column >= high:
             # All were seen: the bound is exact now.
             state[SMALLEST] = smallest
             return
         if not state[VALID]:
             reserve_for(jobs, state, running, queue[JOB, queue[BOUNDS, LOW]])
-        if may_backfill(jobs, state, queue[JOB, at]):
-            backfill(jobs, state, heap, running, queue[JOB, at])
-            at = remove_column(queue, 3, at)
+        if may_backfill(jobs, state, queue[JOB, column]):
+            backfill(jobs, state, heap, running, queue[JOB, column])
+            column = remove_column(queue, 3, column)
             if state[FREE] < state[SMALLEST]:
                 return
         else:
-            smallest = min(smallest, queue[WIDTH, at])
-            at += 1
+            smallest = min(smallest, queue[WIDTH, column])
+            column += 1
 
 
 @inlined
-def _skip_too_wide(queue: Int64Array, at: int, free: int, smallest: int) -> tuple[int, int]:
-    """Go on from column ``at`` to the first job that fits; return its column and the smallest job passed so far."""
+def _skip_too_wide(queue: Int64Array, begin: int, free: int, smallest: int) -> tuple[int, int]:
+    """Go on from column ``begin`` to the first job that fits; return its column and the smallest job passed so far."""
     # Unsigned for speed, as in the shifts of `policyfactory.engine.events`: most of a long queue's time is spent here.
-    column, high = np.uint64(at), np.uint64(queue[BOUNDS, HIGH])
+    column, high = np.uint64(begin), np.uint64(queue[BOUNDS, HIGH])
     while column < high:
         width = queue[WIDTH, column]
         if width <= free:
@@ -342,22 +344,22 @@ def _scan_by_key(jobs: Jobs, state: Int64Array, heap: Int64Array, running: Int64
 def _candidates(jobs: Jobs, state: Int64Array, running: Int64Array, queue: Int64Array) -> int:
     """Write down the columns of all jobs that may be backfilled now and return their number."""
     count = 0
-    at = queue[BOUNDS, LOW]
-    smallest = queue[WIDTH, at]
-    at += 1
+    column = queue[BOUNDS, LOW]
+    smallest = queue[WIDTH, column]
+    column += 1
     while True:
-        at, smallest = _skip_too_wide(queue, at, state[FREE], smallest)
-        if at >= queue[BOUNDS, HIGH]:
+        column, smallest = _skip_too_wide(queue, column, state[FREE], smallest)
+        if column >= queue[BOUNDS, HIGH]:
             # All were seen: the bound is exact now.
             state[SMALLEST] = smallest
             return count
         if not state[VALID]:
             reserve_for(jobs, state, running, queue[JOB, queue[BOUNDS, LOW]])
-        if may_backfill(jobs, state, queue[JOB, at]):
-            queue[BOUNDS, CANDIDATES + count] = at
+        if may_backfill(jobs, state, queue[JOB, column]):
+            queue[BOUNDS, CANDIDATES + count] = column
             count += 1
-        smallest = min(smallest, queue[WIDTH, at])
-        at += 1
+        smallest = min(smallest, queue[WIDTH, column])
+        column += 1
 
 
 @joined
@@ -366,13 +368,13 @@ def _best_candidate(jobs: Jobs, state: Int64Array, queue: Int64Array, count: int
     kept, best, best_key = 0, -1, NEVER
     chosen = -1
     for i in range(count):
-        at = queue[BOUNDS, CANDIDATES + i]
-        job = queue[JOB, at]
+        column = queue[BOUNDS, CANDIDATES + i]
+        job = queue[JOB, column]
         if jobs.processors[job] > state[FREE] or not may_backfill(jobs, state, job):
             continue
-        queue[BOUNDS, CANDIDATES + kept] = at
+        queue[BOUNDS, CANDIDATES + kept] = column
         if best < 0 or jobs.backfill_key[job] < best_key:
-            best, best_key, chosen = at, jobs.backfill_key[job], kept
+            best, best_key, chosen = column, jobs.backfill_key[job], kept
         kept += 1
     if best >= 0:
         kept -= 1
@@ -386,15 +388,15 @@ def _close_gaps(state: Int64Array, queue: Int64Array) -> None:
     """Drop the jobs that were started from behind the head, those without a width."""
     low = queue[BOUNDS, LOW]
     to, smallest = low, NEVER
-    for at in range(low, queue[BOUNDS, HIGH]):
-        width = queue[WIDTH, at]
+    for column in range(low, queue[BOUNDS, HIGH]):
+        width = queue[WIDTH, column]
         if width == 0:
             continue
         smallest = min(smallest, width)
-        if to < at:
-            queue[RANK, to] = queue[RANK, at]
+        if to < column:
+            queue[RANK, to] = queue[RANK, column]
             queue[WIDTH, to] = width
-            queue[JOB, to] = queue[JOB, at]
+            queue[JOB, to] = queue[JOB, column]
         to += 1
     queue[BOUNDS, HIGH] = to
     state[SMALLEST] = smallest
@@ -495,19 +497,19 @@ def _schedule_timed(
 def _best_candidate_timed(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job behind the head (which does not fit) that may start, 0 if there is none."""
     best = 0
-    for at in range(1, waiting[0] + 1):
-        job = waiting[at]
+    for position in range(1, waiting[0] + 1):
+        job = waiting[position]
         if jobs.processors[job] > state[FREE] or jobs.start[job] >= 0:
             continue
-        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, order, at, best)):
-            best = at
+        if may_backfill(jobs, state, job) and (best == 0 or _goes_before(state, scores, order, position, best)):
+            best = position
     return best
 
 
 @inlined
-def _goes_before(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
-    """Say whether the candidate at ``at`` is tried before that at ``other``, an earlier place in the list."""
-    own = QUEUE if order.same_formula else OWN
-    if order.own_order and scores[own, at] != scores[own, other]:
-        return bool(scores[own, at] < scores[own, other])
-    return is_ahead(state, scores[QUEUE], order, at, other)
+def _goes_before(state: Int64Array, scores: FloatArray, order: Order, position: int, other: int) -> bool:
+    """Say whether the candidate at ``position`` is tried before that at ``other``, an earlier place in the list."""
+    row = QUEUE if order.same_formula else OWN
+    if order.own_order and scores[row, position] != scores[row, other]:
+        return bool(scores[row, position] < scores[row, other])
+    return is_ahead(state, scores[QUEUE], order, position, other)

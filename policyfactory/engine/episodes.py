@@ -57,7 +57,7 @@ def begin(
     batch: Batch,
     view: View,
     setting: EpisodeSetting,
-    episode: int,
+    number: int,
     log: Log,
     rows: Int64Array,
     started: Int64Array,
@@ -71,7 +71,7 @@ def begin(
         Where it stands, and what is seen of it.
     setting : Setting
         What holds for all.
-    episode : int
+    number : int
         Which.
     log : Log
         Where its jobs come from.
@@ -84,24 +84,24 @@ def begin(
     """
     for i in range(len(rows)):
         job = rows[i]
-        batch.submit[episode, i] = log.submit[job]
-        batch.run_time[episode, i] = log.run_time[job]
-        batch.estimate[episode, i] = log.estimate[job]
-        batch.processors[episode, i] = log.processors[job]
+        batch.submit[number, i] = log.submit[job]
+        batch.run_time[number, i] = log.run_time[job]
+        batch.estimate[number, i] = log.estimate[job]
+        batch.processors[number, i] = log.processors[job]
         for column in range(FACTS):
-            batch.facts[episode, i, column] = log.facts[job, column]
-        batch.start[episode, i] = -1
-        batch.backfilled[episode, i] = False
-    batch.state[episode, :] = 0
-    batch.state[episode, COUNT], batch.state[episode, HELD] = len(rows), len(started)
-    one = _episode(batch, view, episode)
-    _begin(one, setting, started, now)
-    view.done[episode] = view.replaced[episode] = False
-    _go_on(one, setting)
-    if one.state[PHASE] == OVER:
+            batch.facts[number, i, column] = log.facts[job, column]
+        batch.start[number, i] = -1
+        batch.backfilled[number, i] = False
+    batch.state[number, :] = 0
+    batch.state[number, COUNT], batch.state[number, HELD] = len(rows), len(started)
+    episode = _episode(batch, view, number)
+    _begin(episode, setting, started, now)
+    view.done[number] = view.replaced[number] = False
+    _go_on(episode, setting)
+    if episode.state[PHASE] == OVER:
         # Nothing is to be decided in the whole of it: any choice ends it.
-        show(one, setting)
-        one.mask[0] = True
+        show(episode, setting)
+        episode.mask[0] = True
 
 
 @kernel
@@ -117,68 +117,68 @@ def step_all(batch: Batch, view: View, setting: EpisodeSetting, actions: Int64Ar
     actions : int64 array (b,)
         The slot that each chooses; of one that is masked, or none at all, the first that is not takes the place.
     """
-    for episode in range(len(actions)):
-        if view.done[episode]:
+    for number in range(len(actions)):
+        if view.done[number]:
             continue
-        one = _episode(batch, view, episode)
-        if one.state[PHASE] != OVER:
-            at = actions[episode]
-            view.replaced[episode] = at < 0 or at >= len(one.mask) or not one.mask[at]
-            if view.replaced[episode]:
-                at = 0
-                while not one.mask[at]:
-                    at += 1
-            _decide(one, setting, one.waiting[at + 1])
-            _go_on(one, setting)
-        one.cost[SINCE] = one.cost[TOTAL] - one.cost[REPORTED]
-        one.cost[REPORTED] = one.cost[TOTAL]
-        if one.state[PHASE] == OVER:
-            view.done[episode] = True
-            one.mask[:] = False
+        episode = _episode(batch, view, number)
+        if episode.state[PHASE] != OVER:
+            slot = actions[number]
+            view.replaced[number] = slot < 0 or slot >= len(episode.mask) or not episode.mask[slot]
+            if view.replaced[number]:
+                slot = 0
+                while not episode.mask[slot]:
+                    slot += 1
+            _decide(episode, setting, episode.waiting[slot + 1])
+            _go_on(episode, setting)
+        episode.cost[SINCE] = episode.cost[TOTAL] - episode.cost[REPORTED]
+        episode.cost[REPORTED] = episode.cost[TOTAL]
+        if episode.state[PHASE] == OVER:
+            view.done[number] = True
+            episode.mask[:] = False
 
 
 @kernel
-def _episode(batch: Batch, view: View, episode: int) -> Episode:
-    n = batch.state[episode, COUNT]
+def _episode(batch: Batch, view: View, number: int) -> Episode:
+    n = batch.state[number, COUNT]
     jobs = Jobs(
-        batch.submit[episode, :n],
-        batch.run_time[episode, :n],
-        batch.estimate[episode, :n],
-        batch.processors[episode, :n],
+        batch.submit[number, :n],
+        batch.run_time[number, :n],
+        batch.estimate[number, :n],
+        batch.processors[number, :n],
         batch.none,
         batch.none,
-        batch.start[episode, :n],
-        batch.backfilled[episode, :n],
+        batch.start[number, :n],
+        batch.backfilled[number, :n],
         batch.none,
         batch.none,
     )
     return Episode(
         jobs,
-        batch.facts[episode],
-        batch.state[episode],
-        batch.heap[episode],
-        batch.running[episode],
-        batch.waiting[episode],
-        view.jobs[episode],
-        view.machine[episode],
-        view.running[episode],
-        view.mask[episode],
-        view.cost[episode],
+        batch.facts[number],
+        batch.state[number],
+        batch.heap[number],
+        batch.running[number],
+        batch.waiting[number],
+        view.jobs[number],
+        view.machine[number],
+        view.running[number],
+        view.mask[number],
+        view.cost[number],
     )
 
 
 @inlined
-def _begin(one: Episode, setting: EpisodeSetting, started: Int64Array, now: int) -> None:
+def _begin(episode: Episode, setting: EpisodeSetting, started: Int64Array, now: int) -> None:
     """Let those that run, run, and those that wait, wait."""
-    jobs, state, waiting, running = one.jobs, one.state, one.waiting, one.running
+    jobs, state, waiting, running = episode.jobs, episode.state, episode.waiting, episode.running
     state[FREE], state[SMALLEST], state[UNTIL], state[NOW] = setting.machine, NEVER, NEVER, now
-    state[SHOWN], state[PHASE] = len(one.shown), PASSED
-    one.heap[0, 0] = waiting[0] = 0
+    state[SHOWN], state[PHASE] = len(episode.shown), PASSED
+    episode.heap[0, 0] = waiting[0] = 0
     running[BOUNDS, LOW] = running[BOUNDS, HIGH] = running.shape[1] // 2
-    one.cost[SINCE] = one.cost[TOTAL] = one.cost[SETTLED] = one.cost[REPORTED] = 0.0
+    episode.cost[SINCE] = episode.cost[TOTAL] = episode.cost[SETTLED] = episode.cost[REPORTED] = 0.0
     for i in range(len(started)):
         jobs.start[i] = started[i]
-        _put(one, i, started[i])
+        _put(episode, i, started[i])
     state[NEXT] = len(started)
     while state[NEXT] < len(jobs.submit) and jobs.submit[state[NEXT]] < now:
         waiting[0] += 1
@@ -188,68 +188,68 @@ def _begin(one: Episode, setting: EpisodeSetting, started: Int64Array, now: int)
 
 
 @inlined
-def _put(one: Episode, job: int, start: int) -> None:
+def _put(episode: Episode, job: int, start: int) -> None:
     """Let ``job`` run since ``start``."""
-    jobs, running = one.jobs, one.running
+    jobs, running = episode.jobs, episode.running
     predicted = start + jobs.estimate[job]
-    push_end(one.heap, start + jobs.run_time[job], job)
-    at = insert_gap(running, 3, upper_bound(running, predicted))
-    running[PREDICTED, at] = predicted
-    running[WIDTH, at] = jobs.processors[job]
-    running[JOB, at] = job
-    one.state[FREE] -= jobs.processors[job]
-    one.state[STARTED] += 1
+    push_end(episode.heap, start + jobs.run_time[job], job)
+    column = insert_gap(running, 3, upper_bound(running, predicted))
+    running[PREDICTED, column] = predicted
+    running[WIDTH, column] = jobs.processors[job]
+    running[JOB, column] = job
+    episode.state[FREE] -= jobs.processors[job]
+    episode.state[STARTED] += 1
 
 
 @inlined
-def _complete(one: Episode) -> None:
+def _complete(episode: Episode) -> None:
     """Free the processors of every job that ends now."""
-    jobs, running = one.jobs, one.running
-    while next_end(one.heap, NEVER) <= one.state[NOW]:
-        job = pop_end(one.heap)
-        one.state[FREE] += jobs.processors[job]
-        at = lower_bound(running, jobs.start[job] + jobs.estimate[job])
-        while running[JOB, at] != job:
-            at += 1
-        remove_column(running, 3, at)
+    jobs, running = episode.jobs, episode.running
+    while next_end(episode.heap, NEVER) <= episode.state[NOW]:
+        job = pop_end(episode.heap)
+        episode.state[FREE] += jobs.processors[job]
+        column = lower_bound(running, jobs.start[job] + jobs.estimate[job])
+        while running[JOB, column] != job:
+            column += 1
+        remove_column(running, 3, column)
 
 
 @inlined
-def _start(one: Episode, setting: EpisodeSetting, job: int) -> None:
+def _start(episode: Episode, setting: EpisodeSetting, job: int) -> None:
     """Start ``job`` now; it must fit."""
-    jobs, state = one.jobs, one.state
+    jobs, state = episode.jobs, episode.state
     if state[PHASE] == BACKFILL:
         jobs.backfilled[job] = True
         if state[NOW] + jobs.estimate[job] > state[SHADOW]:
             state[EXTRA] -= jobs.processors[job]
     jobs.start[job] = state[NOW]
-    one.cost[SETTLED] += _cost_of(jobs, setting, job, state[NOW])
-    _put(one, job, state[NOW])
+    episode.cost[SETTLED] += _cost_of(jobs, setting, job, state[NOW])
+    _put(episode, job, state[NOW])
 
 
 @inlined
-def _decide(one: Episode, setting: EpisodeSetting, job: int) -> None:
+def _decide(episode: Episode, setting: EpisodeSetting, job: int) -> None:
     """Start ``job``, or let it be the head with a reservation."""
-    jobs, state = one.jobs, one.state
+    jobs, state = episode.jobs, episode.state
     if jobs.processors[job] <= state[FREE]:
-        _start(one, setting, job)
+        _start(episode, setting, job)
     elif setting.backfill:
-        reserve_for(jobs, state, one.running, job)
+        reserve_for(jobs, state, episode.running, job)
         state[PHASE] = BACKFILL
     else:
         state[PHASE] = PASSED
 
 
 @inlined
-def _next_pass(one: Episode) -> None:
+def _next_pass(episode: Episode) -> None:
     """Go on to the next instant at which a waiting job fits, or to the end."""
-    jobs, state, waiting = one.jobs, one.state, one.waiting
+    jobs, state, waiting = episode.jobs, episode.state, episode.waiting
     close_gaps(jobs, state, waiting)
     state[FRESH] = 0
     state[PHASE] = OVER
     while state[STARTED] < state[COUNT]:
-        advance(jobs, state, one.heap)
-        _complete(one)
+        advance(jobs, state, episode.heap)
+        _complete(episode)
         submit_all(jobs, state, waiting)
         if state[FREE] >= state[SMALLEST]:
             state[PHASE] = HEAD
@@ -257,13 +257,13 @@ def _next_pass(one: Episode) -> None:
 
 
 @inlined
-def _go_on(one: Episode, setting: EpisodeSetting) -> None:
+def _go_on(episode: Episode, setting: EpisodeSetting) -> None:
     """Do what only one answer is possible to, until something is to be decided, and show it, or all are started."""
-    jobs, state, waiting = one.jobs, one.state, one.waiting
+    jobs, state, waiting = episode.jobs, episode.state, episode.waiting
     while state[PHASE] != OVER:
         left, possible, only = 0, 0, -1
-        for at in range(1, waiting[0] + 1):
-            job = waiting[at]
+        for position in range(1, waiting[0] + 1):
+            job = waiting[position]
             if jobs.start[job] >= 0 or state[PHASE] == PASSED:
                 continue
             left += 1
@@ -272,14 +272,14 @@ def _go_on(one: Episode, setting: EpisodeSetting) -> None:
                 only = job
         # A job that does not fit can be the head, so that one that fits is no answer while others wait.
         if possible == 0:
-            _next_pass(one)
+            _next_pass(episode)
         elif possible == 1 and (state[PHASE] == BACKFILL or left == 1):
-            _start(one, setting, only)
+            _start(episode, setting, only)
         else:
             break
-    _settle(one, setting)
+    _settle(episode, setting)
     if state[PHASE] != OVER:
-        show(one, setting)
+        show(episode, setting)
 
 
 @inlined
@@ -297,14 +297,14 @@ def _cost_of(jobs: Jobs, setting: EpisodeSetting, job: int, now: int) -> float:
 
 
 @inlined
-def _settle(one: Episode, setting: EpisodeSetting) -> None:
+def _settle(episode: Episode, setting: EpisodeSetting) -> None:
     """Add up what has accrued until now."""
     if setting.cost != NO_COST:
-        total = one.cost[SETTLED]
-        for at in range(1, one.waiting[0] + 1):
-            if one.jobs.start[one.waiting[at]] < 0:
-                total += _cost_of(one.jobs, setting, one.waiting[at], one.state[NOW])
-        one.cost[TOTAL] = total
+        total = episode.cost[SETTLED]
+        for position in range(1, episode.waiting[0] + 1):
+            if episode.jobs.start[episode.waiting[position]] < 0:
+                total += _cost_of(episode.jobs, setting, episode.waiting[position], episode.state[NOW])
+        episode.cost[TOTAL] = total
 
 
 # Where episodes stand, and what is seen of them -----------------------------------------------------------------------
@@ -475,50 +475,53 @@ def _log(passed: int, setting: EpisodeSetting) -> float:
 
 
 @inlined
-def show(one: Episode, setting: EpisodeSetting) -> None:
+def show(episode: Episode, setting: EpisodeSetting) -> None:
     """Fill in what is seen: the mask and the machine's row, and at the beginning of a pass the jobs."""
-    jobs, state, waiting, mask, row = one.jobs, one.state, one.waiting, one.mask, one.machine
+    jobs, state, waiting, mask, row = episode.jobs, episode.state, episode.waiting, episode.mask, episode.machine
     if state[FRESH] == 0:
-        _show_jobs(one, setting)
+        _show_jobs(episode, setting)
         state[FRESH] = 1
     backfills, left = state[PHASE] == BACKFILL, 0
-    for at in range(waiting[0]):
-        job = waiting[at + 1]
+    for slot in range(waiting[0]):
+        job = waiting[slot + 1]
         waits = jobs.start[job] < 0
         left += waits
-        mask[at] = waits and (not backfills or (jobs.processors[job] <= state[FREE] and may_backfill(jobs, state, job)))
+        mask[slot] = waits and (
+            not backfills or (jobs.processors[job] <= state[FREE] and may_backfill(jobs, state, job))
+        )
     row[0] = state[FREE] / setting.machine
     row[1] = math.log10(1.0 + left)
-    row[2] = math.log10(1.0 + one.heap[0, 0])
+    row[2] = math.log10(1.0 + episode.heap[0, 0])
     row[3] = 1.0 if backfills else 0.0
     row[4] = state[EXTRA] / setting.machine if backfills else 0.0
     row[5] = _log(state[SHADOW] - state[NOW], setting) if backfills else 0.0
 
 
 @inlined
-def _show_jobs(one: Episode, setting: EpisodeSetting) -> None:
+def _show_jobs(episode: Episode, setting: EpisodeSetting) -> None:
     """Fill in the waiting jobs and those that run."""
-    jobs, state, waiting, running, shown, rows = one.jobs, one.state, one.waiting, one.running, one.shown, one.rows
+    jobs, state, waiting, running = episode.jobs, episode.state, episode.waiting, episode.running
+    shown, rows = episode.shown, episode.rows
     free, count, now = state[FREE], waiting[0], state[NOW]
-    for at in range(count):
-        job = waiting[at + 1]
-        shown[at, 0] = _log(now - jobs.submit[job], setting)
+    for slot in range(count):
+        job = waiting[slot + 1]
+        shown[slot, 0] = _log(now - jobs.submit[job], setting)
         for column in range(FACTS):
-            shown[at, column + 1] = one.facts[job, column]
-        shown[at, 4] = 1.0 if jobs.processors[job] <= free else 0.0
-        shown[at, 5] = free / setting.machine
-    for at in range(count, state[SHOWN]):
-        one.mask[at] = False
+            shown[slot, column + 1] = episode.facts[job, column]
+        shown[slot, 4] = 1.0 if jobs.processors[job] <= free else 0.0
+        shown[slot, 5] = free / setting.machine
+    for slot in range(count, state[SHOWN]):
+        episode.mask[slot] = False
         for column in range(FEATURES):
-            shown[at, column] = 0.0
+            shown[slot, column] = 0.0
     state[SHOWN], state[FREE_THEN] = count, free
     low = running[BOUNDS, LOW]
     for row in range(len(rows)):
-        at = low + row
-        if at < running[BOUNDS, HIGH]:
-            rows[row, 0] = _log(max(running[PREDICTED, at] - now, 0), setting)
-            rows[row, 1] = _log(now - jobs.start[running[JOB, at]], setting)
-            rows[row, 2] = running[WIDTH, at] / setting.machine
+        entry = low + row
+        if entry < running[BOUNDS, HIGH]:
+            rows[row, 0] = _log(max(running[PREDICTED, entry] - now, 0), setting)
+            rows[row, 1] = _log(now - jobs.start[running[JOB, entry]], setting)
+            rows[row, 2] = running[WIDTH, entry] / setting.machine
         else:
             for column in range(RUNNING):
                 rows[row, column] = 0.0

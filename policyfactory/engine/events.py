@@ -245,51 +245,51 @@ def pop_end(heap: Int64Array) -> int:
     last = heap[END, 0]
     heap[END, 0] = last - 1
     end, job = heap[END, last], heap[JOB, last]
-    at, child = 1, 2
+    hole, child = 1, 2
     while child < last:
         if child + 1 < last and heap[END, child + 1] < heap[END, child]:
             child += 1
         if heap[END, child] >= end:
             break
-        heap[END, at] = heap[END, child]
-        heap[JOB, at] = heap[JOB, child]
-        at = child
-        child = 2 * at
+        heap[END, hole] = heap[END, child]
+        heap[JOB, hole] = heap[JOB, child]
+        hole = child
+        child = 2 * hole
     # The count is in column 0: with nothing left, the last entry goes back to column 1, unused.
-    heap[END, at] = end
-    heap[JOB, at] = job
+    heap[END, hole] = end
+    heap[JOB, hole] = job
     return int(first)
 
 
 @inlined
 def push_end(heap: Int64Array, end: int, job: int) -> None:
     """Put a job that ends at ``end`` on the heap."""
-    at = heap[END, 0] + 1
-    heap[END, 0] = at
-    while at > 1 and heap[END, at >> 1] > end:
-        heap[END, at] = heap[END, at >> 1]
-        heap[JOB, at] = heap[JOB, at >> 1]
-        at >>= 1
-    heap[END, at] = end
-    heap[JOB, at] = job
+    hole = heap[END, 0] + 1
+    heap[END, 0] = hole
+    while hole > 1 and heap[END, hole >> 1] > end:
+        heap[END, hole] = heap[END, hole >> 1]
+        heap[JOB, hole] = heap[JOB, hole >> 1]
+        hole >>= 1
+    heap[END, hole] = end
+    heap[JOB, hole] = job
 
 
 @joined
 def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predicted: int, processors: int) -> None:
     """Add a job that ends at ``end`` and was predicted to end at ``predicted``."""
     push_end(heap, end, job)
-    at = insert_gap(running, 2, upper_bound(running, predicted))
-    running[PREDICTED, at] = predicted
-    running[WIDTH, at] = processors
+    column = insert_gap(running, 2, upper_bound(running, predicted))
+    running[PREDICTED, column] = predicted
+    running[WIDTH, column] = processors
 
 
 @joined
 def take_running(running: Int64Array, predicted: int, processors: int) -> None:
     """Take a job out of the table by predicted end."""
-    at = lower_bound(running, predicted)
-    while running[WIDTH, at] != processors:
-        at += 1
-    remove_column(running, 2, at)
+    column = lower_bound(running, predicted)
+    while running[WIDTH, column] != processors:
+        column += 1
+    remove_column(running, 2, column)
 
 
 @joined
@@ -300,16 +300,16 @@ def reserve(running: Int64Array, now: int, free: int, needed: int) -> tuple[int,
     are what is left over then, all jobs counted that are predicted to end by then. A job that has outlived its
     prediction counts as ending now.
     """
-    at, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
-    available = free + running[WIDTH, at]
+    column, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
+    available = free + running[WIDTH, column]
     while available < needed:
-        at += 1
-        available += running[WIDTH, at]
-    shadow = max(running[PREDICTED, at], now)
-    at += 1
-    while at < high and running[PREDICTED, at] <= shadow:
-        available += running[WIDTH, at]
-        at += 1
+        column += 1
+        available += running[WIDTH, column]
+    shadow = max(running[PREDICTED, column], now)
+    column += 1
+    while column < high and running[PREDICTED, column] <= shadow:
+        available += running[WIDTH, column]
+        column += 1
     return shadow, available - needed
 
 
@@ -391,8 +391,8 @@ def _recentre(table: Int64Array) -> int:
     # Element by element, from the side that is not overwritten: the compiled slice assignment is 15,000 lines long.
     for row in range(1, table.shape[0]):
         for moved in range(high - low):
-            at = low + moved if shift < 0 else high - 1 - moved
-            table[row, at + shift] = table[row, at]
+            column = low + moved if shift < 0 else high - 1 - moved
+            table[row, column + shift] = table[row, column]
     table[BOUNDS, LOW] = low + shift
     table[BOUNDS, HIGH] = high + shift
     return int(shift)
@@ -403,61 +403,61 @@ ONE = np.uint64(1)
 
 
 @inlined
-def _move(table: Int64Array, rows: int, to: np.uint64, at: np.uint64) -> None:
-    table[1, to] = table[1, at]
-    table[2, to] = table[2, at]
+def _move(table: Int64Array, rows: int, to: np.uint64, source: np.uint64) -> None:
+    table[1, to] = table[1, source]
+    table[2, to] = table[2, source]
     if rows == 3:
-        table[3, to] = table[3, at]
+        table[3, to] = table[3, source]
 
 
 @inlined
 def _shift_left(table: Int64Array, rows: int, first: int, last: int) -> None:
     """Move columns ``first`` to ``last`` (exclusive) one to the left."""
-    at, end = np.uint64(first), np.uint64(last)
-    while at < end:
-        _move(table, rows, at - ONE, at)
-        at += ONE
+    column, end = np.uint64(first), np.uint64(last)
+    while column < end:
+        _move(table, rows, column - ONE, column)
+        column += ONE
 
 
 @inlined
 def _shift_right(table: Int64Array, rows: int, first: int, last: int) -> None:
     """Move columns ``first`` to ``last`` (exclusive) one to the right."""
-    at, end = np.uint64(last), np.uint64(first)
-    while at > end:
-        _move(table, rows, at, at - ONE)
-        at -= ONE
+    column, end = np.uint64(last), np.uint64(first)
+    while column > end:
+        _move(table, rows, column, column - ONE)
+        column -= ONE
 
 
 @inlined
-def insert_gap(table: Int64Array, rows: int, at: int) -> int:
-    """Make room before column ``at`` and return the free column, to be filled with a key that fits there.
+def insert_gap(table: Int64Array, rows: int, column: int) -> int:
+    """Make room before ``column`` and return the free column, to be filled with a key that fits there.
 
     ``rows`` (2 or 3, a constant) is the number of rows with the key; the columns are moved with one loop.
     """
     if table[BOUNDS, LOW] == 0 or table[BOUNDS, HIGH] == table.shape[1]:
         # At least capacity / 2 insertions lie between two of these.
-        at += _recentre(table)
+        column += _recentre(table)
     low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
-    if at - low < high - at:
-        _shift_left(table, rows, low, at)
+    if column - low < high - column:
+        _shift_left(table, rows, low, column)
         table[BOUNDS, LOW] = low - 1
-        return at - 1
-    _shift_right(table, rows, at, high)
+        return column - 1
+    _shift_right(table, rows, column, high)
     table[BOUNDS, HIGH] = high + 1
-    return at
+    return column
 
 
 @inlined
-def remove_column(table: Int64Array, rows: int, at: int) -> int:
-    """Take column ``at`` out and return where the entry behind it is now (``rows`` as in `insert_gap`)."""
+def remove_column(table: Int64Array, rows: int, column: int) -> int:
+    """Take ``column`` out and return where the entry behind it is now (``rows`` as in `insert_gap`)."""
     low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
-    if at - low < high - 1 - at:
-        _shift_right(table, rows, low, at)
+    if column - low < high - 1 - column:
+        _shift_right(table, rows, low, column)
         table[BOUNDS, LOW] = low + 1
-        return at + 1
-    _shift_left(table, rows, at + 1, high)
+        return column + 1
+    _shift_left(table, rows, column + 1, high)
     table[BOUNDS, HIGH] = high - 1
-    return at
+    return column
 
 
 # The order of the running jobs in ocst --------------------------------------------------------------------------------
@@ -506,16 +506,16 @@ def _put(
     predicted: int,
     processors: int,
 ) -> None:
-    at = lower_bound(running, predicted)
+    column = lower_bound(running, predicted)
     if backfilled[job]:
-        while at < running[BOUNDS, HIGH] and running[PREDICTED, at] == predicted:
-            other = running[WIDTH, at] >> _BITS
+        while column < running[BOUNDS, HIGH] and running[PREDICTED, column] == predicted:
+            other = running[WIDTH, column] >> _BITS
             if not backfilled[other] or sequence[other] < first:
                 break
-            at += 1
-    at = insert_gap(running, 2, at)
-    running[PREDICTED, at] = predicted
-    running[WIDTH, at] = tagged(processors, job)
+            column += 1
+    column = insert_gap(running, 2, column)
+    running[PREDICTED, column] = predicted
+    running[WIDTH, column] = tagged(processors, job)
 
 
 @joined
@@ -536,20 +536,20 @@ def put_listed(
 @kernel
 def _reserve(running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int) -> tuple[int, int, int]:
     low, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
-    at = low
-    available = free + (running[WIDTH, at] & WIDEST)
+    last = low
+    available = free + (running[WIDTH, last] & WIDEST)
     while available < needed:
-        at += 1
-        available += running[WIDTH, at] & WIDEST
-    shadow = running[PREDICTED, at]
-    # Column ``at`` is one of those that end together; are the first of them jobs of this pass?
+        last += 1
+        available += running[WIDTH, last] & WIDEST
+    shadow = running[PREDICTED, last]
+    # Column ``last`` is one of those that end together; are the first of them jobs of this pass?
     together = lower_bound(running, shadow)
     stop = together
     while stop < high and running[PREDICTED, stop] == shadow and sequence[running[WIDTH, stop] >> _BITS] >= first:
         stop += 1
     if stop - together < 2:
         return shadow, available - needed, 0
-    for column in range(together, at + 1):
+    for column in range(together, last + 1):
         available -= running[WIDTH, column] & WIDEST
     step = stop - 1
     while available < needed:

@@ -143,12 +143,12 @@ def _binned_integral(
             continue
         first, final = (low - origin) // width, (high - 1 - origin) // width
         # Processors times nanoseconds of a week do not fit into 64 bits.
-        own = float(weight[i])
+        height = float(weight[i])
         if first == final:
-            partial[first] += own * (high - low)
+            partial[first] += height * (high - low)
             continue
-        partial[first] += own * (origin + (first + 1) * width - low)
-        partial[final] += own * (high - origin - final * width)
+        partial[first] += height * (origin + (first + 1) * width - low)
+        partial[final] += height * (high - origin - final * width)
         steps[first + 1] += weight[i]
         steps[final] -= weight[i]
     whole = 0
@@ -198,23 +198,23 @@ def group_sums(
     waited, waited_rest = np.zeros(groups), np.zeros(groups)
     slowdown, slowdown_rest = np.zeros(groups), np.zeros(groups)
     for i in range(len(code)):
-        at = code[i]
-        jobs[at] += 1
-        _add(work, work_rest, at, float(processors[i]) * float(run_time[i]))
-        _add(waited, waited_rest, at, float(wait[i]))
-        _add(slowdown, slowdown_rest, at, max((wait[i] + run_time[i]) / max(run_time[i], least), 1.0))
+        group = code[i]
+        jobs[group] += 1
+        _add(work, work_rest, group, float(processors[i]) * float(run_time[i]))
+        _add(waited, waited_rest, group, float(wait[i]))
+        _add(slowdown, slowdown_rest, group, max((wait[i] + run_time[i]) / max(run_time[i], least), 1.0))
     return jobs, work + work_rest, waited + waited_rest, slowdown + slowdown_rest
 
 
 @inlined
-def _add(sums: FloatArray, rests: FloatArray, at: int, value: float) -> None:
-    before = sums[at]
+def _add(sums: FloatArray, rests: FloatArray, index: int, value: float) -> None:
+    before = sums[index]
     after = before + value
     if abs(before) >= abs(value):
-        rests[at] += (before - after) + value
+        rests[index] += (before - after) + value
     else:
-        rests[at] += (value - after) + before
-    sums[at] = after
+        rests[index] += (value - after) + before
+    sums[index] = after
 
 
 # Run times guessed from what the user's jobs did that have ended ------------------------------------------------------
@@ -282,7 +282,7 @@ def guesses(jobs: EndedJobs, users: int) -> FloatArray:
         time over request of the last 60.
     """
     n = len(jobs.submit)
-    made = np.empty((GUESSES, n))
+    guessed = np.empty((GUESSES, n))
     before = np.full(n, -1, dtype=np.int64)
     last = np.full(users, -1, dtype=np.int64)
     fading = np.zeros(users)
@@ -293,17 +293,17 @@ def guesses(jobs: EndedJobs, users: int) -> FloatArray:
             noted += 1
         request, user = jobs.request[job], jobs.user[job]
         for rule in range(GUESSES):
-            made[rule, job] = request
+            guessed[rule, job] = request
         if user >= 0 and last[user] >= 0:
             newest = last[user]
-            made[FADING, job] = min(fading[user], request)
+            guessed[FADING, job] = min(fading[user], request)
             if before[newest] >= 0:
-                made[LAST_TWO, job] = min((jobs.run[newest] + jobs.run[before[newest]]) / 2.0, request)
-            made[NEAREST, job] = min(_nearest(jobs, job, newest, before), request)
+                guessed[LAST_TWO, job] = min((jobs.run[newest] + jobs.run[before[newest]]) / 2.0, request)
+            guessed[NEAREST, job] = min(_nearest(jobs, job, newest, before), request)
             shares = _shares(jobs, newest, before)
-            made[MEDIAN, job] = request * _quantile(shares, 5)
-            made[NINTH, job] = request * _quantile(shares, 9)
-    return made
+            guessed[MEDIAN, job] = request * _quantile(shares, 5)
+            guessed[NINTH, job] = request * _quantile(shares, 9)
+    return guessed
 
 
 @kernel
@@ -325,16 +325,16 @@ def _nearest(jobs: EndedJobs, job: int, newest: int, before: Int64Array) -> floa
         distance += abs(np.log(jobs.processors[other] / jobs.processors[job]))
         if kept < _NEIGHBOURS or distance < far[kept - 1]:
             kept = min(kept + 1, _NEIGHBOURS)
-            at = kept - 1
-            while at > 0 and distance < far[at - 1]:
-                far[at], runs[at] = far[at - 1], runs[at - 1]
-                at -= 1
-            far[at], runs[at] = distance, jobs.run[other]
+            position = kept - 1
+            while position > 0 and distance < far[position - 1]:
+                far[position], runs[position] = far[position - 1], runs[position - 1]
+                position -= 1
+            far[position], runs[position] = distance, jobs.run[other]
         other = before[other]
         count += 1
     total = 0.0
-    for at in range(kept):
-        total += runs[at]
+    for position in range(kept):
+        total += runs[position]
     return total / kept
 
 
@@ -425,7 +425,7 @@ def allocate(
             low = _grown(low)
             high = _grown(high)
         lasting = end[job] > start[job]
-        taken, holes = _take(free_low, free_high, holes, processors[job], low[used:], high[used:], lasting)
+        taken, holes = _claim(free_low, free_high, holes, processors[job], low[used:], high[used:], lasting)
         if taken < 0:
             if lasting:
                 return job, first, stop, low[:used], high[:used]
@@ -442,13 +442,13 @@ def allocate(
 def _grown(array: Int64Array) -> Int64Array:
     larger = np.empty(2 * len(array), dtype=np.int64)
     # One by one: the assignment of a part is compiled with the texts of all that can be wrong with it.
-    for at in range(len(array)):
-        larger[at] = array[at]
+    for index in range(len(array)):
+        larger[index] = array[index]
     return larger
 
 
 @joined
-def _take(
+def _claim(
     free_low: Int64Array,
     free_high: Int64Array,
     holes: int,
@@ -499,30 +499,30 @@ def _take(
 @joined
 def _release(free_low: Int64Array, free_high: Int64Array, holes: int, low: int, high: int) -> int:
     """Put an interval back, joined with its neighbours; return the number of holes."""
-    at, end = 0, holes
-    while at < end:
-        middle = (at + end) // 2
+    hole, end = 0, holes
+    while hole < end:
+        middle = (hole + end) // 2
         if free_low[middle] < low:
-            at = middle + 1
+            hole = middle + 1
         else:
             end = middle
-    joins_left = at > 0 and free_high[at - 1] == low - 1
-    joins_right = at < holes and free_low[at] == high + 1
+    joins_left = hole > 0 and free_high[hole - 1] == low - 1
+    joins_right = hole < holes and free_low[hole] == high + 1
     if joins_left and joins_right:
-        free_high[at - 1] = free_high[at]
-        for j in range(at, holes - 1):
+        free_high[hole - 1] = free_high[hole]
+        for j in range(hole, holes - 1):
             free_low[j] = free_low[j + 1]
             free_high[j] = free_high[j + 1]
         return holes - 1
     if joins_left:
-        free_high[at - 1] = high
+        free_high[hole - 1] = high
         return holes
     if joins_right:
-        free_low[at] = low
+        free_low[hole] = low
         return holes
-    for j in range(holes, at, -1):
+    for j in range(holes, hole, -1):
         free_low[j] = free_low[j - 1]
         free_high[j] = free_high[j - 1]
-    free_low[at] = low
-    free_high[at] = high
+    free_low[hole] = low
+    free_high[hole] = high
     return holes + 1

@@ -41,7 +41,7 @@ PREVIOUS, FOLLOWING = range(2)
 # Columns of `Past.by_group`, which are also the first three of `Past.outcome`.
 LN_RUN, SHORTNESS, SHARE, COUNT = range(4)
 STATUS = 3
-# Columns of `Past.place`: starts and ends that were noted, jobs that were described.
+# Columns of `Past.progress`: starts and ends that were noted, jobs that were described.
 STARTS, ENDS, DESCRIBED = range(3)
 
 
@@ -80,7 +80,7 @@ class Past(NamedTuple):
         A heap of the jobs whose end was not noted yet, the earliest first; element 0 counts them.
     ended : int64 array (n,)
         Jobs in the order of their ends.
-    place : int64 array (3,)
+    progress : int64 array (3,)
         How many starts and ends were noted, and how many jobs described.
     """
 
@@ -97,7 +97,7 @@ class Past(NamedTuple):
     by_group: FloatArray
     ends: Int64Array
     ended: Int64Array
-    place: Int64Array
+    progress: Int64Array
 
 
 def new_past(user: Int64Array, facts: FloatArray, groups: Int64Array, outcome: FloatArray, ticks: int) -> Past:
@@ -117,7 +117,7 @@ def new_past(user: Int64Array, facts: FloatArray, groups: Int64Array, outcome: F
         by_group=np.zeros((kinds, 4)),
         ends=np.zeros(n + 1, dtype=np.int64),
         ended=np.zeros(n, dtype=np.int64),
-        place=np.zeros(3, dtype=np.int64),
+        progress=np.zeros(3, dtype=np.int64),
     )
 
 
@@ -136,9 +136,9 @@ def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> None:
     now : int
         Ticks.
     """
-    while past.place[STARTS] < state[STARTED]:
-        job = jobs.started[past.place[STARTS]]
-        past.place[STARTS] += 1
+    while past.progress[STARTS] < state[STARTED]:
+        job = jobs.started[past.progress[STARTS]]
+        past.progress[STARTS] += 1
         note_start(past, job, jobs.start[job] + jobs.run_time[job])
         _push(past.ends, past.end, job)
     while past.ends[0] > 0 and past.end[past.ends[1]] <= now:
@@ -171,8 +171,8 @@ def note_return(past: Past, job: int) -> None:
 @inlined
 def note_end(past: Past, job: int) -> None:
     """Note that ``job`` has ended, as the last one so far."""
-    past.ended[past.place[ENDS]] = job
-    past.place[ENDS] += 1
+    past.ended[past.progress[ENDS]] = job
+    past.progress[ENDS] += 1
     user = past.user[job]
     if user >= 0:
         past.by_user[user, RUNNING] -= 1
@@ -197,7 +197,7 @@ def note_end(past: Past, job: int) -> None:
 @inlined
 def submitted(past: Past, job: int, now: int) -> None:
     """Note that ``job`` was submitted now, after it was described."""
-    past.place[DESCRIBED] = job + 1
+    past.progress[DESCRIBED] = job + 1
     user = past.user[job]
     if user < 0:
         return
@@ -216,8 +216,8 @@ def take_changed(past: Past, jobs: Int64Array) -> int:
     ``jobs``: int64 array (n,). Of one user at most `MOST_RENEWED`, those submitted first.
     """
     count = 0
-    for at in range(1, past.changed[0] + 1):
-        user = past.changed[at]
+    for index in range(1, past.changed[0] + 1):
+        user = past.changed[index]
         past.by_user[user, CHANGED] = 0
         job, most = past.by_user[user, FIRST], count + MOST_RENEWED
         while job >= 0 and count < most:
@@ -262,22 +262,22 @@ def describe(past: Past, start: Int64Array, job: int, now: int, features: FloatA
     ``start``: int64 array (n,), of the jobs that were started. ``features``: float64 array (FEATURES,); what is
     unknown is -1. `policyfactory.prediction.features.NAMES` names them.
     """
-    for at in range(FACTS):
-        features[at] = past.facts[job, at]
-    for at in range(OF_USER):
-        features[FACTS + at] = UNKNOWN
+    for feature in range(FACTS):
+        features[feature] = past.facts[job, feature]
+    for feature in range(OF_USER):
+        features[FACTS + feature] = UNKNOWN
     if past.user[job] >= 0:
         _describe_recent(past, job, now, features[FACTS:])
         _describe_alike(past, job, features[FACTS + 8 :])
         _describe_present(past, start, job, now, features[FACTS + 13 :])
-    at = FACTS + OF_USER
+    feature = FACTS + OF_USER
     for kind in range(GROUPS):
         group = past.groups[job, kind]
         count = past.by_group[group, COUNT] if group >= 0 else 0.0
         for column in range(COUNT):
-            features[at + column] = past.by_group[group, column] if count > 0.0 else UNKNOWN
-        features[at + COUNT] = count
-        at += 4
+            features[feature + column] = past.by_group[group, column] if count > 0.0 else UNKNOWN
+        features[feature + COUNT] = count
+        feature += 4
 
 
 @inlined
@@ -313,12 +313,12 @@ def _describe_alike(past: Past, job: int, features: FloatArray) -> None:
     weight, largest, ln_run, shortness, share = 0.0, 0.0, 0.0, 0.0, 0.0
     while ended >= 0 and count < _ALIKE:
         far = abs(past.facts[ended, 0] - request) + abs(past.facts[ended, 1] - processors)
-        one = fade if far == 0.0 else fade * math.exp(-far)
-        weight += one
-        largest = max(largest, one)
-        ln_run += one * past.outcome[ended, LN_RUN]
-        shortness += one * past.outcome[ended, SHORTNESS]
-        share += one * past.outcome[ended, SHARE]
+        similarity = fade if far == 0.0 else fade * math.exp(-far)
+        weight += similarity
+        largest = max(largest, similarity)
+        ln_run += similarity * past.outcome[ended, LN_RUN]
+        shortness += similarity * past.outcome[ended, SHORTNESS]
+        share += similarity * past.outcome[ended, SHARE]
         fade *= _FADE
         count += 1
         ended = past.before[ended]
@@ -360,12 +360,12 @@ def _is_later(end: Int64Array, job: int, other: int) -> bool:
 
 @inlined
 def _push(heap: Int64Array, end: Int64Array, job: int) -> None:
-    at = heap[0] + 1
-    heap[0] = at
-    while at > 1 and _is_later(end, heap[at >> 1], job):
-        heap[at] = heap[at >> 1]
-        at >>= 1
-    heap[at] = job
+    hole = heap[0] + 1
+    heap[0] = hole
+    while hole > 1 and _is_later(end, heap[hole >> 1], job):
+        heap[hole] = heap[hole >> 1]
+        hole >>= 1
+    heap[hole] = job
 
 
 @inlined
@@ -373,17 +373,17 @@ def _pop(heap: Int64Array, end: Int64Array) -> int:
     first, count = heap[1], heap[0] - 1
     last = heap[count + 1]
     heap[0] = count
-    at, child = 1, 2
+    hole, child = 1, 2
     while child <= count:
         if child < count and _is_later(end, heap[child], heap[child + 1]):
             child += 1
         if not _is_later(end, last, heap[child]):
             break
-        heap[at] = heap[child]
-        at = child
-        child = 2 * at
+        heap[hole] = heap[child]
+        hole = child
+        child = 2 * hole
     if count > 0:
-        heap[at] = last
+        heap[hole] = last
     return int(first)
 
 
@@ -470,18 +470,18 @@ def usual_requests(requests: Int64Array, which: Int64Array, values: Int64Array, 
     """
     usual, count = np.empty(len(values), dtype=np.int64), 0
     seen = np.zeros(len(values), dtype=np.int64)
-    made = requests.copy()
+    rounded = requests.copy()
     for job in range(len(requests)):
         value = requests[job]
         if value % minute != 0 and seen[which[job]] < USUAL_FROM:
-            at = np.searchsorted(usual[:count], value, side="right")
-            if at > 0:
-                made[job] = usual[at - 1]
+            position = np.searchsorted(usual[:count], value, side="right")
+            if position > 0:
+                rounded[job] = usual[position - 1]
         seen[which[job]] += 1
         if seen[which[job]] == USUAL_FROM:
-            at = np.searchsorted(usual[:count], value)
-            for place in range(count, at, -1):
-                usual[place] = usual[place - 1]
-            usual[at] = value
+            position = np.searchsorted(usual[:count], value)
+            for later in range(count, position, -1):
+                usual[later] = usual[later - 1]
+            usual[position] = value
             count += 1
-    return made
+    return rounded

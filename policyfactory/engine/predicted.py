@@ -136,7 +136,7 @@ def predicted_until(
     jobs, state, heap = run.jobs, run.space.state, run.space.heap
     n = len(jobs.submit)
     while True:
-        job = past.place[DESCRIBED]
+        job = past.progress[DESCRIBED]
         submission = jobs.submit[job] if job < n else NEVER
         due = sight.renewal[DUE] if sight.renewal[PERIOD] > 0 else NEVER
         state[UNTIL] = min(submission, due, until)
@@ -232,8 +232,8 @@ def _renew(run: PredictedRun, keyed: SortedRun | None, past: Past, sight: Foresi
     """Predict anew the waiting jobs of the users of whom a job has ended."""
     period = sight.renewal[PERIOD]
     sight.renewal[DUE] = (now // period + 1) * period
-    for at in range(take_changed(past, sight.renewed)):
-        job = sight.renewed[at]
+    for index in range(take_changed(past, sight.renewed)):
+        job = sight.renewed[index]
         foresee(past, sight, run.jobs.start, job, now, sight.features[len(run.jobs.submit)])
         if keyed is not None:
             _renew_keys(run, keyed, sight, job)

@@ -39,8 +39,8 @@ class RolloutChoices(NamedTuple):
     ----------
     slot : int64 array
         The slot of the chosen job.
-    place : int64 array
-        Its place among those that could be chosen.
+    position : int64 array
+        Its position among those that could be chosen.
     size : int64 array
         How many could be chosen.
     log_probability : float64 array
@@ -48,7 +48,7 @@ class RolloutChoices(NamedTuple):
     """
 
     slot: Int64Array
-    place: Int64Array
+    position: Int64Array
     size: Int64Array
     log_probability: FloatArray
 
@@ -77,8 +77,8 @@ class Accrual(NamedTuple):
 
 def new_choices(episodes: int) -> RolloutChoices:
     """Return space for one choice in each of so many episodes."""
-    slot, place, size = np.zeros((3, episodes), dtype=np.int64)
-    return RolloutChoices(slot, place, size, np.zeros(episodes))
+    slot, position, size = np.zeros((3, episodes), dtype=np.int64)
+    return RolloutChoices(slot, position, size, np.zeros(episodes))
 
 
 @kernel
@@ -118,10 +118,10 @@ def choose_all(
     """
     slots = mask.shape[1]
     widest = layers.widths.max()
-    one, other = np.empty(widest, dtype=np.float32), np.empty(widest, dtype=np.float32)
+    activation, sums = np.empty(widest, dtype=np.float32), np.empty(widest, dtype=np.float32)
     preference, slot_of = np.empty(slots, dtype=np.float64), np.empty(slots, dtype=np.int64)
     for episode in range(len(over)):
-        choices.slot[episode] = choices.place[episode] = choices.size[episode] = 0
+        choices.slot[episode] = choices.position[episode] = choices.size[episode] = 0
         choices.log_probability[episode] = 0.0
         if over[episode]:
             continue
@@ -130,62 +130,62 @@ def choose_all(
             if not mask[episode, slot]:
                 continue
             if keep[episode]:
-                for at in range(jobs.shape[2]):
-                    rows[kept, at] = jobs[episode, slot, at]
+                for feature in range(jobs.shape[2]):
+                    rows[kept, feature] = jobs[episode, slot, feature]
                 kept += 1
-            preference[size] = _prefer(jobs, episode, slot, layers, one, other)
+            preference[size] = _prefer(jobs, episode, slot, layers, activation, sums)
             slot_of[size] = slot
             size += 1
-        place = _choose(preference, size, uniform[episode], choices.log_probability, episode)
-        choices.slot[episode], choices.place[episode], choices.size[episode] = slot_of[place], place, size
+        position = _choose(preference, size, uniform[episode], choices.log_probability, episode)
+        choices.slot[episode], choices.position[episode], choices.size[episode] = slot_of[position], position, size
     return kept
 
 
 @inlined
 def _prefer(
-    jobs: Float32Array, episode: int, slot: int, layers: Layers, one: Float32Array, other: Float32Array
+    jobs: Float32Array, episode: int, slot: int, layers: Layers, activation: Float32Array, sums: Float32Array
 ) -> float:
     """Return the network's output for the job in a slot."""
     widths, numbers = layers.widths, layers.numbers
-    for at in range(widths[0]):
-        one[at] = jobs[episode, slot, at]
+    for unit in range(widths[0]):
+        activation[unit] = jobs[episode, slot, unit]
     first, last = 0, len(widths) - 2
     for layer in range(last + 1):
         inputs, outputs = widths[layer], widths[layer + 1]
         biases = first + inputs * outputs
         for to in range(outputs):
-            other[to] = numbers[biases + to]
-        for at in range(inputs):
-            value = one[at]
+            sums[to] = numbers[biases + to]
+        for unit in range(inputs):
+            value = activation[unit]
             # Half of what comes out of a ReLU is 0.
             if value != 0.0:
-                row = first + at * outputs
+                row = first + unit * outputs
                 for to in range(outputs):
-                    other[to] += value * numbers[row + to]
+                    sums[to] += value * numbers[row + to]
         for to in range(outputs):
-            one[to] = other[to] if layer == last or other[to] > 0.0 else np.float32(0.0)
+            activation[to] = sums[to] if layer == last or sums[to] > 0.0 else np.float32(0.0)
         first = biases + outputs
-    return float(one[0])
+    return float(activation[0])
 
 
 @inlined
 def _choose(preference: FloatArray, size: int, uniform: float, log_probability: FloatArray, episode: int) -> int:
     """Return the place that is chosen, and note the logarithm of its probability."""
     best = 0
-    for place in range(1, size):
-        if preference[place] > preference[best]:
-            best = place
+    for position in range(1, size):
+        if preference[position] > preference[best]:
+            best = position
     most, total = preference[best], 0.0
-    for place in range(size):
-        total += np.exp(preference[place] - most)
+    for position in range(size):
+        total += np.exp(preference[position] - most)
     chosen = best
     if uniform >= 0.0:
         # Where rounding leaves the sum below the bound the last is taken.
         chosen, reached, bound = size - 1, 0.0, uniform * total
-        for place in range(size):
-            reached += np.exp(preference[place] - most)
+        for position in range(size):
+            reached += np.exp(preference[position] - most)
             if reached > bound:
-                chosen = place
+                chosen = position
                 break
     log_probability[episode] = preference[chosen] - most - np.log(total)
     return chosen
@@ -210,8 +210,8 @@ def accrue_all(jobs: Committed, episodes: RLSchedulerEpisode, accrual: Accrual, 
     total : float64 array (b,)
         What has accrued.
     """
-    for at in range(len(total)):
-        episode = one_of(episodes, at)
+    for number in range(len(total)):
+        episode = one_of(episodes, number)
         first, now = episode.state[FIRST], episode.state[NOW]
         begin = jobs.submit[first]
         summed, last = 0.0, begin
@@ -220,5 +220,5 @@ def accrue_all(jobs: Committed, episodes: RLSchedulerEpisode, accrual: Accrual, 
             until = now if start < 0 else start
             last = max(last, until)
             cost = (until - jobs.submit[first + job] + accrual.base[first + job]) / accrual.divisor[first + job]
-            summed += accrual.weight[at, job] * max(cost, accrual.least)
-        total[at] = summed + accrual.elapsed * (last - begin)
+            summed += accrual.weight[number, job] * max(cost, accrual.least)
+        total[number] = summed + accrual.elapsed * (last - begin)

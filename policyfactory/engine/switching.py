@@ -47,7 +47,7 @@ class Arms(NamedTuple):
         Sort key of each job; not read for a policy that is not sorted.
     is_sorted : bool array (arms,)
         Whether the keys hold, and those of its order for backfilling.
-    own : int64 array (arms,)
+    backfill_arm : int64 array (arms,)
         Which of the arms orders the candidates for backfilling; the policy itself if none has an order of its own.
     threshold : int64 array (arms,)
         Ticks.
@@ -69,7 +69,7 @@ class Arms(NamedTuple):
 
     keys: Int64Array
     is_sorted: BoolArray
-    own: Int64Array
+    backfill_arm: Int64Array
     threshold: Int64Array
     programs: Int64Array
     places: Int64Array
@@ -116,18 +116,18 @@ def run_timetable(
         Processors of the machine.
     """
     for arm, until in zip(choices.tolist(), untils.tolist(), strict=True):
-        own = int(arms.own[arm])
+        backfill_arm = int(arms.backfill_arm[arm])
         run.space.state[UNTIL] = until
-        now = order._replace(threshold=int(arms.threshold[arm]), same_formula=own == arm)
+        now = order._replace(threshold=int(arms.threshold[arm]), same_formula=backfill_arm == arm)
         if run.in_force[0] != arm:
             _list_waiting(run, arms)
         if arms.is_sorted[arm]:
-            mine = jobs._replace(key=arms.keys[arm], backfill_key=arms.keys[own])
+            mine = jobs._replace(key=arms.keys[arm], backfill_key=arms.keys[backfill_arm])
             if run.in_force[0] != arm:
                 _sort_waiting(mine, run.space, run.sorted, now)
             easy_until(mine, run.sorted, now)
         else:
-            timed_until(jobs, run.space, _formula(arms, arm), _formula(arms, own), now, processors)
+            timed_until(jobs, run.space, _formula(arms, arm), _formula(arms, backfill_arm), now, processors)
         run.in_force[0] = arm
 
 
@@ -239,8 +239,8 @@ def timed_periods(
     for period, (first, last) in enumerate(pairwise(bounds.tolist())):
         part = _part(jobs, first, last)
         _reset(run, processors)
-        one, other = _cut(formula, first, last), _cut(backfill_formula, first, last)
-        timed_until(part, run.space, one, other, order, processors)
+        queue_formula, candidate_formula = _cut(formula, first, last), _cut(backfill_formula, first, last)
+        timed_until(part, run.space, queue_formula, candidate_formula, order, processors)
         waits[period] = _total_wait(part)
     return waits
 

@@ -92,13 +92,13 @@ def occupy(
             running -= 1
             clock = max(clock, ends[running])
             free += procs[running]
-        at = running
-        while at > 0 and ends[at - 1] < clock + p[j]:
-            ends[at] = ends[at - 1]
-            procs[at] = procs[at - 1]
-            at -= 1
-        ends[at] = clock + p[j]
-        procs[at] = q[j]
+        position = running
+        while position > 0 and ends[position - 1] < clock + p[j]:
+            ends[position] = ends[position - 1]
+            procs[position] = procs[position - 1]
+            position -= 1
+        ends[position] = clock + p[j]
+        procs[position] = q[j]
         free -= q[j]
         running += 1
     while running > 0 and ends[running - 1] <= clock:
@@ -241,13 +241,13 @@ def front_values(problem: Problem, orders: NDArray[np.uint8], out: NDArray[np.fl
     for j in range(padded):
         k = j if j < n else 0
         jobs[0, j], jobs[1, j], jobs[2, j] = problem.p[k], problem.q[k], problem.r[k]
-    place = np.zeros(padded, dtype=problem.p.dtype)
+    rank = np.zeros(padded, dtype=problem.p.dtype)
     total = np.empty(LANES, dtype=np.float64)
     for i in range(len(orders)):
         for s in range(n):
-            place[orders[i, s]] = s
+            rank[orders[i, s]] = s
         for first in range(0, n, LANES):
-            _front_group(problem, lists, jobs, (orders[i], place, total), first)
+            _front_group(problem, lists, jobs, (orders[i], rank, total), first)
             for lane in range(min(LANES, n - first)):
                 out[i, first + lane] = total[lane] / n
 
@@ -261,13 +261,13 @@ def _front_group(
     first: int,
 ) -> None:
     """Run the trials whose first jobs are ``first`` to ``first + 15``; leave the sums of slowdowns in ``total``."""
-    order, place, total = ordered
+    order, rank, total = ordered
     height = _list_rows(problem) * LANES
     machine = fill(lists, problem.limits[1])
     tau = fill(lists, problem.limits[2])
     rows = _first_rows(problem)
     source = 2 * height
-    at = load(place, first)
+    lane_rank = load(rank, first)
     procs = load(jobs[1], first)
     submit = load(jobs[2], first)
     start = _first_start(problem, lists, procs, submit)
@@ -276,7 +276,7 @@ def _front_group(
     for s in range(len(order) - 1):
         a = order[s]
         b = order[s + 1]
-        ahead = at > fill(place, place.dtype.type(s))
+        ahead = lane_rank > fill(rank, rank.dtype.type(s))
         new_procs = where(ahead, fill(lists, problem.q[a]), fill(lists, problem.q[b]))
         free_at = _merge(lists, source, height, rows, end, procs, machine - new_procs)
         source = 0
@@ -313,8 +313,8 @@ def order_values(problem: Problem, orders: NDArray[np.uint8], out: NDArray[np.fl
             row = orders[min(first + lane, len(orders) - 1)]
             for s in range(n):
                 j = row[s]
-                at = s * LANES + lane
-                jobs[0, at], jobs[1, at], jobs[2, at] = problem.p[j], problem.q[j], problem.r[j]
+                column = s * LANES + lane
+                jobs[0, column], jobs[1, column], jobs[2, column] = problem.p[j], problem.q[j], problem.r[j]
         _order_group(problem, lists, jobs, total)
         for lane in range(min(LANES, len(orders) - first)):
             out[first + lane] = total[lane] / n
@@ -539,14 +539,14 @@ LANES = 16
 Lanes: TypeAlias = Any
 
 
-def load(array: Any, at: int) -> Any:
-    """Return the 16 elements of ``array`` (one dimension) from index ``at`` on."""
-    return array[at : at + LANES].copy()
+def load(array: Any, index: int) -> Any:
+    """Return the 16 elements of ``array`` (one dimension) from ``index`` on."""
+    return array[index : index + LANES].copy()
 
 
-def store(array: Any, at: int, value: Any) -> None:
-    """Write ``value`` to the 16 elements of ``array`` from index ``at`` on."""
-    array[at : at + LANES] = value
+def store(array: Any, index: int, value: Any) -> None:
+    """Write ``value`` to the 16 elements of ``array`` from ``index`` on."""
+    array[index : index + LANES] = value
 
 
 def fill(array: Any, value: Any) -> Any:
@@ -614,7 +614,7 @@ def _address(context: Any, builder: Any, array_type: Any, args: Any) -> tuple[An
     return builder.bitcast(address, _vector(array_type.dtype).as_pointer()), array_type.dtype.bitwidth // 8
 
 
-def _typed_load(_context: Any, array: Any, _at: Any) -> Any:
+def _typed_load(_context: Any, array: Any, _index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address, alignment = _address(context, builder, signature.args[0], args)
         return builder.load(address, align=alignment)
@@ -622,7 +622,7 @@ def _typed_load(_context: Any, array: Any, _at: Any) -> Any:
     return _Lanes(array.dtype)(array, types.intp), generate
 
 
-def _typed_store(_context: Any, array: Any, _at: Any, _value: Any) -> Any:
+def _typed_store(_context: Any, array: Any, _index: Any, _value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address, alignment = _address(context, builder, signature.args[0], args)
         builder.store(args[2], address, align=alignment)

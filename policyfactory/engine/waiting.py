@@ -99,11 +99,11 @@ def close_gaps(jobs: Jobs, state: Int64Array, waiting: Int64Array) -> None:
     """Drop the jobs that were started; ``SMALLEST`` is exact afterwards."""
     kept = 0
     smallest = NEVER
-    for at in range(1, waiting[0] + 1):
-        if jobs.start[waiting[at]] < 0:
+    for position in range(1, waiting[0] + 1):
+        if jobs.start[waiting[position]] < 0:
             kept += 1
-            waiting[kept] = waiting[at]
-            smallest = min(smallest, jobs.processors[waiting[at]])
+            waiting[kept] = waiting[position]
+            smallest = min(smallest, jobs.processors[waiting[position]])
     waiting[0] = kept
     state[SMALLEST] = smallest
 
@@ -129,26 +129,26 @@ def _turn_instants(jobs: Jobs, waiting: Int64Array, count: int) -> None:
             last += 1
         if waiting[first] < waiting[last]:
             for step in range((last - first + 1) // 2):
-                one, other = waiting[first + step], waiting[last - step]
-                waiting[first + step], waiting[last - step] = other, one
+                front, back = waiting[first + step], waiting[last - step]
+                waiting[first + step], waiting[last - step] = back, front
         first = last + 1
 
 
 @inlined
-def is_ahead(state: Int64Array, scores: FloatArray, order: Order, at: int, other: int) -> bool:
-    """Say whether the job at place ``at`` is ahead in the queue of the one at ``other``, an earlier place."""
+def is_ahead(state: Int64Array, scores: FloatArray, order: Order, position: int, other: int) -> bool:
+    """Say whether the job at ``position`` is ahead in the queue of the one at ``other``, an earlier place."""
     if other <= state[OVERDUE]:
         return False
-    return bool(scores[at] < scores[other] or (order.last_first and scores[at] == scores[other]))
+    return bool(scores[position] < scores[other] or (order.last_first and scores[position] == scores[other]))
 
 
 @inlined
 def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job in the queue, 0 if none waits."""
     best = 0
-    for at in range(1, waiting[0] + 1):
-        if jobs.start[waiting[at]] < 0 and (best == 0 or is_ahead(state, scores, order, at, best)):
-            best = at
+    for position in range(1, waiting[0] + 1):
+        if jobs.start[waiting[position]] < 0 and (best == 0 or is_ahead(state, scores, order, position, best)):
+            best = position
             if best <= state[OVERDUE]:
                 break
     return best
@@ -330,9 +330,9 @@ def _dense(layer: NDArray[np.float64], rows: NDArray[np.float64], n: int) -> Non
     for job in range(n):
         for to in range(outputs):
             sums[to] = biases[to]
-        for at in range(inputs):
-            value = rows[at, job]
-            first = at * outputs
+        for unit in range(inputs):
+            value = rows[unit, job]
+            first = unit * outputs
             for to in range(outputs):
                 sums[to] += value * weights[first + to]
         for to in range(outputs):

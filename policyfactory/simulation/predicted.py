@@ -250,7 +250,7 @@ class _ClosedLoop:
             until = lessons.next
             with np.errstate(all="ignore"):
                 interruptible(predicted_until, *run, lessons.past, lessons.sight, min(until, stop))
-            follow(int(lessons.past.place[DESCRIBED]) / jobs)
+            follow(int(lessons.past.progress[DESCRIBED]) / jobs)
             if stop <= until:
                 break
             if until != NEVER:
@@ -340,7 +340,7 @@ class Lessons:
             self._use(self._given.pop(0))
             self.next = self._given[0].instant if self._given else NEVER
             return
-        options, past, ended = self._options, self.past, int(self.past.place[ENDS])
+        options, past, ended = self._options, self.past, int(self.past.progress[ENDS])
         days = options.first_days
         if ended >= options.least:
             rows = past.ended[max(0, ended - options.window) : ended]
@@ -349,12 +349,12 @@ class Lessons:
             days = options.every_days
         self.next += round(days * self._day)
         # A log may be silent for long.
-        self.next = max(self.next, int(self._submit[min(past.place[DESCRIBED], len(self._submit) - 1)]))
+        self.next = max(self.next, int(self._submit[min(past.progress[DESCRIBED], len(self._submit) - 1)]))
         if self.next > int(self._submit[-1]):
             self.next = NEVER
 
     def _use(self, training: Training) -> None:
         model = training.forests
-        self.model_of[self.past.place[DESCRIBED] :] = len(self._trainings)
+        self.model_of[self.past.progress[DESCRIBED] :] = len(self._trainings)
         self._trainings.append(training)
         self.sight = self.sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)

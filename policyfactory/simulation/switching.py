@@ -204,7 +204,7 @@ class _Arms:
         self.arrays = Arms(
             keys=read_only(self._keys),
             is_sorted=np.array([prepared.is_sorted(policy) for policy in self._policies]),
-            own=own_arm.astype(np.int64),
+            backfill_arm=own_arm.astype(np.int64),
             threshold=np.array([prepared.threshold(policy) for policy in self._policies], dtype=np.int64),
             programs=np.cumsum([0, *(len(program.codes) for program in programs)], dtype=np.int64),
             places=np.cumsum([0, *(len(program.operands) for program in programs)], dtype=np.int64),
@@ -219,7 +219,7 @@ class _Arms:
         """Fill in what the policy ``arm`` and its order for backfilling need."""
         is_sorted = bool(self.arrays.is_sorted[arm])
         has = self._has_key if is_sorted else self._has_r
-        for row in (arm, int(self.arrays.own[arm])):
+        for row in (arm, int(self.arrays.backfill_arm[arm])):
             if has[row]:
                 continue
             if is_sorted:

@@ -98,13 +98,13 @@ def contradictions(site: Site) -> Iterator[Contradiction]:
         return
     if not site.partitions:
         yield Contradiction("no partition", "", "there is no partition", 'add partitions = [{name = "batch"}]')
-    yield from _twice("partition", (f"partition {one.name}" for one in site.partitions))
-    yield from _twice("QOS", (f"QOS {one.name}" for one in site.qos))
-    defaults = [one.name for one in site.partitions if one.default]
+    yield from _twice("partition", (f"partition {partition.name}" for partition in site.partitions))
+    yield from _twice("QOS", (f"QOS {qos.name}" for qos in site.qos))
+    defaults = [partition.name for partition in site.partitions if partition.default]
     if len(defaults) > 1:
         text = f"partitions {', '.join(defaults)} are all the default"
         yield Contradiction("defaults", f"partition {defaults[1]}", text, "keep default = true on one")
-    known = frozenset(one.name for one in site.qos)
+    known = frozenset(qos.name for qos in site.qos)
     lists: _Lists = {}
     for partition in site.partitions:
         yield from _partition(partition, nodes, known, lists)
@@ -143,9 +143,9 @@ def _long_names(site: Site) -> Iterator[Contradiction]:
 def _too_many(site: Site) -> Contradiction | None:
     """Say if the host lists of partitions, reservations and outages together would take too long to go through."""
     total = 0
-    lists = [one.nodes for one in site.partitions]
-    lists += [one.nodes for one in site.reservations]
-    lists += [one.nodes for one in site.outages]
+    lists = [partition.nodes for partition in site.partitions]
+    lists += [reservation.nodes for reservation in site.reservations]
+    lists += [outage.nodes for outage in site.outages]
     for hosts in dict.fromkeys(lists):
         try:
             # All nodes cost little, as no names are made of them.
@@ -328,27 +328,27 @@ def _circles(accounts: dict[str, Association]) -> Iterator[Contradiction]:
     ends: set[str] = {"", "root"}
     for name in accounts:
         path: list[str] = []
-        at = name
-        while at not in ends and at in accounts and at not in path:
-            path.append(at)
-            at = accounts[at].parent
-        if at in path:
-            text = f"accounts {' > '.join([*path[path.index(at) :], at])} are each other's parents"
-            yield Contradiction("circle", f"association {at}", text, "break the circle")
+        account = name
+        while account not in ends and account in accounts and account not in path:
+            path.append(account)
+            account = accounts[account].parent
+        if account in path:
+            text = f"accounts {' > '.join([*path[path.index(account) :], account])} are each other's parents"
+            yield Contradiction("circle", f"association {account}", text, "break the circle")
         ends.update(path)
 
 
 def _times(site: Site, nodes: frozenset[str], lists: _Lists) -> Iterator[Contradiction]:
     for kind, entries in (
-        ("reservation", ((f"reservation {one.name}", one) for one in site.reservations)),
-        ("outage", ((f"outage of {one.nodes[:40]}", one) for one in site.outages)),
+        ("reservation", ((f"reservation {reservation.name}", reservation) for reservation in site.reservations)),
+        ("outage", ((f"outage of {outage.nodes[:40]}", outage) for outage in site.outages)),
     ):
-        for entry, one in entries:
-            if isinstance(one, Reservation):
-                yield from _in_vain(entry, "flags", one.flags, "reservation")
-            if one.nodes.upper() != "ALL":
-                yield from _hosts(entry, one.nodes, nodes, lists)[1]
-            if not one.end > one.start:
+        for entry, period in entries:
+            if isinstance(period, Reservation):
+                yield from _in_vain(entry, "flags", period.flags, "reservation")
+            if period.nodes.upper() != "ALL":
+                yield from _hosts(entry, period.nodes, nodes, lists)[1]
+            if not period.end > period.start:
                 yield Contradiction(
                     f"{kind} ends", entry, f"{entry} ends at or before its start", "correct one of the two"
                 )
@@ -439,7 +439,7 @@ class Settings:
                 short in _HARMLESS or short.endswith("/none") or short in self.harmless[lower]
             ):
                 name = f"{of} {self.names.get(lower, setting.key)}".strip()[:_LONGEST]
-                origin.differs(Setting(name, setting.value[:_LONGEST], setting.place), effect)
+                origin.differs(Setting(name, setting.value[:_LONGEST], setting.location), effect)
         return unknown
 
 
@@ -474,8 +474,8 @@ def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
 
 @functools.cache
 def _table() -> Mapping[str, Any]:
-    place = importlib.resources.files(f"{__package__}.slurm").joinpath("keys.toml")
-    return tomllib.loads(place.read_text(encoding="utf-8"))
+    file = importlib.resources.files(f"{__package__}.slurm").joinpath("keys.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def _kinds() -> Iterable[str]:

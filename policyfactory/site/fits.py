@@ -94,11 +94,11 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
     numbered = _numbers_only(site, requests)
     if numbered:
         requests = dataclasses.replace(requests, partition=np.full(jobs, -1, dtype=np.int64))
-    place, names = _places(site, requests)
-    judged = _Judged(workload, requests, place == _NOWHERE, site)
+    partition_of, names = _places(site, requests)
+    judged = _Judged(workload, requests, partition_of == _NOWHERE, site)
     layout = lay_out(site)
     for number, partition in enumerate(site.partitions):
-        mine = np.flatnonzero(place == number)
+        mine = np.flatnonzero(partition_of == number)
         if len(mine):
             _judge(judged, mine, partition, layout, number, memory=site.scheduling.select == "cores+memory")
     _judge_qos(judged, site)
@@ -108,7 +108,7 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
     rows = []
     stopped = judged.reason != ""
     for number, name in enumerate(names):
-        there = (place == number) if number < len(site.partitions) else judged.named(name)
+        there = (partition_of == number) if number < len(site.partitions) else judged.named(name)
         if there.any():
             rows.append(PartitionFit(name, int(there.sum()), int((there & ~stopped).sum())))
     kinds = Counter(judged.kind[stopped].tolist())
@@ -177,7 +177,7 @@ def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
     if requests is None or not len(rows) or mostly_of_others(len(workload) - len(rows), len(workload)):
         return workload, ""
     names = requests.names["partition"]
-    theirs = [f"{names[place]!a}" for place in np.unique(requests.partition[rows])[:_MOST_NAMED].tolist()]
+    theirs = [f"{names[number]!a}" for number in np.unique(requests.partition[rows])[:_MOST_NAMED].tolist()]
     first = ", ".join(str(job) for job in workload.job_id[rows[:_MOST_NAMED]].tolist())
     more = ", ..." if len(rows) > _MOST_NAMED else ""
     sentence = (
@@ -196,18 +196,18 @@ def mostly_of_others(fitting: int, jobs: int) -> bool:
 def _numbers_only(site: Site, requests: Requests) -> bool:
     """Say whether a log numbers its partitions and does not name them, as most of the archive do."""
     named = requests.names.get("partition", ())
-    own = {partition.name for partition in site.partitions}
-    return bool(named) and all(name.isdigit() and name not in own for name in named)
+    known = {partition.name for partition in site.partitions}
+    return bool(named) and all(name.isdigit() and name not in known for name in named)
 
 
 def _places(site: Site, requests: Requests) -> tuple[Int64Array, list[str]]:
     """Return the number of each job's partition, and the names of all: those of the site, then others of the log."""
-    own = {partition.name: number for number, partition in enumerate(site.partitions)}
-    default = next((number for number, one in enumerate(site.partitions) if one.default), 0)
+    number_of = {partition.name: number for number, partition in enumerate(site.partitions)}
+    default = next((number for number, partition in enumerate(site.partitions) if partition.default), 0)
     named = requests.names.get("partition", ())
     # The last is that of jobs that name none.
-    numbers = np.array([*(own.get(name, _NOWHERE) for name in named), default], dtype=np.int64)
-    return numbers[requests.partition], [*own, *(name for name in named if name not in own)]
+    numbers = np.array([*(number_of.get(name, _NOWHERE) for name in named), default], dtype=np.int64)
+    return numbers[requests.partition], [*number_of, *(name for name in named if name not in number_of)]
 
 
 class _Judged:
@@ -220,7 +220,7 @@ class _Judged:
         for row in np.flatnonzero(nowhere).tolist():
             self.reason[row] = f"partition {requests.name_of('partition', row)} is not there"
         self.kind[nowhere] = "no such partition"
-        flags = {one.name: one.flags for one in site.qos}
+        flags = {qos.name: qos.flags for qos in site.qos}
         named = [flags.get(name.lower(), ()) for name in requests.names.get("qos", ())]
         # The last is that of jobs that name none.
         self.lifted = {
@@ -234,9 +234,9 @@ class _Judged:
 
     def stop(self, rows: Int64Array, wrong: _Mask, kind: str, what: str, values: Int64Array, limit: str) -> None:
         """Note a reason for those of ``rows`` that are ``wrong`` and have none yet."""
-        for at in np.flatnonzero(wrong & (self.reason[rows] == "")).tolist():
-            self.reason[rows[at]] = f"{what} {values[at]:,}, {limit}"
-            self.kind[rows[at]] = kind
+        for index in np.flatnonzero(wrong & (self.reason[rows] == "")).tolist():
+            self.reason[rows[index]] = f"{what} {values[index]:,}, {limit}"
+            self.kind[rows[index]] = kind
 
 
 def _judge(
@@ -270,9 +270,9 @@ def _judge(
         if allowed and names:
             places = getattr(requests, kind)[mine]
             wrong = np.array([*(name.lower() not in allowed for name in names), False])[places]
-            for at in np.flatnonzero(wrong & (judged.reason[mine] == "")).tolist():
-                judged.reason[mine[at]] = f"{kind} {names[places[at]]} may not use partition {partition.name}"
-                judged.kind[mine[at]] = f"{kind} not allowed"
+            for index in np.flatnonzero(wrong & (judged.reason[mine] == "")).tolist():
+                judged.reason[mine[index]] = f"{kind} {names[places[index]]} may not use partition {partition.name}"
+                judged.kind[mine[index]] = f"{kind} not allowed"
 
 
 def _judge_placing(
@@ -290,7 +290,7 @@ def _judge_placing(
     ]
     asked, back = np.unique(np.column_stack([nodes, *shares]), axis=0, return_inverse=True)
     kinds, counts = np.unique(np.column_stack(list(has.values())), axis=0, return_counts=True)
-    enough = np.array([counts[(kinds >= one[1:]).all(axis=1)].sum() >= one[0] for one in asked], dtype=np.bool_)
+    enough = np.array([counts[(kinds >= row[1:]).all(axis=1)].sum() >= row[0] for row in asked], dtype=np.bool_)
     limit = f"and too few nodes of partition {partition.name} have a job's share of cores, memory and GPUs"
     judged.stop(mine, ~enough[back.reshape(-1)], "cores, memory and GPUs of a node", "nodes", nodes, limit)
 
@@ -298,7 +298,7 @@ def _judge_placing(
 def _judge_qos(judged: _Judged, site: Site) -> None:
     """Judge the jobs by what their QOS allows one job; without any QOS in the site file, none is judged."""
     requests = judged.requests
-    known = {one.name: one for one in site.qos}
+    known = {qos.name: qos for qos in site.qos}
     for number, name in enumerate(requests.names.get("qos", ())):
         mine = np.flatnonzero(requests.qos == number)
         qos = known.get(name.lower())
@@ -349,14 +349,14 @@ def _unknown_users(site: Site, requests: Requests, user: Int64Array) -> Iterator
     """Give in words what a site has or limits by user, and cannot be held against jobs whose user is not known."""
     jobs = len(requests)
     nobody = int(((requests.user_name < 0) & (user < 0)).sum())
-    of_users = any(one.per_user != Limits() for one in site.qos) or any(
-        one.own != Limits() for one in site.associations
+    of_users = any(qos.per_user != Limits() for qos in site.qos) or any(
+        association.own != Limits() for association in site.associations
     )
     if nobody and of_users:
         yield f"{nobody:,} of {jobs:,} jobs do not say their user, and so not the limits of each user"
     named = with_alike_users(requests, user, site).user_name >= 0
     unnamed = int((~named & (requests.account >= 0)).sum())
-    if unnamed and any(one.user for one in site.associations):
+    if unnamed and any(association.user for association in site.associations):
         yield (
             f"{unnamed:,} of {jobs:,} jobs do not name their user (sacct: User; workload import --user-names), and so "
             "not the shares and limits that the site gives users by name; limits of each user count by the log's number"
@@ -457,12 +457,12 @@ def node_numbers(site: Site, hosts: str, what: str = "the host list") -> Int64Ar
     if hosts.upper() == "ALL":
         return np.arange(len(names), dtype=np.int64)
     wanted = expand(hosts)
-    place = {name: number for number, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
+    number_of = {name: number for number, name in enumerate(names)}
+    missing = [name for name in wanted if name not in number_of]
     if missing:
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise SiteError(f"{what} names node {missing[0]}{more}, which the site does not have; add it to the nodes")
-    return np.sort(np.array([place[name] for name in wanted], dtype=np.int64))
+    return np.sort(np.array([number_of[name] for name in wanted], dtype=np.int64))
 
 
 # The site that is assumed of a log where nobody has described one -----------------------------------------------------
@@ -498,10 +498,10 @@ def site_of(workload: Workload) -> Site:
         ``assumed`` says in a sentence what it has.
     """
     requests = workload.requests or Requests.unknown(len(workload))
-    said = np.where(requests.nodes > 0, requests.nodes, requests.allocated_nodes)
-    named, least = said > 0, 1
+    node_counts = np.where(requests.nodes > 0, requests.nodes, requests.allocated_nodes)
+    named, least = node_counts > 0, 1
     if 2 * int(named.sum()) >= max(len(workload), 1):
-        cores = int((-(-workload.processors[named] // said[named])).max())
+        cores = int((-(-workload.processors[named] // node_counts[named])).max())
         least = max(int(requests.nodes.max()), 1)
         why = "as large as the nodes that jobs ask for or had must be"
     else:

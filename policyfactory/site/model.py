@@ -594,7 +594,7 @@ class Setting:
 
     key: str
     value: str
-    place: str
+    location: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -643,9 +643,9 @@ class Origin:
     _first: dict[str, str] = dataclasses.field(default_factory=dict, init=False)
     _times: Counter[str] = dataclasses.field(default_factory=Counter, init=False)
 
-    def note(self, entry: str, place: str, settings: Mapping[str, Setting]) -> None:
+    def note(self, entry: str, location: str, settings: Mapping[str, Setting]) -> None:
         """Keep where an entry stands."""
-        self.entries[entry] = (place, settings)
+        self.entries[entry] = (location, settings)
 
     def remark(self, kind: Literal["assumed", "corrected"], what: str, how: str) -> None:
         """Keep what was assumed, or what the scheduler corrects and goes on; so do we.
@@ -664,12 +664,12 @@ class Origin:
 
     def differs(self, setting: Setting, effect: str, of: str = "") -> None:
         """Keep that a setting, of an entry if one is given, is not modelled."""
-        self.not_modelled.append(NotModelled(f"{of} {setting.key}".strip(), setting.value, setting.place, effect))
+        self.not_modelled.append(NotModelled(f"{of} {setting.key}".strip(), setting.value, setting.location, effect))
 
     def correct(self, setting: Setting, of: str, how: str) -> None:
         """Keep that the scheduler corrects a setting of an entry: `remark` with its value and place."""
         what = f"{of} {setting.key}={shortened(setting.value, 60)}".strip()
-        self.remark("corrected", f"{shortened(what, 160)} ({setting.place})", how)
+        self.remark("corrected", f"{shortened(what, 160)} ({setting.location})", how)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -681,5 +681,5 @@ class Origin:
 
     def sentence(self, contradiction: Contradiction, where: str) -> str:
         """Return a contradiction with its line and the cure of the file; ``where`` stands for an unknown line."""
-        place, _ = self.entries.get(contradiction.entry, ("", {}))
-        return f"{place or where}: {contradiction.sentence(self.cures.get(contradiction.kind, ''))}"
+        location, _ = self.entries.get(contradiction.entry, ("", {}))
+        return f"{location or where}: {contradiction.sentence(self.cures.get(contradiction.kind, ''))}"

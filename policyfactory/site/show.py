@@ -86,10 +86,10 @@ def limit_rows(site: Site) -> list[list[str]]:
             words.append(f"stops jobs of {shortened(', '.join(qos.preempts), 2 * _LONGEST)}")
         if words:
             rows.append([f"QOS {shortened(qos.name, _LONGEST)}", ", ".join(words)])
-    for one in site.associations:
-        words, account = list(_limits(one)), shortened(one.account, _LONGEST)
+    for assoc in site.associations:
+        words, account = list(_limits(assoc)), shortened(assoc.account, _LONGEST)
         if words:
-            whose = f"user {shortened(one.user, _LONGEST)} of {account}" if one.user else f"account {account}"
+            whose = f"user {shortened(assoc.user, _LONGEST)} of {account}" if assoc.user else f"account {account}"
             rows.append([whose, ", ".join(words)])
     return rows
 
@@ -97,8 +97,13 @@ def limit_rows(site: Site) -> list[list[str]]:
 def not_modelled_rows(site: Site) -> list[list[str]]:
     """Return a row for each setting that is there and not modelled, of the columns `NOT_MODELLED`."""
     return [
-        [shortened(one.name, _LONGEST), shortened(one.value, 40) or "-", one.place or "-", shortened(one.effect, 240)]
-        for one in site.not_modelled
+        [
+            shortened(setting.name, _LONGEST),
+            shortened(setting.value, 40) or "-",
+            setting.place or "-",
+            shortened(setting.effect, 240),
+        ]
+        for setting in site.not_modelled
     ]
 
 

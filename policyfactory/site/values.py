@@ -303,13 +303,13 @@ def _written(before: str, after: str, ranges: list[tuple[str, str]]) -> str:
 def _items(text: str) -> Iterator[str]:
     """Give the parts between commas that are in no bracket."""
     depth = begin = 0
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         depth += (character == "[") - (character == "]")
         if depth not in {0, 1}:
             raise UsageError(f"host list {_shown(text)}: a bracket inside another, or one that was not opened")
         if character == "," and not depth:
-            yield text[begin:at]
-            begin = at + 1
+            yield text[begin:position]
+            begin = position + 1
     if depth:
         raise UsageError(f"host list {_shown(text)}: a bracket is not closed; write for example cn[001-100]")
     if text.strip():
@@ -364,10 +364,10 @@ def _parts(item: str, text: str) -> list[_Part]:
             parts.append(piece)
             continue
         ranges = []
-        for one in piece.split(","):
-            match = _RANGE.fullmatch(one.strip())
+        for span in piece.split(","):
+            match = _RANGE.fullmatch(span.strip())
             if match is None or int(match[2] or match[1]) < int(match[1]):
-                raise UsageError(f"host list {_shown(text)}: {_shown(one)} is no range; write for example 001-100")
+                raise UsageError(f"host list {_shown(text)}: {_shown(span)} is no range; write for example 001-100")
             ranges.append((int(match[1]), int(match[2] or match[1]), len(match[1])))
         parts.append(ranges)
     if parts == [""]:

@@ -44,7 +44,7 @@ def test_choices_are_those_of_the_twin(seed: int, widths: tuple[int, ...]) -> No
     rows, choices = np.zeros((3 + b * slots, 6), dtype=np.float32), new_choices(b)
     kept = choose_all(jobs, mask, over, of_kernel(layers), uniform, keep, rows, 3, choices)
     for at, (slot, place, size, log_probability) in enumerate(twin.choose_all(jobs, mask, over, layers, uniform)):
-        assert (choices.slot[at], choices.place[at], choices.size[at]) == (slot, place, size)
+        assert (choices.slot[at], choices.position[at], choices.size[at]) == (slot, place, size)
         assert choices.log_probability[at] == pytest.approx(log_probability, abs=1e-4)
     expected = [row for at in np.flatnonzero(keep & ~over) for row in jobs[at, mask[at]]]
     assert kept == 3 + len(expected)

@@ -94,18 +94,18 @@ def new_episodes(episodes: int, jobs: int) -> RLSchedulerEpisode:
 
 
 @kernel
-def one_of(episodes: RLSchedulerEpisode, at: int) -> RLSchedulerEpisode:
-    """Return the episode number ``at`` of several."""
+def one_of(episodes: RLSchedulerEpisode, number: int) -> RLSchedulerEpisode:
+    """Return one of several episodes, by its number."""
     return RLSchedulerEpisode(
-        episodes.state[at],
-        episodes.queue[at],
-        episodes.running[at],
-        episodes.shown[at],
-        episodes.by_request[at],
-        episodes.by_size[at],
-        episodes.start[at],
-        episodes.backfilled[at],
-        episodes.work[at],
+        episodes.state[number],
+        episodes.queue[number],
+        episodes.running[number],
+        episodes.shown[number],
+        episodes.by_request[number],
+        episodes.by_size[number],
+        episodes.start[number],
+        episodes.backfilled[number],
+        episodes.work[number],
     )
 
 
@@ -123,8 +123,8 @@ def begin(jobs: Committed, episode: RLSchedulerEpisode, first: int, nodes: int) 
 
 
 @inlined
-def commit(jobs: Committed, episode: RLSchedulerEpisode, place: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
-    """Start the job at ``place`` of the queue as soon as it fits; say whether the episode is over.
+def commit(jobs: Committed, episode: RLSchedulerEpisode, position: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
+    """Start the job at ``position`` of the queue as soon as it fits; say whether the episode is over.
 
     Parameters
     ----------
@@ -132,13 +132,13 @@ def commit(jobs: Committed, episode: RLSchedulerEpisode, place: int, backfill: b
         The log.
     episode : Episode
         One episode.
-    place : int
+    position : int
         In the queue.
     backfill : bool
         Whether others may start while it is waited for.
     """
     state, first = episode.state, episode.state[FIRST]
-    job = episode.queue[place]
+    job = episode.queue[position]
     needed = jobs.nodes[first + job]
     if needed > state[FREE]:
         shadow = _shadow_time(jobs, episode, needed) if backfill else 0
@@ -173,8 +173,8 @@ def _next_event(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     state[NOW] = max(state[NOW], end)
     state[FREE] += jobs.nodes[first + running[0]]
     state[RUNNING] -= 1
-    for at in range(state[RUNNING]):
-        running[at] = running[at + 1]
+    for position in range(state[RUNNING]):
+        running[position] = running[position + 1]
 
 
 @inlined
@@ -183,24 +183,24 @@ def _start(jobs: Committed, episode: RLSchedulerEpisode, job: int) -> None:
     episode.start[job] = state[NOW]
     state[FREE] -= jobs.nodes[first + job]
     end = state[NOW] + jobs.run_time[first + job]
-    at = state[RUNNING]
+    position = state[RUNNING]
     # Behind those that end at the same time.
-    while at > 0 and episode.start[running[at - 1]] + jobs.run_time[first + running[at - 1]] > end:
-        running[at] = running[at - 1]
-        at -= 1
-    running[at] = job
+    while position > 0 and episode.start[running[position - 1]] + jobs.run_time[first + running[position - 1]] > end:
+        running[position] = running[position - 1]
+        position -= 1
+    running[position] = job
     state[RUNNING] += 1
 
 
 @inlined
 def _leave(episode: RLSchedulerEpisode, job: int) -> None:
     """Take a job out of the queue."""
-    queue, at = episode.queue, 0
-    while queue[at] != job:
-        at += 1
+    queue, position = episode.queue, 0
+    while queue[position] != job:
+        position += 1
     episode.state[QUEUED] -= 1
-    for place in range(at, episode.state[QUEUED]):
-        queue[place] = queue[place + 1]
+    for later in range(position, episode.state[QUEUED]):
+        queue[later] = queue[later + 1]
 
 
 @inlined
@@ -209,41 +209,41 @@ def _shadow_time(jobs: Committed, episode: RLSchedulerEpisode, needed: int) -> i
     state, first, running = episode.state, episode.state[FIRST], episode.running
     by_request = episode.work
     for count in range(state[RUNNING]):
-        job, at = running[count], count
+        job, position = running[count], count
         end = episode.start[job] + jobs.request[first + job]
-        while at > 0:
-            other = by_request[at - 1]
+        while position > 0:
+            other = by_request[position - 1]
             if episode.start[other] + jobs.request[first + other] <= end:
                 break
-            by_request[at] = other
-            at -= 1
-        by_request[at] = job
+            by_request[position] = other
+            position -= 1
+        by_request[position] = job
     free, shadow = state[FREE], state[NOW]
-    for at in range(state[RUNNING]):
-        job = by_request[at]
+    for position in range(state[RUNNING]):
+        job = by_request[position]
         free += jobs.nodes[first + job]
         shadow = episode.start[job] + jobs.request[first + job]
         if free >= needed:
             break
     # The program sorts its one list of running jobs: of those that end together, the first by request is first now.
     for count in range(1, state[RUNNING]):
-        job, at = running[count], count
+        job, position = running[count], count
         end, requested = _ends(jobs, episode, job)
-        while at > 0:
-            other_end, other_requested = _ends(jobs, episode, running[at - 1])
+        while position > 0:
+            other_end, other_requested = _ends(jobs, episode, running[position - 1])
             if other_end < end or other_requested <= requested:
                 break
-            running[at] = running[at - 1]
-            at -= 1
-        running[at] = job
+            running[position] = running[position - 1]
+            position -= 1
+        running[position] = job
     return int(shadow)
 
 
 @inlined
 def _ends(jobs: Committed, episode: RLSchedulerEpisode, job: int) -> tuple[int, int]:
     """Return when a running job ends, and when by its request."""
-    start, at = episode.start[job], episode.state[FIRST] + job
-    return int(start + jobs.run_time[at]), int(start + jobs.request[at])
+    start, row = episode.start[job], episode.state[FIRST] + job
+    return int(start + jobs.run_time[row]), int(start + jobs.request[row])
 
 
 @inlined
@@ -252,8 +252,8 @@ def _start_before(jobs: Committed, episode: RLSchedulerEpisode, shadow: int) -> 
     state, first, queue = episode.state, episode.state[FIRST], episode.queue
     sort_by_submit(jobs, episode)
     kept = 0
-    for at in range(state[QUEUED]):
-        job = queue[at]
+    for position in range(state[QUEUED]):
+        job = queue[position]
         if state[NOW] + jobs.request[first + job] < shadow and jobs.nodes[first + job] <= state[FREE]:
             _start(jobs, episode, job)
             episode.backfilled[job] = True
@@ -268,12 +268,12 @@ def sort_by_submit(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     """Sort the queue by submit time; equal ones stay as they are."""
     first, queue = episode.state[FIRST], episode.queue
     for count in range(1, episode.state[QUEUED]):
-        job, at = queue[count], count
+        job, position = queue[count], count
         submit = jobs.submit[first + job]
-        while at > 0 and jobs.submit[first + queue[at - 1]] > submit:
-            queue[at] = queue[at - 1]
-            at -= 1
-        queue[at] = job
+        while position > 0 and jobs.submit[first + queue[position - 1]] > submit:
+            queue[position] = queue[position - 1]
+            position -= 1
+        queue[position] = job
 
 
 # What RLScheduler shows of the queue ----------------------------------------------------------------------------------
@@ -315,11 +315,11 @@ def reset_all(
     observation : float32 array (k, 128, 8)
         What is shown.
     """
-    for at in range(len(first)):
-        if which[at]:
-            episode = one_of(episodes, at)
-            begin(jobs, episode, first[at], nodes)
-            show(jobs, episode, observation[at])
+    for number in range(len(first)):
+        if which[number]:
+            episode = one_of(episodes, number)
+            begin(jobs, episode, first[number], nodes)
+            show(jobs, episode, observation[number])
 
 
 @kernel
@@ -348,19 +348,19 @@ def step_all(
     over : bool array (k,)
         Which episodes are over.
     """
-    for at in range(len(action)):
-        if over[at]:
+    for number in range(len(action)):
+        if over[number]:
             continue
-        episode = one_of(episodes, at)
-        job, place = episode.shown[action[at]], 0
-        while episode.queue[place] != job:
-            place += 1
-        over[at] = commit(jobs, episode, place, backfill)
-        if over[at]:
+        episode = one_of(episodes, number)
+        job, position = episode.shown[action[number]], 0
+        while episode.queue[position] != job:
+            position += 1
+        over[number] = commit(jobs, episode, position, backfill)
+        if over[number]:
             episode.state[SHOWN] = 0
-            observation[at] = 0.0
+            observation[number] = 0.0
         else:
-            show(jobs, episode, observation[at])
+            show(jobs, episode, observation[number])
 
 
 @kernel
@@ -368,18 +368,18 @@ def show(jobs: Committed, episode: RLSchedulerEpisode, observation: Float32Array
     """Fill in the jobs that are shown, and what is shown of them: float32 array (128, 8)."""
     choose_shown(jobs, episode)
     state, first = episode.state, episode.state[FIRST]
-    for place in range(state[SHOWN]):
-        job = first + episode.shown[place]
-        row = observation[place]
+    for slot in range(state[SHOWN]):
+        job = first + episode.shown[slot]
+        row = observation[slot]
         row[0] = min((state[NOW] - jobs.submit[job]) / LONGEST_WAIT, NEARLY_ONE)
-        for at in range(FEATURES - 2):
-            row[1 + at] = jobs.features[job, at]
+        for feature in range(FEATURES - 2):
+            row[1 + feature] = jobs.features[job, feature]
         row[FEATURES - 1] = NEARLY_ONE if jobs.nodes[job] <= state[FREE] else 1e-5
-    for place in range(state[SHOWN], VIEW):
-        row = observation[place]
+    for slot in range(state[SHOWN], VIEW):
+        row = observation[slot]
         row[0] = row[FEATURES - 1] = 0.0
-        for at in range(1, FEATURES - 1):
-            row[at] = 1.0
+        for feature in range(1, FEATURES - 1):
+            row[feature] = 1.0
 
 
 @inlined
@@ -389,8 +389,8 @@ def choose_shown(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     if state[QUEUED] <= VIEW:
         sort_by_submit(jobs, episode)
         state[SHOWN] = state[QUEUED]
-        for at in range(state[SHOWN]):
-            shown[at] = queue[at]
+        for position in range(state[SHOWN]):
+            shown[position] = queue[position]
         return
     waiting = 0
     for job in episode.by_size:
@@ -402,25 +402,25 @@ def choose_shown(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     count, short, small = 0, -1, 0
     while count < VIEW:
         short = _next_waiting(episode, short)
-        count = _take(episode.by_request[short], taken, shown, count)
-        count = _take(queue[small], taken, shown, count)
+        count = _show_job(episode.by_request[short], taken, shown, count)
+        count = _show_job(queue[small], taken, shown, count)
         small += 1
     state[SHOWN] = VIEW
 
 
 @inlined
-def _next_waiting(episode: RLSchedulerEpisode, at: int) -> int:
-    """Return the next place behind ``at`` in the order of requests whose job waits."""
-    at += 1
-    job = episode.by_request[at]
+def _next_waiting(episode: RLSchedulerEpisode, rank: int) -> int:
+    """Return the next place behind ``rank`` in the order of requests whose job waits."""
+    rank += 1
+    job = episode.by_request[rank]
     while job >= episode.state[NEXT] or episode.start[job] >= 0:
-        at += 1
-        job = episode.by_request[at]
-    return at
+        rank += 1
+        job = episode.by_request[rank]
+    return rank
 
 
 @inlined
-def _take(job: int, taken: Int64Array, shown: Int64Array, count: int) -> int:
+def _show_job(job: int, taken: Int64Array, shown: Int64Array, count: int) -> int:
     """Show a job that is not shown yet, while there is room; return how many are shown."""
     if taken[job] == 1 or count == VIEW:
         return count
@@ -476,9 +476,9 @@ def play(
         Work space.
     """
     backfill, as_shown = rules
-    for at in range(len(first)):
-        episode = one_of(episodes, at)
-        begin(jobs, episode, first[at], machine[0])
+    for number in range(len(first)):
+        episode = one_of(episodes, number)
+        begin(jobs, episode, first[number], machine[0])
         over = False
         while not over:
             if as_shown:
@@ -489,17 +489,17 @@ def play(
                 seen, count = episode.queue, episode.state[QUEUED]
             scores = work[0]
             if len(keys):
-                for place in range(count):
-                    scores[place] = keys[first[at] + seen[place]]
+                for position in range(count):
+                    scores[position] = keys[first[number] + seen[position]]
             else:
                 _score(jobs, episode, seen[:count], machine, codes, operands, columns, work)
             if backfill and not as_shown:
                 _group(jobs, episode, scores)
             job = seen[_least(scores, count)]
-            place = 0
-            while episode.queue[place] != job:
-                place += 1
-            over = commit(jobs, episode, place, backfill)
+            position = 0
+            while episode.queue[position] != job:
+                position += 1
+            over = commit(jobs, episode, position, backfill)
 
 
 @inlined
@@ -507,15 +507,15 @@ def _sort(jobs: Committed, episode: RLSchedulerEpisode) -> None:
     """Sort the queue by submit time, then by number."""
     first, queue = episode.state[FIRST], episode.queue
     for count in range(1, episode.state[QUEUED]):
-        job, at = queue[count], count
+        job, position = queue[count], count
         submit = jobs.submit[first + job]
-        while at > 0:
-            before = jobs.submit[first + queue[at - 1]]
-            if before < submit or (before == submit and queue[at - 1] < job):
+        while position > 0:
+            before = jobs.submit[first + queue[position - 1]]
+            if before < submit or (before == submit and queue[position - 1] < job):
                 break
-            queue[at] = queue[at - 1]
-            at -= 1
-        queue[at] = job
+            queue[position] = queue[position - 1]
+            position -= 1
+        queue[position] = job
 
 
 @kernel
@@ -531,16 +531,16 @@ def _score(
 ) -> None:
     """Fill in the value of each job that is seen; NaN becomes inf (runs last)."""
     state, count = episode.state, len(seen)
-    for place in range(count):
-        job = state[FIRST] + seen[place]
+    for position in range(count):
+        job = state[FIRST] + seen[position]
         for column in range(3):
-            work[1 + column, place] = columns[column, job]
-        work[4, place] = state[NOW] - jobs.submit[job]
+            work[1 + column, position] = columns[column, job]
+        work[4, position] = state[NOW] - jobs.submit[job]
     nodes, processors = machine
     free = float(state[FREE] * processors // nodes)
     evaluate(codes, operands, work[1:5], count, float(processors), free, work[5:])
-    for place in range(count):
-        work[0, place] = np.inf if np.isnan(work[5, place]) else work[5, place]
+    for position in range(count):
+        work[0, position] = np.inf if np.isnan(work[5, position]) else work[5, position]
 
 
 @inlined
@@ -548,19 +548,19 @@ def _group(jobs: Committed, episode: RLSchedulerEpisode, scores: FloatArray) -> 
     """Sort the jobs that were submitted at one instant by value."""
     first, queue = episode.state[FIRST], episode.queue
     for count in range(1, episode.state[QUEUED]):
-        job, score, at = queue[count], scores[count], count
+        job, score, position = queue[count], scores[count], count
         submit = jobs.submit[first + job]
-        while at > 0 and scores[at - 1] > score and jobs.submit[first + queue[at - 1]] == submit:
-            queue[at], scores[at] = queue[at - 1], scores[at - 1]
-            at -= 1
-        queue[at], scores[at] = job, score
+        while position > 0 and scores[position - 1] > score and jobs.submit[first + queue[position - 1]] == submit:
+            queue[position], scores[position] = queue[position - 1], scores[position - 1]
+            position -= 1
+        queue[position], scores[position] = job, score
 
 
 @inlined
 def _least(scores: FloatArray, count: int) -> int:
     """Return the place of the least value, the first of equal ones."""
     best = 0
-    for place in range(1, count):
-        if scores[place] < scores[best]:
-            best = place
+    for position in range(1, count):
+        if scores[position] < scores[best]:
+            best = position
     return best

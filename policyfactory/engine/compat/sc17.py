@@ -40,10 +40,10 @@ def sc17(jobs: Sc17Jobs, order: Sc17Order, machine: int) -> None:
 @kernel
 def _run(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> None:
     state = space.state
-    for place in range(len(jobs.submit)):
-        state[PLACE] = place
+    for head in range(len(jobs.submit)):
+        state[PLACE] = head
         _wait_for_head(jobs, space, order, picks)
-        job = space.queue[place]
+        job = space.queue[head]
         state[FREE] -= jobs.processors[job]
         start = space.clock[0] + DELAY
         go_on_to(jobs, space, space.clock[0] + LATENCY)
@@ -56,19 +56,19 @@ def _run(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> No
 @inlined
 def _wait_for_head(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> None:
     """Go on until the job that is to be dispatched next has come and fits."""
-    state, place = space.state, space.state[PLACE]
+    state, head = space.state, space.state[PLACE]
     while True:
-        count = min(state[ARRIVED], place + order.visible) - place
-        if place >= FIRST_JOBS and count > 1:
+        count = min(state[ARRIVED], head + order.visible) - head
+        if head >= FIRST_JOBS and count > 1:
             sort_visible(jobs, space, order, count)
             if order.backfill:
                 bring_forward(jobs, space, picks, count)
-        job = space.queue[place]
+        job = space.queue[head]
         woken = False
-        if state[ARRIVED] <= place:
+        if state[ARRIVED] <= head:
             go_on_to(jobs, space, jobs.submit[job])
             # Several that arrive in the second that was waited for wake the dispatcher up at once.
-            woken = state[ARRIVED] > place + 1
+            woken = state[ARRIVED] > head + 1
         if state[FREE] >= jobs.processors[job]:
             return
         if not woken:
@@ -174,10 +174,10 @@ def next_event(jobs: Sc17Jobs, space: Sc17Space) -> None:
 @inlined
 def go_on_to(jobs: Sc17Jobs, space: Sc17Space, instant: float) -> None:
     """Go on to ``instant``, through all that happens before it."""
-    at = _next_instant(jobs, space)
-    while at < instant:
-        _settle(jobs, space, at)
-        at = _next_instant(jobs, space)
+    time = _next_instant(jobs, space)
+    while time < instant:
+        _settle(jobs, space, time)
+        time = _next_instant(jobs, space)
     _settle(jobs, space, instant)
 
 
@@ -191,12 +191,12 @@ def put_running(jobs: Sc17Jobs, space: Sc17Space, job: int) -> None:
     due[job] = end
     if len(space.running) > 0:
         _list(space, job, now + jobs.request[job])
-    at = heap[0] + 1
-    heap[0] = at
-    while at > 1 and due[heap[at >> 1]] > end:
-        heap[at] = heap[at >> 1]
-        at >>= 1
-    heap[at] = job
+    hole = heap[0] + 1
+    heap[0] = hole
+    while hole > 1 and due[heap[hole >> 1]] > end:
+        heap[hole] = heap[hole >> 1]
+        hole >>= 1
+    heap[hole] = job
     # A run time of 0 is over already.
     _complete(jobs, space)
 
@@ -235,14 +235,14 @@ def _complete(jobs: Sc17Jobs, space: Sc17Space) -> None:
 
 @inlined
 def _list(space: Sc17Space, job: int, predicted: float) -> None:
-    at = space.state[RUNNING]
-    space.state[RUNNING] = at + 1
-    while at > 0 and space.predicted[at - 1] > predicted:
-        space.predicted[at] = space.predicted[at - 1]
-        space.running[at] = space.running[at - 1]
-        at -= 1
-    space.predicted[at] = predicted
-    space.running[at] = job
+    position = space.state[RUNNING]
+    space.state[RUNNING] = position + 1
+    while position > 0 and space.predicted[position - 1] > predicted:
+        space.predicted[position] = space.predicted[position - 1]
+        space.running[position] = space.running[position - 1]
+        position -= 1
+    space.predicted[position] = predicted
+    space.running[position] = job
 
 
 @inlined
@@ -257,9 +257,9 @@ def _unlist(space: Sc17Space, job: int, predicted: float) -> None:
     while space.running[low] != job:
         low += 1
     space.state[RUNNING] -= 1
-    for at in range(low, space.state[RUNNING]):
-        space.predicted[at] = space.predicted[at + 1]
-        space.running[at] = space.running[at + 1]
+    for position in range(low, space.state[RUNNING]):
+        space.predicted[position] = space.predicted[position + 1]
+        space.running[position] = space.running[position + 1]
 
 
 @inlined
@@ -269,16 +269,16 @@ def _drop_first(space: Sc17Space) -> None:
     heap[0] = last - 1
     job = heap[last]
     end = due[job]
-    at, child = 1, 2
+    hole, child = 1, 2
     while child < last:
         if child + 1 < last and due[heap[child + 1]] < due[heap[child]]:
             child += 1
         if due[heap[child]] >= end:
             break
-        heap[at] = heap[child]
-        at = child
-        child = 2 * at
-    heap[at] = job
+        heap[hole] = heap[child]
+        hole = child
+        child = 2 * hole
+    heap[hole] = job
 
 
 # How the SC'17 programs order the first 32 jobs of the queue: see docs/papers.md --------------------------------------
@@ -371,30 +371,30 @@ def sort_visible(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int)
 @inlined
 def _insert_new(space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Sort where keys never change: only what has come since the last time is inserted."""
-    queue, key, place = space.queue, order.key, space.state[PLACE]
-    for at in range(max(space.state[SORTED], place), place + count):
-        job = queue[at]
-        own = key[job]
-        to = at
-        while to > place and key[queue[to - 1]] > own:
+    queue, key, head = space.queue, order.key, space.state[PLACE]
+    for position in range(max(space.state[SORTED], head), head + count):
+        job = queue[position]
+        job_key = key[job]
+        to = position
+        while to > head and key[queue[to - 1]] > job_key:
             queue[to] = queue[to - 1]
             to -= 1
         queue[to] = job
-    space.state[SORTED] = place + count
+    space.state[SORTED] = head + count
 
 
 @inlined
 def _insert_all(space: Sc17Space, keys: FloatArray, count: int) -> None:
-    queue, place = space.queue, space.state[PLACE]
-    for at in range(1, count):
-        own, job = keys[at], queue[place + at]
-        to = at
-        while to > 0 and keys[to - 1] > own:
+    queue, head = space.queue, space.state[PLACE]
+    for offset in range(1, count):
+        key, job = keys[offset], queue[head + offset]
+        to = offset
+        while to > 0 and keys[to - 1] > key:
             keys[to] = keys[to - 1]
-            queue[place + to] = queue[place + to - 1]
+            queue[head + to] = queue[head + to - 1]
             to -= 1
-        keys[to] = own
-        queue[place + to] = job
+        keys[to] = key
+        queue[head + to] = job
 
 
 @inlined
@@ -404,38 +404,38 @@ def _exchange(space: Sc17Space, order: Sc17Order, count: int) -> None:
     Its first round leaves the largest key in front; round a then sends the job at place a through those before it,
     which are in order, and finds nothing larger behind. So each round may begin at the first larger key.
     """
-    queue, keys, place = space.queue, order.keys, space.state[PLACE]
-    for at in range(count):
-        keys[at] = order.key[queue[place + at]]
+    queue, keys, head = space.queue, order.keys, space.state[PLACE]
+    for offset in range(count):
+        keys[offset] = order.key[queue[head + offset]]
     for b in range(1, count):
         if keys[0] < keys[b]:
-            _swap(queue, keys, place, 0, b)
+            _swap(queue, keys, head, 0, b)
     for a in range(1, count):
         b = a
         while b > 0 and keys[b - 1] > keys[a]:
             b -= 1
         while b < a:
             if keys[a] < keys[b]:
-                _swap(queue, keys, place, a, b)
+                _swap(queue, keys, head, a, b)
             b += 1
 
 
 @inlined
-def _swap(queue: Int64Array, keys: FloatArray, place: int, a: int, b: int) -> None:
+def _swap(queue: Int64Array, keys: FloatArray, head: int, a: int, b: int) -> None:
     keys[a], keys[b] = keys[b], keys[a]
-    queue[place + a], queue[place + b] = queue[place + b], queue[place + a]
+    queue[head + a], queue[head + b] = queue[head + b], queue[head + a]
 
 
 @inlined
 def _find_keys(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int) -> None:
     """Fill in the keys of the first ``count`` jobs at this second, lower first."""
-    queue, keys, place = space.queue, order.keys, space.state[PLACE]
+    queue, keys, head = space.queue, order.keys, space.state[PLACE]
     now = math.floor(space.clock[0])
     if order.kind == BY_FORMULA:
         _evaluate(jobs, space, order, count, now)
         return
-    for at in range(count):
-        job = queue[place + at]
+    for offset in range(count):
+        job = queue[head + offset]
         age = now - jobs.submit[job]
         if order.kind == WFP:
             # The quotient has 24 bits and its square is exact, so the cube is rounded once; the C library's pow(x, 3)
@@ -445,26 +445,26 @@ def _find_keys(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int) -
         else:
             key = -((age + 1e-20) / order.key[job])
         # 0/0: the program would never pick such a job; here it goes last.
-        keys[at] = np.inf if math.isnan(key) else key
+        keys[offset] = np.inf if math.isnan(key) else key
 
 
 @kernel
 def _evaluate(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, count: int, now: float) -> None:
-    queue, work, place, formula = space.queue, order.work, space.state[PLACE], order.formula
-    oldest = jobs.submit[queue[place]]
-    for at in range(1, count):
-        oldest = min(oldest, jobs.submit[queue[place + at]])
-    for at in range(count):
-        job = queue[place + at]
-        work[0, at] = jobs.decide[job]
-        work[1, at] = jobs.processors[job]
-        work[2, at] = jobs.submit[job] - oldest if formula.from_oldest else formula.r[job]
-        work[3, at] = now - jobs.submit[job]
+    queue, work, head, formula = space.queue, order.work, space.state[PLACE], order.formula
+    oldest = jobs.submit[queue[head]]
+    for offset in range(1, count):
+        oldest = min(oldest, jobs.submit[queue[head + offset]])
+    for offset in range(count):
+        job = queue[head + offset]
+        work[0, offset] = jobs.decide[job]
+        work[1, offset] = jobs.processors[job]
+        work[2, offset] = jobs.submit[job] - oldest if formula.from_oldest else formula.r[job]
+        work[3, offset] = now - jobs.submit[job]
     evaluate(
         formula.codes, formula.operands, work[:4], count, order.machine, 0.0, work[4:]
     )  # no formula with f comes here
-    for at in range(count):
-        order.keys[at] = np.inf if math.isnan(work[4, at]) else work[4, at]
+    for offset in range(count):
+        order.keys[offset] = np.inf if math.isnan(work[4, offset]) else work[4, offset]
 
 
 # Backfilling as the SC'17 programs do it ------------------------------------------------------------------------------
@@ -507,32 +507,32 @@ def bring_forward(jobs: Sc17Jobs, space: Sc17Space, picks: Picks, count: int) ->
     count : int
         Jobs of the queue that are seen.
     """
-    queue, place, free = space.queue, space.state[PLACE], space.state[FREE]
+    queue, head, free = space.queue, space.state[PLACE], space.state[FREE]
     now = math.floor(space.clock[0])
     shadow, extra = 0.0, 0
-    if jobs.processors[queue[place]] > free:
+    if jobs.processors[queue[head]] > free:
         if not _some_fits(jobs, space, count):
             return
         shadow, extra = _reservation(jobs, space, picks, now)
     elif now > 0:
         # A head that fits is reserved second 0, by which only jobs of no run time end, in that second itself.
         return
-    for at in range(place + 1, place + count):
-        job = queue[at]
+    for position in range(head + 1, head + count):
+        job = queue[position]
         needed = jobs.processors[job]
         if needed <= free and (now + jobs.request[job] <= shadow or needed <= extra):
             jobs.backfilled[job] = True
-            for to in range(at, place, -1):
+            for to in range(position, head, -1):
                 queue[to] = queue[to - 1]
-            queue[place] = job
+            queue[head] = job
             return
 
 
 @inlined
 def _some_fits(jobs: Sc17Jobs, space: Sc17Space, count: int) -> bool:
-    smallest, place = jobs.processors[space.queue[space.state[PLACE]]], space.state[PLACE]
-    for at in range(place + 1, place + count):
-        smallest = min(smallest, jobs.processors[space.queue[at]])
+    smallest, head = jobs.processors[space.queue[space.state[PLACE]]], space.state[PLACE]
+    for position in range(head + 1, head + count):
+        smallest = min(smallest, jobs.processors[space.queue[position]])
     return bool(smallest <= space.state[FREE])
 
 
@@ -567,8 +567,8 @@ def _reservation(jobs: Sc17Jobs, space: Sc17Space, picks: Picks, now: float) -> 
     while last < held and predicted[last] - now <= to:
         last += 1
     future = space.state[FREE]
-    for at in range(first):
-        future += _counted(jobs, running[at], predicted[at], now, doubt)
+    for row in range(first):
+        future += _counted(jobs, running[row], predicted[row], now, doubt)
     return _pick(jobs, space, picks, (first, last), (now, future))
 
 
@@ -587,21 +587,21 @@ def _pick(
     """Pick running jobs of ``rows`` as the programs do, until the head fits; ``counted``: now, processors so far."""
     job, left, (first, last), (now, future) = picks.job, picks.left, rows, counted
     needed, count = jobs.processors[space.queue[space.state[PLACE]]], last - first
-    for at in range(count):
+    for index in range(count):
         # In the order of dispatch, which is that of the starts.
-        own, to = space.running[first + at], at
-        while to > 0 and jobs.start[job[to - 1]] > jobs.start[own]:
+        running, to = space.running[first + index], index
+        while to > 0 and jobs.start[job[to - 1]] > jobs.start[running]:
             job[to] = job[to - 1]
             to -= 1
-        job[to] = own
-    for at in range(count):
-        left[at] = _rest(jobs, job[at], now)
+        job[to] = running
+    for index in range(count):
+        left[index] = _rest(jobs, job[index], now)
     while True:
         least, pick = _INT_MAX, -1
-        for at in range(count):
-            if left[at] < least and left[at] != -1.0:
+        for index in range(count):
+            if left[index] < least and left[index] != -1.0:
                 # Toward zero, as C does it.
-                least, pick = float(int(left[at])), at
+                least, pick = float(int(left[index])), index
         left[pick] = _INT_MAX
         future += jobs.processors[job[pick]]
         if future >= needed:

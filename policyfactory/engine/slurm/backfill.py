@@ -161,18 +161,18 @@ def _last_that_may_start(jobs: SlurmJobs, run: RunState, behind: int) -> int:
 
     Only what starts now changes anything, so that reservations for jobs behind it are not made.
     """
-    for at in range(behind - 1, -1, -1):
-        if may_fit(jobs, run, run.waiting[at]):
-            return at
+    for position in range(behind - 1, -1, -1):
+        if may_fit(jobs, run, run.waiting[position]):
+            return position
     return -1
 
 
 @step
 def _until(plan: BackfillPlan, now: int, end: int) -> int:
     """Return until when a job that would start then, and not now to run to ``end``, meets the same records."""
-    until, at, to_the_end = now + _FAR, 0, reaches_end(plan, end)
+    until, current, to_the_end = now + _FAR, 0, reaches_end(plan, end)
     while True:
-        begins, ends, following = plan.record[at, BEGIN], plan.record[at, END], plan.record[at, NEXT]
+        begins, ends, following = plan.record[current, BEGIN], plan.record[current, END], plan.record[current, NEXT]
         # The last record ends with the window, which moves on.
         if following != 0 and ends > now:
             until = min(until, ends)
@@ -182,7 +182,7 @@ def _until(plan: BackfillPlan, now: int, end: int) -> int:
             return int(min(until, now + begins - end))
         if following == 0:
             return until
-        at = following
+        current = following
 
 
 @step
@@ -278,16 +278,16 @@ def _plan(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: Slurm
     last_array, rest_left = -1, False
     for word in range(blocks.size[WORDS]):
         blocks.bits[_PLANNED, word] = np.uint64(0)
-    for at in range(run.state[WAITING]):
-        while not settings.plan_all and at <= last and run.plan.size[RECORDS] > size:
+    for position in range(run.state[WAITING]):
+        while not settings.plan_all and position <= last and run.plan.size[RECORDS] > size:
             if _may_still_start(jobs, machine, run, settings, run.waiting[last]):
                 size = run.plan.size[RECORDS]
             else:
                 last = _last_that_may_start(jobs, run, last)
         # What follows is neither started, nor does it matter that more nodes are planned.
-        if at > last and not settings.plan_all and _plans_room(machine, run):
+        if position > last and not settings.plan_all and _plans_room(machine, run):
             break
-        job = run.waiting[at]
+        job = run.waiting[position]
         partition, why = jobs.partition[job], jobs.hopeless[job]
         away = jobs.reservation[job] >= 0 and not is_open(machine, jobs.reservation[job], now)
         if away or machine.closed[partition] == 1:
@@ -601,19 +601,19 @@ def earliest(
         blocks.ahead[block] = blocks.free[block]
     window, bound, last, removed = _STEP, -1, -1, 0
     more_nodes, more_cores, first = _give_back_at_once(jobs, machine, run, settings, allowed, request, begin, gone)
-    nodes, cores, at = nodes + more_nodes, cores + more_cores, first
+    nodes, cores, ended = nodes + more_nodes, cores + more_cores, first
     if from_start or gone > 0:
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0 or (now_only and not from_start):
             return (now if chosen > 0 else -1), chosen
     while True:
         # Jobs end until one is reached that ends beyond the window; then the job is tried.
-        reached, following = at >= run.state[RUNNING], _NEVER
-        reached = reached or (from_start and 0 < later < run.given[at, _ENDS])
+        reached, following = ended >= run.state[RUNNING], _NEVER
+        reached = reached or (from_start and 0 < later < run.given[ended, _ENDS])
         if not reached:
-            other, end = at, run.given[at, _ENDS]
-            more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, at)
-            at = after_gone(run, at + 1, run.preemption)
+            other, end = ended, run.given[ended, _ENDS]
+            more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, ended)
+            ended = after_gone(run, ended + 1, run.preemption)
             if not touched:
                 continue
             nodes, cores, last = nodes + more_nodes, cores + more_cores, other
@@ -621,8 +621,8 @@ def earliest(
                 return -1, 0
             if bound < 0:
                 bound = end + _STEP - end % _STEP
-            if at < run.state[RUNNING]:
-                following = run.given[at, _ENDS]
+            if ended < run.state[RUNNING]:
+                following = run.given[ended, _ENDS]
                 if following <= bound + window:
                     removed += 1
                     if removed > _MOST_REMOVED:
@@ -636,7 +636,7 @@ def earliest(
             window *= 2
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0:
-            last = _last_there(run, settings, first, at, last)
+            last = _last_there(run, settings, first, ended, last)
             return expected_end(jobs, run, settings, run.running[last]), chosen
         if reached:
             return -1, 0
@@ -652,13 +652,13 @@ def _last_there(run: RunState, settings: SlurmSettings, first: int, end: int, la
     if settings.version < ENDS_THERE:
         return last
     blocks, choice = run.blocks, run.choice
-    for at in range(end - 1, first - 1, -1):
-        if is_gone(at, run.preemption):
+    for position in range(end - 1, first - 1, -1):
+        if is_gone(position, run.preemption):
             continue
-        for place in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
+        for given in range(run.given[position, _FROM], run.given[position + 1, _FROM]):
             for part in range(choice.parts[0]):
-                if blocks.of[choice.node[part]] == blocks.of[run.given_part[place, _NODE]]:
-                    return at
+                if blocks.of[choice.node[part]] == blocks.of[run.given_part[given, _NODE]]:
+                    return position
     return last
 
 
@@ -687,14 +687,14 @@ def _give_back_until(
     jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, begin: int
 ) -> tuple[int, int, int]:
     """Let running jobs end that end before a time; return how many nodes and cores more there are, how many jobs."""
-    at = nodes = cores = 0
-    while at < run.state[RUNNING] and run.given[at, _ENDS] < begin:
-        more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, at)
-        nodes, cores, at = nodes + more_nodes, cores + more_cores, at + 1
-    if begin <= run.state[NOW] and at < run.state[RUNNING]:
+    ended = nodes = cores = 0
+    while ended < run.state[RUNNING] and run.given[ended, _ENDS] < begin:
+        more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, ended)
+        nodes, cores, ended = nodes + more_nodes, cores + more_cores, ended + 1
+    if begin <= run.state[NOW] and ended < run.state[RUNNING]:
         # From then on the next one is over its limit.
-        run.state[HORIZON] = min(run.state[HORIZON], run.given[at, _ENDS] + 1)
-    return nodes, cores, at
+        run.state[HORIZON] = min(run.state[HORIZON], run.given[ended, _ENDS] + 1)
+    return nodes, cores, ended
 
 
 @joined
@@ -712,13 +712,13 @@ def _give_back_at_once(
 
     That are nodes and cores, and the place of the first job that ends later.
     """
-    nodes = cores = at = 0
+    nodes = cores = ended = 0
     if settings.version >= LOOKS_FROM_START:
-        nodes, cores, at = _give_back_until(jobs, machine, run, allowed, request, begin)
+        nodes, cores, ended = _give_back_until(jobs, machine, run, allowed, request, begin)
     if gone > 0:
-        more_nodes, more_cores = _give_back_gone(jobs, machine, run, allowed, request, at, gone, run.preemption)
+        more_nodes, more_cores = _give_back_gone(jobs, machine, run, allowed, request, ended, gone, run.preemption)
         nodes, cores = nodes + more_nodes, cores + more_cores
-    return nodes, cores, after_gone(run, at, run.preemption)
+    return nodes, cores, after_gone(run, ended, run.preemption)
 
 
 @step
@@ -735,22 +735,22 @@ def _give_back_gone(
     """Let the running jobs end, from a place on, that may be stopped; return nodes and cores that are free then."""
     nodes = cores = 0
     if preemption is not None:
-        for place in range(gone):
-            if preemption.candidate[place] >= begin:
-                at = preemption.candidate[place]
-                more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, at)
+        for candidate in range(gone):
+            if preemption.candidate[candidate] >= begin:
+                position = preemption.candidate[candidate]
+                more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, position)
                 nodes, cores = nodes + more_nodes, cores + more_cores
     return nodes, cores
 
 
 @step
 def _give_back(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, at: int
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, position: int
 ) -> tuple[int, int, bool]:
     """Let a running job end; return how many nodes and cores more a request can have then, and whether it had any."""
     if asks_cores_alone(request):
-        return _end_of_cores(run, allowed, request, at)
-    return _end(jobs, machine, run, allowed, request, at)
+        return _end_of_cores(run, allowed, request, position)
+    return _end(jobs, machine, run, allowed, request, position)
 
 
 @inlined
@@ -766,20 +766,21 @@ def _list_given(jobs: SlurmJobs, run: RunState) -> None:
     blocks, to = run.blocks, 0
     for block in range(blocks.size[BLOCKS]):
         blocks.soon[block] = _NEVER
-    for at in range(run.state[RUNNING]):
-        other = run.running[at]
+    for position in range(run.state[RUNNING]):
+        other = run.running[position]
         ends = believed_end(jobs, run, other, run.preemption)
-        run.given[at, _FROM], run.given[at, _ENDS], run.given[at, _SHARES_NOT] = to, ends, jobs.request[other, WHOLE]
-        place, end = run.held_from[other], run.held_from[other] + run.held_count[other]
-        while place < end:
-            node = run.held_node[place]
+        run.given[position, _FROM], run.given[position, _ENDS] = to, ends
+        run.given[position, _SHARES_NOT] = jobs.request[other, WHOLE]
+        entry, end = run.held_from[other], run.held_from[other] + run.held_count[other]
+        while entry < end:
+            node = run.held_node[entry]
             block = blocks.of[node]
             nodes = blocks.nodes[block]
             run.given_part[to, _NODE], run.given_part[to, _NODES] = node, nodes
-            run.given_part[to, _CORES] = run.held_cores[place]
+            run.given_part[to, _CORES] = run.held_cores[entry]
             blocks.soon[block] = min(blocks.soon[block], ends)
             to += 1
-            place += nodes
+            entry += nodes
     run.given[run.state[RUNNING], _FROM] = to
     blocks.size[LISTED] = 1
 
@@ -820,11 +821,11 @@ def _look_ahead(request: Int64Array, machine: SlurmMachine, run: RunState, allow
 
 
 @step
-def _end_of_cores(run: RunState, allowed: UInt8Array, request: Int64Array, at: int) -> tuple[int, int, bool]:
+def _end_of_cores(run: RunState, allowed: UInt8Array, request: Int64Array, position: int) -> tuple[int, int, bool]:
     """Let a running job end in ``blocks.ahead``; return how many nodes and cores more a request for cores has then."""
-    blocks, place, nodes, cores, touched = run.blocks, np.uint64(at), 0, 0, False
-    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, run.given[place, _SHARES_NOT] == 1
-    for given in range(run.given[place, _FROM], run.given[place + np.uint64(1), _FROM]):
+    blocks, row, nodes, cores, touched = run.blocks, np.uint64(position), 0, 0, False
+    least, whole, alone = max(request[NODE_CORES], 1), request[WHOLE] == 1, run.given[row, _SHARES_NOT] == 1
+    for given in range(run.given[row, _FROM], run.given[row + np.uint64(1), _FROM]):
         part = np.uint64(given)
         node, held = run.given_part[part, _NODE], run.given_part[part, _CORES]
         block, end = np.uint64(blocks.of[np.uint64(node)]), node + run.given_part[part, _NODES]
@@ -846,11 +847,11 @@ def _end_of_cores(run: RunState, allowed: UInt8Array, request: Int64Array, at: i
 
 @step
 def _end(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, at: int
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, position: int
 ) -> tuple[int, int, bool]:
     """Let a running job end in ``run.scratch``; return how many nodes and cores more a request can have then."""
-    used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[at], 0, 0, False
-    for given in range(run.given[at, _FROM], run.given[at + 1, _FROM]):
+    used, blocks, other, nodes, cores, touched = run.scratch, run.blocks, run.running[position], 0, 0, False
+    for given in range(run.given[position, _FROM], run.given[position + 1, _FROM]):
         node, held = run.given_part[given, _NODE], run.given_part[given, _CORES]
         block, end = blocks.of[node], node + run.given_part[given, _NODES]
         while node < end:
@@ -928,13 +929,13 @@ def _until_it_fits(
         nodes, cores = _look_ahead(request, machine, run, allowed)
     for block in range(blocks.size[BLOCKS]):
         blocks.ahead[block] = blocks.free[block]
-    for at in range(count):
-        place = preemption.candidate[at]
-        more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, place)
+    for index in range(count):
+        position = preemption.candidate[index]
+        more_nodes, more_cores, touched = _give_back(jobs, machine, run, allowed, request, position)
         nodes, cores = nodes + more_nodes, cores + more_cores
         if not touched:
             continue
         chosen = _choose_ahead(machine, run, settings, request, allowed, nodes, cores)
         if chosen > 0:
-            return at, chosen
+            return index, chosen
     return -1, 0

@@ -59,11 +59,11 @@ def count_room(machine: SlurmMachine, run: RunState, node: int, sign: int) -> No
     free = machine.has[node, CORES] - run.used[node, CORES]
     idle = run.used[node, JOBS] == 0
     last = len(run.rooms) - 1
-    for at in range(last + 1):
-        if at == last or machine.partition[at, node] == 1:
-            run.rooms[at, FREE_NODES] += sign * (free > 0)
-            run.rooms[at, IDLE_NODES] += sign * idle
-            run.rooms[at, FREE_CORES] += sign * free
+    for room in range(last + 1):
+        if room == last or machine.partition[room, node] == 1:
+            run.rooms[room, FREE_NODES] += sign * (free > 0)
+            run.rooms[room, IDLE_NODES] += sign * idle
+            run.rooms[room, FREE_CORES] += sign * free
 
 
 @inlined
@@ -75,14 +75,14 @@ def may_fit(jobs: SlurmJobs, run: RunState, job: int) -> bool:
 
 
 @step
-def _take(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, sign: int) -> None:
+def _count_held(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, sign: int) -> None:
     """Count what a job holds as taken of its nodes and limits, or as taken no more."""
     used = run.used
-    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        node = run.held_node[at]
+    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        node = run.held_node[entry]
         count_room(machine, run, node, -1)
-        used[node, CORES] += sign * run.held_cores[at]
-        used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[at])
+        used[node, CORES] += sign * run.held_cores[entry]
+        used[node, MEMORY] += sign * taken_memory(jobs.request[job], machine.has[node], run.held_cores[entry])
         used[node, GPUS] += sign * taken_gpus(jobs.request[job], machine.has[node])
         used[node, JOBS] += sign * (ALONE if jobs.request[job, WHOLE] == 1 else 1)
         run.free[node] = -1 if used[node, JOBS] >= ALONE else machine.has[node, CORES] - used[node, CORES]
@@ -102,15 +102,15 @@ def _make_room(run: RunState, count: int) -> None:
     to = done = 0
     for _ in range(run.state[RUNNING]):
         job = -1
-        for place in range(run.state[RUNNING]):
-            other = run.running[place]
+        for position in range(run.state[RUNNING]):
+            other = run.running[position]
             if run.held_from[other] >= done and (job < 0 or run.held_from[other] < run.held_from[job]):
                 job = other
         first = run.held_from[job]
         done = first + run.held_count[job]
         run.held_from[job] = to
-        for at in range(first, first + run.held_count[job]):
-            run.held_node[to], run.held_cores[to] = run.held_node[at], run.held_cores[at]
+        for entry in range(first, first + run.held_count[job]):
+            run.held_node[to], run.held_cores[to] = run.held_node[entry], run.held_cores[entry]
             to += 1
     run.state[HELD] = to
 
@@ -181,7 +181,7 @@ def start_job(
         for node in range(choice.node[part], choice.node[part] + choice.many[part]):
             run.held_node[run.state[HELD]], run.held_cores[run.state[HELD]] = node, choice.cores[part]
             run.state[HELD] += 1
-    _take(jobs, machine, run, job, 1)
+    _count_held(jobs, machine, run, job, 1)
     for part in range(choice.parts[0]):
         blocks.free[blocks.of[choice.node[part]]] = run.free[choice.node[part]]
     blocks.size[LISTED] = 0
@@ -194,16 +194,16 @@ def start_job(
         run.end[job] = min(run.end[job], check_after(settings, machine.reservation[reservation, 1] + 1))
     push_end(run.heap, run.end[job], job)
     # By believed end; of equal ones, the one with the lower number first.
-    at = run.state[RUNNING]
+    position = run.state[RUNNING]
     believed = now + jobs.limit[job]
-    while at > 0:
-        other = run.running[at - 1]
+    while position > 0:
+        other = run.running[position - 1]
         end = believed_end(jobs, run, other, run.preemption)
         if end < believed or (end == believed and jobs.number[other] < jobs.number[job]):
             break
-        run.running[at] = other
-        at -= 1
-    run.running[at] = job
+        run.running[position] = other
+        position -= 1
+    run.running[position] = job
     run.state[RUNNING] += 1
     run.state[CHANGED] = now
     run.state[VERSION] += 1
@@ -223,12 +223,12 @@ def tell_rows(jobs: SlurmJobs, run: RunState, job: int) -> None:
 @step
 def give_back(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> None:
     """Give back what a running job holds."""
-    _take(jobs, machine, run, job, -1)
-    at = 0
-    while run.running[at] != job:
-        at += 1
-    for place in range(at, run.state[RUNNING] - 1):
-        run.running[place] = run.running[place + 1]
+    _count_held(jobs, machine, run, job, -1)
+    position = 0
+    while run.running[position] != job:
+        position += 1
+    for later in range(position, run.state[RUNNING] - 1):
+        run.running[later] = run.running[later + 1]
     run.held_count[job] = 0
     run.state[RUNNING] -= 1
     run.state[CHANGED] = run.state[NOW]
@@ -334,24 +334,24 @@ def allow(
         Whether a reservation takes nodes of the partition away.
     """
     partition, blocks = machine.partition[jobs.partition[job]], run.blocks
-    own = jobs.reservation[job]
+    reservation = jobs.reservation[job]
     overlaps = False
     for _ in range(_TRIES):
         whole = -1
         allow_members(blocks, run.up, partition, allowed)
-        if own >= 0:
-            if begin < machine.reservation[own, 0] or begin > machine.reservation[own, 1]:
+        if reservation >= 0:
+            if begin < machine.reservation[reservation, 0] or begin > machine.reservation[reservation, 1]:
                 return -1, False
-            run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[own, 1] + 1)
+            run.state[HORIZON] = min(run.state[HORIZON], machine.reservation[reservation, 1] + 1)
             for block in range(blocks.size[BLOCKS]):
-                allowed[block] &= machine.reserved[own, blocks.first[block]]
+                allowed[block] &= machine.reserved[reservation, blocks.first[block]]
         for other in range(len(machine.reservation)):
             begins, ends = machine.reservation[other, 0], machine.reservation[other, 1]
-            if other != own and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
+            if other != reservation and begins >= begin + jobs.limit[job] and begin == run.state[NOW]:
                 run.state[HORIZON] = min(run.state[HORIZON], begins - jobs.limit[job] + 1)
-            if other == own or begins >= begin + jobs.limit[job] or ends <= begin:
+            if other == reservation or begins >= begin + jobs.limit[job] or ends <= begin:
                 continue
-            if own >= 0 and _passes_over(machine.reservation[own, 3], machine.reservation[other, 3]):
+            if reservation >= 0 and _passes_over(machine.reservation[reservation, 3], machine.reservation[other, 3]):
                 continue
             if machine.reservation[other, 2] > run.state[NOW]:
                 continue
@@ -359,9 +359,9 @@ def allow(
             for block in range(blocks.size[BLOCKS]):
                 node = blocks.first[block]
                 inside += partition[node] > machine.reserved[other, node]
-                overlap += (partition[node] if own < 0 else allowed[block]) & machine.reserved[other, node]
+                overlap += (partition[node] if reservation < 0 else allowed[block]) & machine.reserved[other, node]
                 allowed[block] &= 1 - machine.reserved[other, node]
-            if inside == 0 and machine.reservation[other, 3] & CLOSES and own < 0:
+            if inside == 0 and machine.reservation[other, 3] & CLOSES and reservation < 0:
                 whole = other
                 break
             overlaps = overlaps or overlap > 0
@@ -372,9 +372,9 @@ def allow(
 
 
 @joined
-def _passes_over(own: int, other: int) -> bool:
+def _passes_over(flags: int, others: int) -> bool:
     """Tell whether the jobs of a reservation may have the nodes of another, by their kinds (job_test_resv)."""
-    return bool(own & MAINTAINS or (own & OVERLAPS and not other & MAINTAINS))
+    return bool(flags & MAINTAINS or (flags & OVERLAPS and not others & MAINTAINS))
 
 
 @inlined

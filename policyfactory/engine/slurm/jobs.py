@@ -261,8 +261,8 @@ def is_limited(
         Whether its nodes are chosen: those that a group has already do not count once more.
     """
     most, held = limits.most, limits.held
-    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
-        row, limit = jobs.counters[at, 0], jobs.counters[at, 1]
+    for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row, limit = jobs.counters[counter, 0], jobs.counters[counter, 1]
         if row == PER_NODE:
             if _exceeds_node(most[limit], nodes, processors, memory, gpus):
                 return True
@@ -319,8 +319,8 @@ def array_of(jobs: SlurmJobs, job: int) -> int:
 @inlined
 def free_tasks(jobs: SlurmJobs, limits: SlurmLimits, job: int) -> float:
     """Return how many tasks of a job's array may run beside those that do."""
-    at = jobs.counters_from[job]
-    return float(limits.most[jobs.counters[at, 1], _JOBS] - limits.held[jobs.counters[at, 0], _JOBS])
+    counter = jobs.counters_from[job]
+    return float(limits.most[jobs.counters[counter, 1], _JOBS] - limits.held[jobs.counters[counter, 0], _JOBS])
 
 
 @joined
@@ -353,8 +353,8 @@ def count_in_limits(
         memory += taken_memory(request, machine.has[nodes[k]], cores[k])
         gpus += taken_gpus(request, machine.has[nodes[k]])
     held = limits.held
-    for at in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
-        row = jobs.counters[at, 0]
+    for counter in range(jobs.counters_from[job], jobs.counters_from[job + 1]):
+        row = jobs.counters[counter, 0]
         if row < 0:
             continue
         held[row, _JOBS] += sign

@@ -221,13 +221,13 @@ def _choose_usable(
 ) -> int:
     """Choose among the usable nodes: so many, of so many cores, the largest of a size."""
     if version >= TAKES_FIRST and request[MOST_NODES] == 1:
-        return _take_first(request, blocks, weights, choice)
+        return _choose_first(request, blocks, weights, choice)
     usable, size, skipped = choice.usable, choice.size, choice.skipped
     if nodes < request[NODES] or cores < request[TOTAL_CORES]:
         return 0
     for block in range(blocks.size[BLOCKS]):
         skipped[block] = 0
-    chosen = _take(request, blocks, weights, choice)
+    chosen = _choose(request, blocks, weights, choice)
     # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
     least = 1
     while chosen == 0 and nodes > request[NODES] and least < most:
@@ -241,13 +241,13 @@ def _choose_usable(
                 nodes -= gone
                 removed += gone
         if removed > 0 or least == 1:
-            chosen = _take(request, blocks, weights, choice)
+            chosen = _choose(request, blocks, weights, choice)
         least += 1
     return chosen
 
 
 @joined
-def _take_first(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
+def _choose_first(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
     """Choose the first node of the lightest that suffices alone; return 0 if none does."""
     best, usable = -1, choice.usable
     for block in range(blocks.size[BLOCKS]):
@@ -262,7 +262,7 @@ def _take_first(request: Int64Array, blocks: Blocks, weights: Int64Array, choice
 
 
 @step
-def _take(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
+def _choose(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
     runs, usable, skipped, part = choice.runs, choice.usable, choice.skipped, -1
     count = _find_runs(blocks, weights, choice)
@@ -283,7 +283,7 @@ def _take(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: Node
                 choice.node[part], choice.many[part] = blocks.first[block] + skipped[block], many
                 choice.cores[part] = request[NODE_CORES] if request[NODE_CORES] > 0 else given
                 chosen, left_nodes, left_cores = chosen + many, left_nodes - many, left_cores - many * given
-            for at in range(many, here):
+            for offset in range(many, here):
                 most, cores = request[MOST_NODES] - chosen, usable[block]
                 if most == 0 or (left_nodes <= 0 and left_cores <= 0):
                     break
@@ -294,7 +294,7 @@ def _take(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: Node
                     cores = min(cores, max(left_cores - max(left_nodes - 1, 0), request[NODE_CORES], 1))
                 if cores != given:
                     part, given = part + 1, cores
-                    choice.node[part], choice.many[part] = blocks.first[block] + skipped[block] + at, 0
+                    choice.node[part], choice.many[part] = blocks.first[block] + skipped[block] + offset, 0
                     choice.cores[part] = request[NODE_CORES] if request[NODE_CORES] > 0 else cores
                 choice.many[part] += 1
                 chosen += 1
@@ -332,8 +332,8 @@ def _find_runs(blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
         usable[block] = 0
     for lot in range(lots):
         some = np.int32(0)
-        for at in range(_LOT):
-            some |= usable[_LOT * lot + at]
+        for offset in range(_LOT):
+            some |= usable[_LOT * lot + offset]
         if some == 0:
             continue
         for block in range(_LOT * lot, _LOT * (lot + 1)):
@@ -588,24 +588,24 @@ def pack(eights: UInt64Array, bits: UInt64Array, words: int) -> None:
     """Fill in a set of so many words of bits with the blocks of a mask, eight in each of its words."""
     for word in range(words):
         packed = np.uint64(0)
-        for at in range(_BYTE):
+        for index in range(_BYTE):
             # Bits of neighbouring bytes come together: two, then four, then eight.
-            byte = eights[_BYTE * word + at]
+            byte = eights[_BYTE * word + index]
             byte = (byte | (byte >> np.uint64(7))) & np.uint64(0x0003000300030003)
             byte = (byte | (byte >> np.uint64(14))) & np.uint64(0x0000000F0000000F)
             byte = (byte | (byte >> np.uint64(28))) & np.uint64(0xFF)
-            packed |= byte << np.uint64(_BYTE * at)
+            packed |= byte << np.uint64(_BYTE * index)
         bits[word] = packed
 
 
 @joined
 def unpack(bytes_: UInt8Array, eights: UInt64Array, words: int) -> None:
     """Fill in a mask with the blocks of a set of so many words of bits, given as bytes: the reverse of `pack`."""
-    for at in range(_BYTE * words):
+    for index in range(_BYTE * words):
         # Byte i keeps bit i, which is then moved to its top and from there to its bottom.
-        spread = (np.uint64(bytes_[at]) * np.uint64(0x0101010101010101)) & np.uint64(0x8040201008040201)
+        spread = (np.uint64(bytes_[index]) * np.uint64(0x0101010101010101)) & np.uint64(0x8040201008040201)
         top = spread + np.uint64(0x7F7F7F7F7F7F7F7F)
-        eights[at] = (top >> np.uint64(7)) & np.uint64(0x0101010101010101)
+        eights[index] = (top >> np.uint64(7)) & np.uint64(0x0101010101010101)
 
 
 @step
@@ -623,17 +623,17 @@ def split_block(blocks: Blocks, block: int, nodes: int) -> None:
     if size == blocks.size[WORDS] * WORD:
         words = blocks.size[WORDS]
         for row in range(_MASKS):
-            for at in range(_BYTE):
-                blocks.eights[row, _BYTE * words + at] = np.uint64(0)
+            for index in range(_BYTE):
+                blocks.eights[row, _BYTE * words + index] = np.uint64(0)
         for row in range(_SETS):
             blocks.bits[row, words] = np.uint64(0)
         blocks.size[WORDS] += 1
     for column in (blocks.first, blocks.weight, blocks.soon):
-        for at in range(size, block, -1):
-            column[np.uint64(at)] = column[np.uint64(at - 1)]
+        for later in range(size, block, -1):
+            column[np.uint64(later)] = column[np.uint64(later - 1)]
     for small in (blocks.nodes, blocks.cores, blocks.free):
-        for at in range(size, block, -1):
-            small[np.uint64(at)] = small[np.uint64(at - 1)]
+        for later in range(size, block, -1):
+            small[np.uint64(later)] = small[np.uint64(later - 1)]
     for row in range(_MASKS):
         move_on(blocks.eights, row, block, size // _BYTE + 1, _BYTE)
     for row in range(_SETS):
@@ -641,8 +641,8 @@ def split_block(blocks: Blocks, block: int, nodes: int) -> None:
     blocks.first[block + 1] += nodes
     blocks.nodes[block + 1] -= nodes
     blocks.nodes[block] = nodes
-    for at in range(block + 1, size + 1):
-        blocks.of[np.uint64(blocks.first[np.uint64(at)])] = at
+    for later in range(block + 1, size + 1):
+        blocks.of[np.uint64(blocks.first[np.uint64(later)])] = later
     blocks.size[BLOCKS] = size + 1
 
 
@@ -661,11 +661,11 @@ def mark_edges(blocks: Blocks, nodes: Int64Array, cores: Int64Array, begin: int,
     sign : int
         1: note, -1: forget.
     """
-    for at in range(begin, end):
-        if at == begin or nodes[at] != nodes[at - 1] + 1 or cores[at] != cores[at - 1]:
-            blocks.edge[nodes[at]] += sign
-            if at > begin:
-                blocks.edge[nodes[at - 1] + 1] += sign
+    for entry in range(begin, end):
+        if entry == begin or nodes[entry] != nodes[entry - 1] + 1 or cores[entry] != cores[entry - 1]:
+            blocks.edge[nodes[entry]] += sign
+            if entry > begin:
+                blocks.edge[nodes[entry - 1] + 1] += sign
     if end > begin:
         blocks.edge[nodes[end - 1] + 1] += sign
 

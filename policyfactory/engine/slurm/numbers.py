@@ -116,11 +116,11 @@ def slurm_numbered(
             if now >= until:
                 return True
             if stop == AT_SUBMISSION:
-                first = past.place[DESCRIBED]
+                first = past.progress[DESCRIBED]
                 foretell_submitted(followed, past, sight, now)
-                for job in range(first, past.place[DESCRIBED]):
+                for job in range(first, past.progress[DESCRIBED]):
                     sight.renewed[job - first] = job
-                _number(jobs, numbering, sight.renewed, past.place[DESCRIBED] - first, now)
+                _number(jobs, numbering, sight.renewed, past.progress[DESCRIBED] - first, now)
             else:
                 if settings.foretells:
                     # Those that are not ready are predicted anew as well.
@@ -136,15 +136,15 @@ def slurm_numbered(
 def _number(jobs: SlurmJobs, numbering: Numbering, which: Int64Array, count: int, now: int) -> None:
     """Give the first ``count`` jobs of a list their numbers, as the formula has them now."""
     work, columns = numbering.work, numbering.columns
-    for at in range(count):
-        job = jobs.first[which[at]]
+    for index in range(count):
+        job = jobs.first[which[index]]
         for row in range(ROWS):
-            work[row, at] = columns[row, job]
-        work[_W, at] = float(now - jobs.submit[job])
+            work[row, index] = columns[row, job]
+        work[_W, index] = float(now - jobs.submit[job])
     evaluate(numbering.codes, numbering.operands, work, count, numbering.processors, numbering.processors, work[ROWS:])
-    for at in range(count):
-        job, waited = which[at], now - jobs.submit[jobs.first[which[at]]]
-        number = _whole(numbering, work[ROWS, at])
+    for index in range(count):
+        job, waited = which[index], now - jobs.submit[jobs.first[which[index]]]
+        number = _whole(numbering, work[ROWS, index])
         if waited > numbering.threshold:
             # Overdue: above all others, in the order of submission.
             number = min(numbering.largest + waited, numbering.highest)
@@ -160,12 +160,12 @@ def _whole(numbering: Numbering, score: float) -> float:
         return 1.0
     part = (score - numbering.low) / (numbering.high - numbering.low)
     if part < 0.0:
-        place = 0.125 / (1.0 - 6.0 * part)
+        fraction = 0.125 / (1.0 - 6.0 * part)
     elif part > 1.0:
-        place = 1.0 - 0.125 / (1.0 + 6.0 * (part - 1.0))
+        fraction = 1.0 - 0.125 / (1.0 + 6.0 * (part - 1.0))
     else:
-        place = 0.125 + 0.75 * part
-    return min(max(math.floor(numbering.largest - place * (numbering.largest - 1.0)), 1.0), numbering.largest)
+        fraction = 0.125 + 0.75 * part
+    return min(max(math.floor(numbering.largest - fraction * (numbering.largest - 1.0)), 1.0), numbering.largest)
 
 
 # Predictions in a run under Slurm's rules -----------------------------------------------------------------------------
@@ -237,38 +237,38 @@ def follow_run(followed: Followed, past: Past, until: int) -> None:
 def _follow(followed: Followed, past: Past, until: int) -> None:
     start, end, noted = followed.start, followed.end, followed.noted
     starts = 0
-    for at in range(followed.size[0]):
-        job = followed.open[at]
+    for index in range(followed.size[0]):
+        job = followed.open[index]
         if noted[job] >= 0 and start[job] != noted[job]:
             note_return(past, job)
             noted[job] = -1
         if noted[job] < 0 and 0 <= start[job] <= until:
             starts = _insert(followed.news, starts, start, job)
-    for at in range(starts):
-        job = followed.news[at]
+    for index in range(starts):
+        job = followed.news[index]
         noted[job] = start[job]
         note_start(past, job, end[job])
     kept = ends = 0
-    for at in range(followed.size[0]):
-        job = followed.open[at]
+    for index in range(followed.size[0]):
+        job = followed.open[index]
         if noted[job] >= 0 and end[job] <= until:
             ends = _insert(followed.news, ends, end, job)
         else:
             followed.open[kept] = job
             kept += 1
     followed.size[0] = kept
-    for at in range(ends):
-        note_end(past, followed.news[at])
+    for index in range(ends):
+        note_end(past, followed.news[index])
 
 
 @inlined
 def _insert(jobs: Int64Array, count: int, time: Int64Array, job: int) -> int:
     """Put a job into a list by its time, of one second by its number; return how many there are."""
-    at = count
-    while at > 0 and (time[jobs[at - 1]], jobs[at - 1]) > (time[job], job):
-        jobs[at] = jobs[at - 1]
-        at -= 1
-    jobs[at] = job
+    position = count
+    while position > 0 and (time[jobs[position - 1]], jobs[position - 1]) > (time[job], job):
+        jobs[position] = jobs[position - 1]
+        position -= 1
+    jobs[position] = job
     return count + 1
 
 
@@ -286,7 +286,7 @@ def foretell_submitted(followed: Followed, past: Past, sight: Foresight, now: in
         Seconds.
     """
     _follow(followed, past, now)
-    job = past.place[DESCRIBED]
+    job = past.progress[DESCRIBED]
     while job < len(followed.submit) and followed.submit[job] <= now:
         foresee_submitted(past, sight, followed.noted, job, now)
         followed.open[followed.size[0]] = job
@@ -313,6 +313,6 @@ def foretell_waiting(followed: Followed, past: Past, sight: Foresight, now: int)
     sight.renewal[DUE] = (now // period + 1) * period
     _follow(followed, past, now)
     count = take_changed(past, sight.renewed)
-    for at in range(count):
-        foresee(past, sight, followed.noted, sight.renewed[at], now, sight.features[len(followed.submit)])
+    for index in range(count):
+        foresee(past, sight, followed.noted, sight.renewed[index], now, sight.features[len(followed.submit)])
     return count

@@ -197,10 +197,10 @@ def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
     if busy or time < _NEVER:
         if state[EVENTS] < len(machine.event):
             time = min(time, machine.event[state[EVENTS], 0])
-        for at in range(len(machine.reservation)):
+        for reservation in range(len(machine.reservation)):
             for side in range(3):
-                if now < machine.reservation[at, side]:
-                    time = min(time, machine.reservation[at, side])
+                if now < machine.reservation[reservation, side]:
+                    time = min(time, machine.reservation[reservation, side])
     # A queue that waits for nothing is looked at a few times more.
     state[STUCK] = state[STUCK] + 1 if time == _NEVER else 0
     if settings.calculation > 0 and busy:
@@ -267,9 +267,9 @@ def _tick(
 @step
 def _has_changed(machine: SlurmMachine, run: RunState) -> bool:
     """Tell whether the backfilling pass could find anything new; while a reservation lasts, Slurm always says so."""
-    for at in range(len(machine.reservation)):
-        begin = max(machine.reservation[at, 0], machine.reservation[at, 2])
-        if begin <= run.state[NOW] < machine.reservation[at, 1]:
+    for reservation in range(len(machine.reservation)):
+        begin = max(machine.reservation[reservation, 0], machine.reservation[reservation, 2])
+        if begin <= run.state[NOW] < machine.reservation[reservation, 1]:
             return True
     return bool(run.state[CHANGED] >= run.state[PASSED])
 
@@ -333,16 +333,16 @@ def _end_jobs(
 def _clean_up(run: RunState, settings: SlurmSettings, job: int, down: UInt8Array) -> None:
     """Free the nodes of a job that has ended, at once or after the turn-round."""
     state = run.state
-    for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        node = run.held_node[place]
+    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        node = run.held_node[entry]
         # On a node that is down nothing is left to clean up.
         if down[node] == 1:
             continue
         if settings.turn_round == 0:
             state[DUE] = 1
             continue
-        at = (state[LEFT] + state[LEAVING]) % len(run.leaving)
-        run.leaving[at, 0], run.leaving[at, 1] = state[NOW] + settings.turn_round, node
+        slot = (state[LEFT] + state[LEAVING]) % len(run.leaving)
+        run.leaving[slot, 0], run.leaving[slot, 1] = state[NOW] + settings.turn_round, node
         run.completing[node] += 1
         state[LEAVING] += 1
 
@@ -364,11 +364,11 @@ def _change_nodes(
 ) -> None:
     """Let nodes go and come; jobs on a node that is down go back into the queue later."""
     state = run.state
-    for at in range(len(machine.reservation)):
-        if state[NOW] == machine.reservation[at, 0]:
+    for reservation in range(len(machine.reservation)):
+        if state[NOW] == machine.reservation[reservation, 0]:
             state[PENDING] = 1
         for side in range(3):
-            if state[NOW] == machine.reservation[at, side]:
+            if state[NOW] == machine.reservation[reservation, side]:
                 state[CHANGED] = state[NOW]
                 state[VERSION] += 1
     while state[EVENTS] < len(machine.event) and machine.event[state[EVENTS], 0] <= state[NOW]:
@@ -387,14 +387,14 @@ def _change_nodes(
             state[PENDING] = 1
         if kind != _DOWN:
             continue
-        at = 0
-        while at < state[RUNNING]:
-            job = run.running[at]
+        position = 0
+        while position < state[RUNNING]:
+            job = run.running[position]
             hit = 0
-            for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-                hit += nodes[run.held_node[place]]
+            for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+                hit += nodes[run.held_node[entry]]
             if hit == 0:
-                at += 1
+                position += 1
                 continue
             if weights.tail:
                 add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
@@ -519,8 +519,8 @@ def main_pass(
     # As long as a job may have all nodes of its partition, it is known what it would do if they were empty.
     plain = count_nodes(blocks, free) == len(run.up) and len(machine.reservation) == 0
     depth, started, all_blocked, last_array, before = 0, 0, False, -1, 0
-    for at in range(run.state[WAITING]):
-        job = run.waiting[at]
+    for position in range(run.state[WAITING]):
+        job = run.waiting[position]
         partition, array = jobs.partition[job], array_of(jobs, job)
         reservation = jobs.reservation[job]
         if (

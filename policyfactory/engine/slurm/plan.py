@@ -108,35 +108,35 @@ def usable_nodes(
     """
     record, free, words = plan.record, plan.free, plan.size[_WORDS]
     later, first = 0, -1
-    at = plan.size[_AGAIN] if plan.size[_AGAIN_AT] == start else 0
+    current = plan.size[_AGAIN] if plan.size[_AGAIN_AT] == start else 0
     to_the_end = reaches_end(plan, end)
     for word in range(words):
         nodes[word] = allowed[word]
     while True:
-        following = record[at, NEXT]
-        if first < 0 and record[at, END] > start:
-            first = at
-        if record[at, END] > start and following != 0 and later == 0:
+        following = record[current, NEXT]
+        if first < 0 and record[current, END] > start:
+            first = current
+        if record[current, END] > start and following != 0 and later == 0:
             # All blocks are looked at: without a way out the loop is made of wide instructions.
             others = np.uint64(0)
             for word in range(words):
-                others |= allowed[word] & free[following, word] & ~(nodes[word] & free[at, word])
+                others |= allowed[word] & free[following, word] & ~(nodes[word] & free[current, word])
             if others != 0:
-                later = record[at, END]
+                later = record[current, END]
                 plan.size[_AGAIN], plan.size[_AGAIN_AT] = following, later
         if later > 0 and to_the_end:
             for word in range(words):
                 nodes[word] = allowed[word] & plan.rest[first, word]
             return later
-        if record[at, END] > start:
-            if record[at, BEGIN] > end:
+        if record[current, END] > start:
+            if record[current, BEGIN] > end:
                 if past_end and later == 0 and following != 0 and record[following, NEXT] != 0:
                     later = record[following, END]
                 break
             for word in range(words):
-                nodes[word] &= free[at, word]
-        at = following
-        if at == 0:
+                nodes[word] &= free[current, word]
+        current = following
+        if current == 0:
             break
     return later
 
@@ -160,16 +160,16 @@ def is_reserved(plan: BackfillPlan, taken: UInt64Array, start: int, end: int) ->
     start, end : int
         Seconds.
     """
-    at, words = 0, plan.size[_WORDS]
+    current, words = 0, plan.size[_WORDS]
     while True:
-        if plan.record[at, END] > start and plan.record[at, BEGIN] < end:
+        if plan.record[current, END] > start and plan.record[current, BEGIN] < end:
             reserved = np.uint64(0)
             for word in range(words):
-                reserved |= taken[word] & ~plan.free[at, word]
+                reserved |= taken[word] & ~plan.free[current, word]
             if reserved != 0:
                 return True
-        at = plan.record[at, NEXT]
-        if at == 0:
+        current = plan.record[current, NEXT]
+        if current == 0:
             return False
 
 
@@ -192,43 +192,43 @@ def reserve(plan: BackfillPlan, taken: UInt64Array, start: int, end: int, resolu
     plan.size[_AGAIN] = 0
     start = max(start, record[0, BEGIN])
     end = max(end, start + resolution)
-    before, after, at, last = 0, -1, 0, -1
-    while record[at, END] < start:
-        before = at
-        at = record[at, NEXT]
-        if at == 0:
+    before, after, current, last = 0, -1, 0, -1
+    while record[current, END] < start:
+        before = current
+        current = record[current, NEXT]
+        if current == 0:
             return
-    if record[at, END] > start:
-        _split(plan, at, start)
-    at = record[at, NEXT]
-    while at != 0:
-        if end < record[at, END]:
-            _split(plan, at, end)
+    if record[current, END] > start:
+        _split(plan, current, start)
+    current = record[current, NEXT]
+    while current != 0:
+        if end < record[current, END]:
+            _split(plan, current, end)
         for word in range(words):
-            free[at, word] &= ~taken[word]
-        last = at
-        if end == record[at, END]:
-            if record[at, NEXT] != 0:
-                after = record[at, NEXT]
+            free[current, word] &= ~taken[word]
+        last = current
+        if end == record[current, END]:
+            if record[current, NEXT] != 0:
+                after = record[current, NEXT]
             break
-        at = record[at, NEXT]
-    at = 0 if last >= 0 else -1
-    while at >= 0:
+        current = record[current, NEXT]
+    current = 0 if last >= 0 else -1
+    while current >= 0:
         for word in range(words):
-            plan.rest[at, word] &= ~taken[word]
-        at = record[at, NEXT] if at != last else -1
+            plan.rest[current, word] &= ~taken[word]
+        current = record[current, NEXT] if current != last else -1
     _join(plan, before, after)
 
 
 @kernel
-def _split(plan: BackfillPlan, at: int, time: int) -> None:
+def _split(plan: BackfillPlan, current: int, time: int) -> None:
     """Split a record in two at a time within it, or at its begin."""
     record, new = plan.record, plan.size[RECORDS]
-    record[new, BEGIN], record[new, END], record[new, NEXT] = time, record[at, END], record[at, NEXT]
+    record[new, BEGIN], record[new, END], record[new, NEXT] = time, record[current, END], record[current, NEXT]
     for word in range(plan.size[_WORDS]):
-        plan.free[new, word], plan.rest[new, word] = plan.free[at, word], plan.rest[at, word]
-    record[at, END], record[at, NEXT] = time, new
-    if plan.size[_LAST] == at:
+        plan.free[new, word], plan.rest[new, word] = plan.free[current, word], plan.rest[current, word]
+    record[current, END], record[current, NEXT] = time, new
+    if plan.size[_LAST] == current:
         plan.size[_LAST] = new
     plan.size[RECORDS] += 1
 
@@ -236,20 +236,20 @@ def _split(plan: BackfillPlan, at: int, time: int) -> None:
 @kernel
 def _join(plan: BackfillPlan, before: int, after: int) -> None:
     """Join the first record from ``before`` on that is equal to the one that follows it; stop at ``after``."""
-    record, at = plan.record, before
-    while at != after:
-        following = record[at, NEXT]
+    record, current = plan.record, before
+    while current != after:
+        following = record[current, NEXT]
         if following == 0:
             return
         different = np.uint64(0)
         for word in range(plan.size[_WORDS]):
-            different |= plan.free[at, word] ^ plan.free[following, word]
+            different |= plan.free[current, word] ^ plan.free[following, word]
         if different == 0:
-            record[at, END], record[at, NEXT] = record[following, END], record[following, NEXT]
+            record[current, END], record[current, NEXT] = record[following, END], record[following, NEXT]
             if plan.size[_LAST] == following:
-                plan.size[_LAST] = at
+                plan.size[_LAST] = current
             return
-        at = following
+        current = following
 
 
 @step

@@ -139,17 +139,17 @@ def add_usage(
     """
     used = float(run.state[NOW] - max(run.start[job], since))
     cores = 0
-    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        cores += run.held_cores[at]
+    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        cores += run.held_cores[entry]
     processors = cores * jobs.threads[job]
     billed = float(processors)
     if not math.isnan(weights.billing[jobs.partition[job], 0]):
         billed = _billed(jobs, machine, run, weights, job, processors)
     used *= weights.decay**used * billed * jobs.usage_factor[job]
-    at = jobs.association[job]
-    while at >= 0:
-        shares.usage[at] += used
-        at = shares.parent[at]
+    assoc = jobs.association[job]
+    while assoc >= 0:
+        shares.usage[assoc] += used
+        assoc = shares.parent[assoc]
 
 
 @step
@@ -158,9 +158,9 @@ def _billed(
 ) -> float:
     """Return what a running job counts in usage each second (assoc_mgr_tres_weighted)."""
     memory = gpus = 0
-    for at in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        has = machine.has[run.held_node[at]]
-        memory += taken_memory(jobs.request[job], has, run.held_cores[at])
+    for index in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        has = machine.has[run.held_node[index]]
+        memory += taken_memory(jobs.request[job], has, run.held_cores[index])
         gpus += taken_gpus(jobs.request[job], has)
     weight, nodes = weights.billing[jobs.partition[job]], run.held_count[job]
     of_processors, of_memory = processors * weight[0], memory * weight[1]
@@ -188,17 +188,18 @@ def _calculate(
         When this was done last (s).
     """
     left = weights.decay ** float(run.state[NOW] - since)
-    for at in range(len(shares.usage)):
-        shares.usage[at] *= left
-    for at in range(run.state[RUNNING]):
-        add_usage(jobs, machine, run, weights, shares, run.running[at], since)
+    for assoc in range(len(shares.usage)):
+        shares.usage[assoc] *= left
+    for position in range(run.state[RUNNING]):
+        add_usage(jobs, machine, run, weights, shares, run.running[position], since)
     if weights.fair_share > 0:
         if weights.tree:
             fair_tree(shares)
         else:
             no_fair_tree(shares)
-    for at in range(run.state[WAITING]):
-        run.priority[run.waiting[at]] = new_priority(jobs, run, weights, shares, run.waiting[at], run.state[NOW])
+    for position in range(run.state[WAITING]):
+        job = run.waiting[position]
+        run.priority[job] = new_priority(jobs, run, weights, shares, job, run.state[NOW])
     sort_queue(jobs, machine, run)
 
 
@@ -206,13 +207,13 @@ def _calculate(
 def sort_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState) -> None:
     """Sort the queue, which is nearly in order."""
     moved = False
-    for at in range(1, run.state[WAITING]):
-        job, place = run.waiting[at], at
-        while place > 0 and is_ahead(jobs, machine, run, job, run.waiting[place - 1]):
-            run.waiting[place] = run.waiting[place - 1]
-            place -= 1
+    for index in range(1, run.state[WAITING]):
+        job, position = run.waiting[index], index
+        while position > 0 and is_ahead(jobs, machine, run, job, run.waiting[position - 1]):
+            run.waiting[position] = run.waiting[position - 1]
+            position -= 1
             moved = True
-        run.waiting[place] = job
+        run.waiting[position] = job
     run.state[VERSION] += moved
 
 
@@ -228,20 +229,20 @@ def fair_tree(shares: FairShares) -> None:
     count = int(shares.is_user.sum())
     # From root down: the account, the next of its children, whether it was tied, and the level before.
     account = np.zeros(len(shares.parent) + 1, np.int64)
-    place = np.zeros(len(shares.parent) + 1, np.int64)
+    next_child = np.zeros(len(shares.parent) + 1, np.int64)
     tied_from_above = np.zeros(len(shares.parent) + 1, np.uint8)
     before = np.full(len(shares.parent) + 1, -1.0)
     rank = untied = count
     depth = 0
-    place[0] = shares.children_from[0]
+    next_child[0] = shares.children_from[0]
     _sort_children(shares, 0)
     while depth >= 0:
-        if place[depth] == shares.children_from[account[depth] + 1]:
+        if next_child[depth] == shares.children_from[account[depth] + 1]:
             depth -= 1
             continue
-        first = place[depth] == shares.children_from[account[depth]]
-        child = shares.children[place[depth]]
-        place[depth] += 1
+        first = next_child[depth] == shares.children_from[account[depth]]
+        child = shares.children[next_child[depth]]
+        next_child[depth] += 1
         tied = (first and tied_from_above[depth] == 1) or before[depth] == shares.level[child]
         before[depth] = shares.level[child]
         if shares.is_user[child] == 1:
@@ -251,7 +252,7 @@ def fair_tree(shares: FairShares) -> None:
             untied -= 1
         else:
             depth += 1
-            account[depth], place[depth] = child, shares.children_from[child]
+            account[depth], next_child[depth] = child, shares.children_from[child]
             tied_from_above[depth], before[depth] = tied, -1.0
             _sort_children(shares, child)
 
@@ -261,24 +262,24 @@ def _sort_children(shares: FairShares, account: int) -> None:
     """Find the levels of the children of an account and sort them: highest first, users before accounts."""
     first, last = shares.children_from[account], shares.children_from[account + 1]
     total = shares.usage[account]
-    for at in range(first, last):
-        child = shares.children[at]
+    for index in range(first, last):
+        child = shares.children[index]
         use = shares.usage[child] / total if total > 0 else 0.0
         share = shares.share[child]
         if math.isnan(share) or (share > 0 and use == 0):
             shares.level[child] = math.inf
         else:
             shares.level[child] = share / use if share > 0 else 0.0
-    for at in range(first + 1, last):
-        child, place = shares.children[at], at
-        while place > first:
-            other = shares.children[place - 1]
+    for index in range(first + 1, last):
+        child, position = shares.children[index], index
+        while position > first:
+            other = shares.children[position - 1]
             level, others = shares.level[child], shares.level[other]
             if others > level or (others == level and shares.is_user[other] >= shares.is_user[child]):
                 break
-            shares.children[place] = other
-            place -= 1
-        shares.children[place] = child
+            shares.children[position] = other
+            position -= 1
+        shares.children[position] = child
 
 
 @kernel
@@ -292,12 +293,12 @@ def no_fair_tree(shares: FairShares) -> None:
     """
     n = len(shares.parent)
     whole, effective = np.ones(n), np.zeros(n)
-    for at in range(1, n):
-        above, share = shares.parent[at], shares.share[at]
-        use = shares.usage[at] / shares.usage[0] if shares.usage[0] > 0 else 0.0
+    for assoc in range(1, n):
+        above, share = shares.parent[assoc], shares.share[assoc]
+        use = shares.usage[assoc] / shares.usage[0] if shares.usage[0] > 0 else 0.0
         if math.isnan(share):
-            whole[at], effective[at] = whole[above], effective[above]
+            whole[assoc], effective[assoc] = whole[above], effective[above]
         else:
-            whole[at] = whole[above] * share
-            effective[at] = use if above == 0 else use + (effective[above] - use) * share
-        shares.factor[at] = 2.0 ** -(effective[at] / whole[at]) if whole[at] > 0 else 0.0
+            whole[assoc] = whole[above] * share
+            effective[assoc] = use if above == 0 else use + (effective[above] - use) * share
+        shares.factor[assoc] = 2.0 ** -(effective[assoc] / whole[assoc]) if whole[assoc] > 0 else 0.0

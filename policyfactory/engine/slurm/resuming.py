@@ -64,8 +64,8 @@ def resume(
         state[NOW] = start[job]
         divide_nodes(machine, run)
         first, count = parts_from[job], parts_from[job + 1] - parts_from[job]
-        for at in range(count):
-            choice.node[at], choice.many[at], choice.cores[at] = node[first + at], 1, cores[first + at]
+        for part in range(count):
+            choice.node[part], choice.many[part], choice.cores[part] = node[first + part], 1, cores[first + part]
         choice.parts[0] = count
         part_blocks(run.plan, run.blocks, choice)
         start_job(jobs, machine, run, settings, job, count, 0)
@@ -74,6 +74,6 @@ def resume(
     state[READY], state[STOPPED] = len(start), _GOES_ON
     _change_nodes(jobs, machine, run, settings, weights, shares)
     _submit(jobs, machine, run, weights, shares)
-    for at in range(state[WAITING]):
-        run.seen[run.waiting[at]] = 1
+    for position in range(state[WAITING]):
+        run.seen[run.waiting[position]] = 1
     state[UNSEEN] = 0

@@ -281,8 +281,8 @@ def enqueue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> 
             low = middle + 1
         else:
             high = middle
-    for at in range(run.state[WAITING], low, -1):
-        run.waiting[at] = run.waiting[at - 1]
+    for position in range(run.state[WAITING], low, -1):
+        run.waiting[position] = run.waiting[position - 1]
     run.waiting[low] = job
     run.state[WAITING] += 1
     run.state[UNSEEN] += 1
@@ -305,8 +305,8 @@ def see_all(run: RunState) -> None:
     if run.state[UNSEEN] == 0:
         return
     run.state[UNSEEN] = 0
-    for at in range(run.state[WAITING]):
-        job = run.waiting[at]
+    for position in range(run.state[WAITING]):
+        job = run.waiting[position]
         if run.seen[job] >= RELEASED:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] -= RELEASED
@@ -321,8 +321,8 @@ def see_all(run: RunState) -> None:
 def close_queue(run: RunState) -> None:
     """Take jobs that run out of the queue, and those that were started and stopped for others in one pass."""
     to = 0
-    for at in range(run.state[WAITING]):
-        job = run.waiting[at]
+    for position in range(run.state[WAITING]):
+        job = run.waiting[position]
         if run.start[job] < 0 and run.ready[job] <= run.state[NOW]:
             run.waiting[to] = job
             to += 1

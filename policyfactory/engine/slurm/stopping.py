@@ -155,20 +155,20 @@ def list_candidates(
     count = 0
     if preemption is not None:
         kind, now, members = preemption.kind[job], run.state[NOW], machine.partition[jobs.partition[job]]
-        for at in range(run.state[RUNNING]):
-            preemption.gone[at] = 0
-            other = run.running[at]
+        for position in range(run.state[RUNNING]):
+            preemption.gone[position] = 0
+            other = run.running[position]
             others = preemption.kind[other]
             if kind < 0 or others < 0 or preemption.stops[kind, others] == 0:
                 continue
             if run.priority[other] > preemption.least_exempt or now < run.start[other] + preemption.exempt[other]:
                 continue
             shared = 0
-            for place in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
-                shared += members[run.held_node[place]]
+            for entry in range(run.held_from[other], run.held_from[other] + run.held_count[other]):
+                shared += members[run.held_node[entry]]
             if shared == 0:
                 continue
-            preemption.gone[at] = 1
+            preemption.gone[position] = 1
             rank, to = _rank(run, other, preemption), count
             while to > 0:
                 before = run.running[preemption.candidate[to - 1]]
@@ -177,7 +177,7 @@ def list_candidates(
                     break
                 preemption.candidate[to] = preemption.candidate[to - 1]
                 to -= 1
-            preemption.candidate[to] = at
+            preemption.candidate[to] = position
             count += 1
         preemption.gone[run.state[RUNNING]] = 0
     return count
@@ -192,18 +192,18 @@ def _rank(run: RunState, job: int, preemption: SlurmPreemption) -> int:
 
 
 @inlined
-def is_gone(at: int, preemption: SlurmPreemption | None) -> bool:
-    """Tell whether the running job at a place may be stopped (`list_candidates`)."""
-    return bool(preemption is not None and preemption.gone[at] == 1)
+def is_gone(position: int, preemption: SlurmPreemption | None) -> bool:
+    """Tell whether the running job at a position may be stopped (`list_candidates`)."""
+    return bool(preemption is not None and preemption.gone[position] == 1)
 
 
 @inlined
-def after_gone(run: RunState, at: int, preemption: SlurmPreemption | None) -> int:
+def after_gone(run: RunState, position: int, preemption: SlurmPreemption | None) -> int:
     """Return the next place among the running jobs, from one on, whose job may not be stopped (`list_candidates`)."""
     if preemption is not None:
-        while at < run.state[RUNNING] and preemption.gone[at] == 1:
-            at += 1
-    return at
+        while position < run.state[RUNNING] and preemption.gone[position] == 1:
+            position += 1
+    return position
 
 
 # The choice of who is stopped -----------------------------------------------------------------------------------------
@@ -246,22 +246,22 @@ def mark_chosen(run: RunState, preemption: SlurmPreemption) -> None:
 def count_marked(run: RunState, job: int, preemption: SlurmPreemption) -> int:
     """Return how many of the marked nodes a running job has."""
     count = 0
-    for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        count += preemption.mark[run.held_node[place]]
+    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+        count += preemption.mark[run.held_node[entry]]
     return count
 
 
 @step
-def put_first(run: RunState, at: int, preemption: SlurmPreemption) -> None:
+def put_first(run: RunState, index: int, preemption: SlurmPreemption) -> None:
     """Put the candidate first that made the difference, and after it those before that have most chosen nodes."""
-    candidate, first = preemption.candidate, preemption.candidate[at]
-    for to in range(at, 0, -1):
+    candidate, first = preemption.candidate, preemption.candidate[index]
+    for to in range(index, 0, -1):
         candidate[to] = candidate[to - 1]
     candidate[0] = first
     if preemption.strict:
         return
-    for place in range(2, at + 1):
-        moved, to = candidate[place], place
+    for position in range(2, index + 1):
+        moved, to = candidate[position], position
         nodes = count_marked(run, run.running[moved], preemption)
         while to > 1 and count_marked(run, run.running[candidate[to - 1]], preemption) < nodes:
             candidate[to] = candidate[to - 1]
@@ -288,13 +288,13 @@ def stop_chosen(
         return
     preemption.asked[jobs.first[job]] = now
     # Those that are stopped leave the list of the running ones, so that places are no longer theirs.
-    for at in range(last + 1):
-        other = run.running[preemption.candidate[at]]
+    for index in range(last + 1):
+        other = run.running[preemption.candidate[index]]
         if count_marked(run, other, preemption) > 0:
             preemption.candidate[count] = other
             count += 1
-    for at in range(count):
-        _stop(jobs, machine, run, settings, preemption.candidate[at], preemption)
+    for index in range(count):
+        _stop(jobs, machine, run, settings, preemption.candidate[index], preemption)
     blocks = run.blocks
     for block in range(blocks.size[BLOCKS]):
         blocks.free[block] = run.free[blocks.first[block]]
@@ -330,17 +330,17 @@ def _stop(
 @inlined
 def _move_up(jobs: SlurmJobs, run: RunState, job: int, preemption: SlurmPreemption) -> None:
     """Put a running job that now ends sooner into its place among the others."""
-    at, believed = 0, believed_end(jobs, run, job, preemption)
-    while run.running[at] != job:
-        at += 1
-    while at > 0:
-        other = run.running[at - 1]
+    position, believed = 0, believed_end(jobs, run, job, preemption)
+    while run.running[position] != job:
+        position += 1
+    while position > 0:
+        other = run.running[position - 1]
         end = believed_end(jobs, run, other, preemption)
         if end < believed or (end == believed and jobs.number[other] < jobs.number[job]):
             break
-        run.running[at] = other
-        at -= 1
-    run.running[at] = job
+        run.running[position] = other
+        position -= 1
+    run.running[position] = job
 
 
 @step
@@ -377,13 +377,13 @@ def _stop_now(
         add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
     preemption.stopped[jobs.first[job]] += 1
     preemption.lost[jobs.first[job]] += run.held_count[job] * (now - run.start[job])
-    for place in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
         if turn_round == 0:
             state[DUE] = 1
             continue
-        at = (state[LEFT] + state[LEAVING]) % len(run.leaving)
-        run.leaving[at, 0], run.leaving[at, 1] = now + turn_round, run.held_node[place]
-        run.completing[run.held_node[place]] += 1
+        slot = (state[LEFT] + state[LEAVING]) % len(run.leaving)
+        run.leaving[slot, 0], run.leaving[slot, 1] = now + turn_round, run.held_node[entry]
+        run.completing[run.held_node[entry]] += 1
         state[LEAVING] += 1
     give_back(jobs, machine, run, job)
     _forget_ends(run, job)
@@ -409,15 +409,15 @@ def _stop_now(
 @step
 def _forget_ends(run: RunState, job: int) -> None:
     """Take a job off the heap of ends."""
-    heap, at = run.heap, 1
-    while at <= heap[END, 0]:
-        if heap[JOB, at] != job:
-            at += 1
+    heap, hole = run.heap, 1
+    while hole <= heap[END, 0]:
+        if heap[JOB, hole] != job:
+            hole += 1
             continue
         # It goes up to the top, and from there off.
-        while at > 1:
-            heap[END, at], heap[JOB, at] = heap[END, at >> 1], heap[JOB, at >> 1]
-            at >>= 1
+        while hole > 1:
+            heap[END, hole], heap[JOB, hole] = heap[END, hole >> 1], heap[JOB, hole >> 1]
+            hole >>= 1
         pop_end(heap)
 
 
@@ -455,21 +455,21 @@ def order_queue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, preemptio
     sorting decides: merging halves, as glibc's qsort does, from the order of the jobs' numbers on.
     """
     if preemption is not None:
-        for at in range(run.state[WAITING]):
-            job = run.waiting[at]
+        for position in range(run.state[WAITING]):
+            job = run.waiting[position]
             preemption.absent[job] = is_passed_over(jobs, run.limits, run.start, job)
         if not preemption.sorts:
             return
         waiting, count = run.waiting, 0
         # Those that are not looked at are not sorted.
-        for at in range(run.state[WAITING]):
-            job = waiting[at]
+        for position in range(run.state[WAITING]):
+            job = waiting[position]
             reservation = jobs.reservation[job]
             if machine.closed[jobs.partition[job]] == 1 or is_passed_over(jobs, run.limits, run.start, job):
                 continue
             if reservation >= 0 and not is_open(machine, reservation, run.state[NOW]):
                 continue
-            waiting[at], waiting[count] = waiting[count], job
+            waiting[position], waiting[count] = waiting[count], job
             count += 1
         _merge_sort(jobs, machine, run, preemption, count, True)
         _merge_sort(jobs, machine, run, preemption, count, False)
@@ -524,17 +524,17 @@ def _merge(
 ) -> None:
     """Merge two parts of the queue that follow each other."""
     waiting, merged, first, second = run.waiting, preemption.merged, low, low + half
-    for at in range(size):
+    for index in range(size):
         if second == low + size:
             from_second = False
         elif first == low + half:
             from_second = True
         else:
             from_second = _is_before(jobs, machine, run, preemption, waiting[second], waiting[first], by_number)
-        merged[at] = waiting[second if from_second else first]
+        merged[index] = waiting[second if from_second else first]
         second, first = second + from_second, first + (not from_second)
-    for at in range(size):
-        waiting[low + at] = merged[at]
+    for index in range(size):
+        waiting[low + index] = merged[index]
 
 
 @step

@@ -168,7 +168,7 @@ def play(
         keep = none if share <= 0 or random is None else (random.random(b) < share) & going
         chooser.choose(world, uniform, keep, rows, choices)
         kept = np.flatnonzero(keep)
-        parts.append((choices.size[kept], choices.place[kept], kept, np.full(len(kept), step)))
+        parts.append((choices.size[kept], choices.position[kept], kept, np.full(len(kept), step)))
         log_probability.append(choices.log_probability[kept])
         started.append(episodes.started.copy())
         episodes.step(choices.slot)

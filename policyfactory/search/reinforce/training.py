@@ -349,9 +349,9 @@ class ByModule:
         reached = np.exp(logarithms).cumsum(axis=1)
         drawn = np.minimum((reached <= uniform[going, None]).sum(axis=1), sizes - 1)
         position = np.where(uniform[going] < 0, logarithms.argmax(axis=1), drawn)
-        choices.slot[:] = choices.place[:] = choices.size[:] = 0
+        choices.slot[:] = choices.position[:] = choices.size[:] = 0
         # Jobs are shown from the first slot on.
-        choices.slot[going] = choices.place[going] = position
+        choices.slot[going] = choices.position[going] = position
         choices.size[going] = sizes
         choices.log_probability[going] = logarithms[np.arange(len(going)), position]
         kept = jobs[keep][mask[keep]]

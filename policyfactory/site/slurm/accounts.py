@@ -81,23 +81,23 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
     parent = "root"
     effective: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        place = f"{path.name}:{number}"
+        location = f"{path.name}:{number}"
         if line.startswith("#") or "-" not in line:
             if line and not line.startswith("#"):
                 origin.remark(
-                    "corrected", f"{shortened(line, 60)!r} ({place})", "sacctmgr load passes over such a line"
+                    "corrected", f"{shortened(line, 60)!r} ({location})", "sacctmgr load passes over such a line"
                 )
             continue
         match = _LINE.fullmatch(line)
         if match is None:
             raise SiteError(
-                f"{place}: {shortened(line, 60)!r} is no line of an account or a user; give what sacctmgr dump CLUSTER "
-                f"file={path.name} writes"
+                f"{location}: {shortened(line, 60)!r} is no line of an account or a user; give what sacctmgr dump "
+                f"CLUSTER file={path.name} writes"
             )
         kind = _OLDER_LINES.get(match[1].lower(), match[1].lower())
-        name, fields = _fields(match[2], place)
+        name, fields = _fields(match[2], location)
         if kind == "qos":
-            found.qos.append({"name": Setting("Name", name, place), **fields})
+            found.qos.append({"name": Setting("Name", name, location), **fields})
             continue
         if kind == "cluster":
             found.cluster = name
@@ -107,12 +107,12 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
         elif kind == "coordinator":
             continue
         if len(found.associations) >= _MOST:
-            raise SiteError(f"{place}: more than {_MOST:,} associations; give the dump of one cluster")
+            raise SiteError(f"{location}: more than {_MOST:,} associations; give the dump of one cluster")
         account = {"cluster": "root", "account": name}.get(kind, parent)
         found.unknown += known_settings("association").judge(fields.values(), origin, f"{match[1]} {name}")
         if found.unknown > _MOST_UNKNOWN:
             raise SiteError(
-                f"{place}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
+                f"{location}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
             )
         if "partition" in fields:
             # It is in what is not modelled.
@@ -121,7 +121,7 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
         association = _association(
             account, name if kind == "user" else "", parent, fields, effective.get(above, ()), found, origin
         )
-        origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", place, fields)
+        origin.note(f"association {account}/{name}" if kind == "user" else f"association {account}", location, fields)
         if kind != "user":
             effective[account] = association.qos or effective.get(above, ())
         if kind != "cluster" or association != Association("root"):
@@ -131,32 +131,32 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
     return found
 
 
-def _fields(text: str, place: str) -> tuple[str, dict[str, Setting]]:
+def _fields(text: str, location: str) -> tuple[str, dict[str, Setting]]:
     """Return the name of a line and its fields by their keys in lower case."""
     first = _VALUE.match(text)
     fields: dict[str, Setting] = {}
-    at = first.end() if first else 0
+    position = first.end() if first else 0
     if first is None or not first[1].strip("'\" "):
-        raise SiteError(f"{place}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
+        raise SiteError(f"{location}: {shortened(text, 60)!r} has no name in front; is the line cut off?")
     length = len(text.rstrip())
-    while at < length:
-        key = _KEY.match(text, at)
+    while position < length:
+        key = _KEY.match(text, position)
         if key is None:
-            raise SiteError(f"{place}: {shortened(text[at:], 60)!r} is not KEY=VALUE; is the line cut off?")
-        value, at = _value(text, key.end())
-        fields[key[1].lower()] = Setting(key[1], _plain(value), place)
+            raise SiteError(f"{location}: {shortened(text[position:], 60)!r} is not KEY=VALUE; is the line cut off?")
+        value, position = _value(text, key.end())
+        fields[key[1].lower()] = Setting(key[1], _plain(value), location)
     return _plain(first[1]).lower(), fields
 
 
-def _value(text: str, at: int) -> tuple[str, int]:
+def _value(text: str, position: int) -> tuple[str, int]:
     """Return a value that begins at a place, and where the next key begins: behind a colon that is in no quotes."""
-    begin = at
+    begin = position
     while True:
-        part = _PART.match(text, at)
+        part = _PART.match(text, position)
         end = len(text) if part is None else part.end()
-        if text[end : end + 1] != ":" or not _TYPED.fullmatch(text, at, end):
+        if text[end : end + 1] != ":" or not _TYPED.fullmatch(text, position, end):
             return text[begin:end], end + 1
-        at = end + 1
+        position = end + 1
 
 
 def _plain(text: str) -> str:
@@ -205,7 +205,7 @@ class _LimitRow:
                     amounts[name] = float(whole(self.settings[key]))
         known, left = limits(amounts, self.number(*jobs), self.number(*submitted))
         for name, amount in left.items():
-            beyond = Setting(places[0].key, f"{name}={amount:g}", places[0].place)
+            beyond = Setting(places[0].key, f"{name}={amount:g}", places[0].location)
             self.origin.differs(beyond, f"jobs would wait, or be refused, for {name} beyond this", self.what)
         return known
 
@@ -254,16 +254,16 @@ def _qos(fields: Mapping[str, Setting], inherited: tuple[str, ...], found: Accou
     found.inherited += len(inherited)
     if found.inherited > _MOST_QOS:
         raise SiteError(
-            f"{setting.place}: accounts and users have more than {_MOST_QOS:,} names of QOS from the accounts above "
+            f"{setting.location}: accounts and users have more than {_MOST_QOS:,} names of QOS from the accounts above "
             "them; shorten the lists of those"
         )
-    own = dict.fromkeys(inherited)
+    allowed = dict.fromkeys(inherited)
     for name in names:
         if name.startswith("+"):
-            own[name[1:]] = None
+            allowed[name[1:]] = None
         else:
-            own.pop(name[1:], None)
-    return tuple(own)
+            allowed.pop(name[1:], None)
+    return tuple(allowed)
 
 
 # Qualities of service, as ``sacctmgr -P show qos`` prints them --------------------------------------------------------
@@ -313,11 +313,11 @@ def qos_of(
     for row in table:
         name, what = row["name"], f"QOS {row['name'].value}"
         if not name.value:
-            raise SiteError(f"{name.place}: a QOS has no name; print the table with: {_CURE}")
+            raise SiteError(f"{name.location}: a QOS has no name; print the table with: {_CURE}")
         known.judge(row.values(), origin, what)
         if len(found) >= _QOS_MOST:
-            raise SiteError(f"{name.place}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
-        origin.note(f"QOS {name.value.lower()}", name.place, row)
+            raise SiteError(f"{name.location}: more than {_QOS_MOST:,} QOS; leave out those without jobs")
+        origin.note(f"QOS {name.value.lower()}", name.location, row)
         qos = _qos_of(_LimitRow(what, row, origin))
         if by_qos:
             qos = qos_preemption(qos, row, origin)

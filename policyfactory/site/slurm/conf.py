@@ -49,7 +49,7 @@ class ConfRecord:
         Its first key in lower case.
     name : str
         The value of that.
-    place : str
+    location : str
         File and line.
     settings : mapping of str to Setting
         The others by their keys in lower case.
@@ -57,12 +57,12 @@ class ConfRecord:
 
     kind: str
     name: str
-    place: str
+    location: str
     settings: Mapping[str, Setting]
 
     def setting(self, key: str) -> Setting:
         """Return its name as a setting of a key."""
-        return Setting(key, self.name, self.place)
+        return Setting(key, self.name, self.location)
 
 
 @dataclasses.dataclass(slots=True)
@@ -92,7 +92,7 @@ class Conf:
     reads: int = 0
     count: int = 0
 
-    def counted(self, key: str, value: str, place: str) -> Setting:
+    def counted(self, key: str, value: str, location: str) -> Setting:
         """Return a setting of this file.
 
         Raises
@@ -102,8 +102,8 @@ class Conf:
         """
         self.count += 1
         if self.count > _MOST_SETTINGS:
-            raise SiteError(f"{place}: more than {_MOST_SETTINGS:,} settings; is it a slurm.conf?")
-        return Setting(key, value, place)
+            raise SiteError(f"{location}: more than {_MOST_SETTINGS:,} settings; is it a slurm.conf?")
+        return Setting(key, value, location)
 
     def value(self, key: str, default: str = "") -> str:
         """Return the value of a key, whatever its case."""
@@ -154,24 +154,24 @@ def read_conf(path: Path) -> Conf:
     if is_report(text):
         conf.reported = True
         conf.inputs[path.name] = digest
-        _take_report(conf, text, path.name)
+        _add_report(conf, text, path.name)
     else:
-        _take_file(conf, path, text, digest, ())
+        _add_file(conf, path, text, digest, ())
     return conf
 
 
-def _take_file(conf: Conf, path: Path, text: str, digest: str, above: tuple[Path, ...]) -> None:
+def _add_file(conf: Conf, path: Path, text: str, digest: str, above: tuple[Path, ...]) -> None:
     conf.reads += 1
     conf.inputs[path.name if path.name not in conf.inputs else str(path)] = digest
     for number, line in _lines(text, path):
-        place = f"{path.name}:{number}"
+        location = f"{path.name}:{number}"
         include = _INCLUDE.match(line)
         if include:
-            _include(conf, path, include[1], place, (*above, Path(os.path.realpath(path))))
-        _take_line(conf, line[include.end() :] if include else line, place)
+            _include(conf, path, include[1], location, (*above, Path(os.path.realpath(path))))
+        _add_line(conf, line[include.end() :] if include else line, location)
 
 
-def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, ...]) -> None:
+def _include(conf: Conf, path: Path, name: str, location: str, above: tuple[Path, ...]) -> None:
     if "%c" in name:
         name = name.replace("%c", conf.value("ClusterName").lower())
     wanted = Path(os.path.normpath(path.parent / name))
@@ -179,15 +179,15 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
         # Of files that were copied together from another machine.
         wanted = path.parent / wanted.name
     if Path(os.path.realpath(wanted)) in above:
-        chain = " > ".join(one.name for one in (*above, wanted))
+        chain = " > ".join(file.name for file in (*above, wanted))
         raise SiteError(
-            f"{place}: {shortened(name, 80)} includes itself ({shortened(chain, 300)}); take out one of the Include "
+            f"{location}: {shortened(name, 80)} includes itself ({shortened(chain, 300)}); take out one of the Include "
             "lines"
         )
     if len(above) >= _DEEPEST or conf.reads >= _MOST_FILES:
         raise SiteError(
-            f"{place}: {shortened(name, 80)} is more than {_DEEPEST} files deep, or the {_MOST_FILES + 1}th; write the "
-            "files into one"
+            f"{location}: {shortened(name, 80)} is more than {_DEEPEST} files deep, or the {_MOST_FILES + 1}th; write "
+            "the files into one"
         )
     try:
         # Who names a pipe on the command line waits for it; a file of others may not make them wait.
@@ -195,7 +195,7 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
             raise InputError(f"{wanted}: is a pipe, a device or a socket, and no file")
         text, digest = read_text(wanted)
     except InputError as error:
-        said, folder = shortened(str(error), 300), f"the folder of {path.name}"
+        message, folder = shortened(str(error), 300), f"the folder of {path.name}"
         if os.path.isdir(wanted):  # noqa: PTH112 - Path.is_dir fails for a very long name
             cure = "name the files in it, each on an Include line of its own"
         elif os.path.exists(wanted):  # noqa: PTH110 - as above
@@ -204,8 +204,8 @@ def _include(conf: Conf, path: Path, name: str, place: str, above: tuple[Path, .
             cure = f"it is neither there nor in {folder}: copy it into {folder}"
         else:
             cure = f"copy it there from the cluster: it is looked for from {folder}"
-        raise InputError(f"{place}: includes {shortened(name, 80)}: {said}; {cure}") from None
-    _take_file(conf, wanted, text, digest, above)
+        raise InputError(f"{location}: includes {shortened(name, 80)}: {message}; {cure}") from None
+    _add_file(conf, wanted, text, digest, above)
 
 
 def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
@@ -232,24 +232,24 @@ def _without_comment(line: str) -> str:
     return line if match is None else line[: match.end() - 1]
 
 
-def _take_line(conf: Conf, line: str, place: str) -> None:
-    at = 0
+def _add_line(conf: Conf, line: str, location: str) -> None:
+    begin = 0
     record: ConfRecord | None = None
     settings: dict[str, Setting] = {}
-    while at < len(line.rstrip()):
-        match = _PAIR.match(line, at)
+    while begin < len(line.rstrip()):
+        match = _PAIR.match(line, begin)
         if match is None:
             raise SiteError(
-                f"{place}: {shortened(line[at:].strip(), 60)!r} is not KEY=VALUE; quote a value that has blanks"
+                f"{location}: {shortened(line[begin:].strip(), 60)!r} is not KEY=VALUE; quote a value that has blanks"
             )
-        at = match.end()
+        begin = match.end()
         key, value = match[1], match[2] if match[2] is not None else match[3]
         if record is None and key.lower() in _RECORDS:
-            record = ConfRecord(key.lower(), value, place, settings)
+            record = ConfRecord(key.lower(), value, location, settings)
         elif record is not None:
-            settings[key.lower()] = conf.counted(key, value, place)
+            settings[key.lower()] = conf.counted(key, value, location)
         else:
-            conf.settings[key.lower()] = conf.counted(key, value, place)
+            conf.settings[key.lower()] = conf.counted(key, value, location)
     if record is not None:
         conf.records.append(record)
 
@@ -261,19 +261,19 @@ _RENAMED = {"cputot": "cpus", "availablefeatures": "features", "qos": "qos"}
 _NONE = frozenset({"(null)", "n/a", ""})
 
 
-def _take_report(conf: Conf, text: str, name: str) -> None:
+def _add_report(conf: Conf, text: str, name: str) -> None:
     """Take the lines ``KEY = VALUE`` of ``show config``, and the records of ``show node`` and ``show partition``."""
     others = False
     for number, line in joined_lines(text):
-        place = f"{name}:{number}"
+        location = f"{name}:{number}"
         if line.startswith(("NodeName=", "PartitionName=")):
-            first, *pairs = reported_pairs(line, place)
+            first, *pairs = reported_pairs(line, location)
             settings = {}
             for pair in pairs:
                 if pair.value.lower() not in _NONE:
                     slurm = _RENAMED.get(pair.key.lower(), pair.key.lower())
-                    settings[slurm] = conf.counted(pair.key, pair.value, place)
-            conf.records.append(ConfRecord(first.key.lower(), first.value, place, settings))
+                    settings[slurm] = conf.counted(pair.key, pair.value, location)
+            conf.records.append(ConfRecord(first.key.lower(), first.value, location, settings))
             continue
         key, mark, value = line.partition("=")
         key, value = key.strip().partition("[")[0], value.strip()
@@ -281,7 +281,7 @@ def _take_report(conf: Conf, text: str, name: str) -> None:
             others = line.endswith(_OTHERS)
         elif not others and value.lower() not in _NONE and key and " " not in key:
             unit = _UNIT.fullmatch(value)
-            conf.settings[key.lower()] = conf.counted(key, unit[1] if unit else value, place)
+            conf.settings[key.lower()] = conf.counted(key, unit[1] if unit else value, location)
 
 
 # Tables that sacctmgr prints with -P ----------------------------------------------------------------------------------
@@ -337,15 +337,15 @@ def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) 
         if extra == 1 and not cells[-1] and lines[0].rstrip().endswith("|"):
             cells, extra = cells[:-1], 0
         if extra > 0 and free in columns:
-            at = columns.index(free)
-            cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
+            column = columns.index(free)
+            cells[column : column + extra + 1] = ["|".join(cells[column : column + extra + 1])]
         if len(cells) != len(columns):
             raise SiteError(
                 f"{path}:{number}: {shortened(line, 60)!r} has {len(cells)} cells, and there are {len(columns)} "
                 f"columns; print it with: {cure}"
             )
-        place = f"{path.name}:{number}"
-        yield {name.lower(): Setting(name, cell.strip(), place) for name, cell in zip(names, cells, strict=True)}
+        location = f"{path.name}:{number}"
+        yield {name.lower(): Setting(name, cell.strip(), location) for name, cell in zip(names, cells, strict=True)}
 
 
 # Numbers as Slurm's files write them ----------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ _FIELDS = {"cpu": "cores", "mem": "memory", "node": "nodes", "gres/gpu": "gpus"}
 
 def refused(setting: Setting, expected: str) -> SiteError:
     """Return the error of a value that is not what it should be."""
-    return SiteError(f"{setting.place}: {setting.key} is {shortened(setting.value, 60)!r}; expected {expected}")
+    return SiteError(f"{setting.location}: {setting.key} is {shortened(setting.value, 60)!r}; expected {expected}")
 
 
 def seconds(setting: Setting) -> float:
@@ -463,7 +463,7 @@ def yes(setting: Setting) -> bool:
 
 def words_of(setting: Setting) -> list[Setting]:
     """Return the words of a list, each as a setting that is on."""
-    return [Setting(word, "yes", setting.place) for word in listed(setting.value)]
+    return [Setting(word, "yes", setting.location) for word in listed(setting.value)]
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -480,8 +480,8 @@ def tres(setting: Setting) -> dict[str, float]:
         If it is no such list.
     """
     amounts: dict[str, float] = {}
-    for one in listed(setting.value):
-        name, _, value = one.partition("=")
+    for entry in listed(setting.value):
+        name, _, value = entry.partition("=")
         amount = parse_memory(value) if name.lower() in {"mem", "vmem"} else _number(value)
         if not _TRES.fullmatch(name) or amount is None:
             raise refused(setting, "resources such as cpu=16,mem=64G,gres/gpu=2")
@@ -525,12 +525,12 @@ def gres(setting: Setting) -> tuple[dict[str, int], list[str]]:
     """
     counts: dict[str, int] = {}
     bad = []
-    for one in listed(re.sub(r"\([^()]*\)", "", setting.value)):
-        words = [word for word in one.split(":") if word.lower() != "no_consume"]
+    for entry in listed(re.sub(r"\([^()]*\)", "", setting.value)):
+        words = [word for word in entry.split(":") if word.lower() != "no_consume"]
         match = _GRES.fullmatch(words[-1]) if len(words) > 1 else None
         names = words[:-1] if match else words
         if not all(_TRES.fullmatch(word) for word in names):
-            bad.append(one)
+            bad.append(entry)
             continue
         name = ":".join(names).lower()
         counts[name] = counts.get(name, 0) + (int(match[1]) * _SIZES[match[2].lower()] if match else 1)
@@ -577,9 +577,9 @@ def joined_lines(text: str) -> Iterator[tuple[int, str]]:
         yield begin, " ".join(parts)
 
 
-def reported_pairs(line: str, place: str) -> list[Setting]:
+def reported_pairs(line: str, location: str) -> list[Setting]:
     """Return the pairs of a line; a value goes on to the next key, blanks included."""
     keys = list(_REPORTED_KEY.finditer(line))
     ends = [*(key.start() for key in keys[1:]), len(line)]
     # Without a key there is an end and no pair.
-    return [Setting(key[1], line[key.end() : end].strip(), place) for key, end in zip(keys, ends, strict=False)]
+    return [Setting(key[1], line[key.end() : end].strip(), location) for key, end in zip(keys, ends, strict=False)]

@@ -102,7 +102,7 @@ def _missing(conf: Conf, key: str) -> bool:
         return False
     setting, _, parameter = key.lower().partition(" ")
     if parameter:
-        return parameter not in {one.partition("=")[0].strip().lower() for one in listed(conf.value(setting))}
+        return parameter not in {entry.partition("=")[0].strip().lower() for entry in listed(conf.value(setting))}
     return key.lower() not in conf.settings
 
 

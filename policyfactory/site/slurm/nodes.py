@@ -90,10 +90,10 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
             known.judge(record.settings.values(), origin, f"NodeName={record.name[:40]}")
             if record.name.upper() == "DEFAULT":
                 # What nobody knows is said once, and not carried to each line.
-                defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
+                defaults.update((key, setting) for key, setting in record.settings.items() if key in known.names)
             else:
                 settings = {**defaults, **record.settings}
-                resources.append(_take(nodes, record, settings, origin, reported=conf.reported))
+                resources.append(_add_nodes(nodes, record, settings, origin, reported=conf.reported))
                 if len(named) < _MOST_FEATURES:
                     named |= dict.fromkeys(_features(settings))
         elif record.kind == "frontendname" and record.name.upper() != "DEFAULT":
@@ -101,14 +101,14 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
                 record.setting("FrontendName"), "jobs would be launched from front end nodes, which can be down"
             )
     _down_nodes(conf, nodes, origin)
-    place = next((record.place for record in conf.records if record.kind == "nodename"), "")
+    location = next((record.location for record in conf.records if record.kind == "nodename"), "")
     types = types_of_gpus(resources)
     if len(types) > 1:
         effect = "jobs that ask for one type of GPU would wait for nodes that have it"
-        origin.differs(Setting("NodeName Gres", ", ".join(types), place), effect)
+        origin.differs(Setting("NodeName Gres", ", ".join(types), location), effect)
     if named:
         effect = "jobs with --constraint would wait for nodes that have these features"
-        origin.differs(Setting("NodeName Features", ",".join(named)[:200], place), effect)
+        origin.differs(Setting("NodeName Features", ",".join(named)[:200], location), effect)
     most = conf.settings.get("maxnodecount")
     if nodes.seen and most is not None and not conf.reported and unsigned(most, 32) > len(nodes.seen):
         origin.differs(most, "nodes that register themselves would be there too: scontrol -o show node has them")
@@ -116,7 +116,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
     return nodes
 
 
-def _take(
+def _add_nodes(
     nodes: Nodes, record: ConfRecord, settings: Mapping[str, Setting], origin: Origin, *, reported: bool
 ) -> dict[str, int]:
     """Add the nodes of a line; return their generic resources."""
@@ -124,26 +124,30 @@ def _take(
     try:
         names = expand(listing)
     except UsageError as error:
-        raise SiteError(f"{record.place}: {error}") from None
+        raise SiteError(f"{record.location}: {error}") from None
     again = next((name for name in names if name in nodes.seen), None)
     if again is not None:
         # Fatal in read_config.c, _push_to_hashtbls.
-        raise SiteError(f"{record.place}: node {shortened(again)} is there a second time; name each node on one line")
+        raise SiteError(
+            f"{record.location}: node {shortened(again)} is there a second time; name each node on one line"
+        )
     nodes.seen.update(names)
     nodes.written += sum(map(len, names))
     if len(nodes.seen) > MOST_HOSTS:
-        raise SiteError(f"{record.place}: more than {MOST_HOSTS:,} nodes; check the host lists")
+        raise SiteError(f"{record.location}: more than {MOST_HOSTS:,} nodes; check the host lists")
     if nodes.written > MOST_WRITTEN:
-        raise SiteError(f"{record.place}: more than {MOST_WRITTEN:,} characters of names of nodes; shorten the names")
+        raise SiteError(
+            f"{record.location}: more than {MOST_WRITTEN:,} characters of names of nodes; shorten the names"
+        )
     state = settings["state"].value.lower() if "state" in settings else "unknown"
     if state.startswith("future"):
         nodes.future.update(names)
-        future = Setting("State", "FUTURE", record.place)
+        future = Setting("State", "FUTURE", record.location)
         origin.differs(future, "the nodes are left out: they are no part of the cluster yet", what)
         return {}
     counts, bad = gres(settings["gres"]) if "gres" in settings else ({}, [])
-    for one in bad:
-        origin.correct(dataclasses.replace(settings["gres"], value=one), what, _UNCOUNTED)
+    for entry in bad:
+        origin.correct(dataclasses.replace(settings["gres"], value=entry), what, _UNCOUNTED)
     if gpus(counts) > MOST_GPUS:
         raise refused(settings["gres"], f"at most {MOST_GPUS:,} GPUs of a node")
     others = [name for name in counts if name.partition(":")[0] != "gpu"]
@@ -154,8 +158,8 @@ def _take(
     cores, threads = _cores(origin, what, settings, threads)
     if cores > MOST_CORES:
         raise SiteError(
-            f"{record.place}: {what} has {cores:,} cores, more than the {MOST_CORES:,} of a node; check its Sockets, "
-            "CoresPerSocket and ThreadsPerCore"
+            f"{record.location}: {what} has {cores:,} cores, more than the {MOST_CORES:,} of a node; check its "
+            "Sockets, CoresPerSocket and ThreadsPerCore"
         )
     if cores < 1:
         nodes.future.update(names)
@@ -168,7 +172,7 @@ def _take(
             nodes.features[feature].append(names)
     if len(features) == _MOST_FEATURES:
         effect = f"the first {_MOST_FEATURES} features are read; by others the nodes are in no node set"
-        origin.differs(Setting("Features", "", record.place), effect, what)
+        origin.differs(Setting("Features", "", record.location), effect, what)
     # What scontrol shows is how they are now, and not how they were.
     if not reported and state.startswith(_GONE):
         _go_down(nodes, listing, state, settings)
@@ -248,7 +252,7 @@ def _one_or_more(origin: Origin, what: str, settings: Mapping[str, Setting], key
     return number or 1
 
 
-def count_names(named: Named, names: int, place: str) -> None:
+def count_names(named: Named, names: int, location: str) -> None:
     """Count the names of a host list.
 
     Raises
@@ -259,7 +263,7 @@ def count_names(named: Named, names: int, place: str) -> None:
     try:
         named.add(names)
     except UsageError as error:
-        raise SiteError(f"{place}: {error}") from None
+        raise SiteError(f"{location}: {error}") from None
 
 
 def _down_nodes(conf: Conf, nodes: Nodes, origin: Origin) -> None:
@@ -268,7 +272,7 @@ def _down_nodes(conf: Conf, nodes: Nodes, origin: Origin) -> None:
     for record in conf.records:
         if record.kind != "downnodes":
             continue
-        setting = record.settings.get("state", Setting("State", "DOWN", record.place))
+        setting = record.settings.get("state", Setting("State", "DOWN", record.location))
         line = record.setting("DownNodes")
         if not setting.value.lower().startswith(_GONE):
             origin.correct(setting, "DownNodes", "nodes of this state are not away; the line has no effect")
@@ -278,12 +282,12 @@ def _down_nodes(conf: Conf, nodes: Nodes, origin: Origin) -> None:
         except UsageError:
             origin.correct(line, "", "it is no host list; slurmctld passes over the line")
             continue
-        count_names(named, len(names), record.place)
+        count_names(named, len(names), record.location)
         there = [name for name in names if name in nodes.seen and name not in nodes.future]
         if any(name not in nodes.seen for name in names):
             origin.correct(line, "", "not all of these nodes are there; slurmctld passes over those that are not")
         if there:
-            origin.note(f"outage of {compress(there)[:40]}", record.place, record.settings)
+            origin.note(f"outage of {compress(there)[:40]}", record.location, record.settings)
             _go_down(nodes, compress(there), setting.value, record.settings)
 
 
@@ -337,7 +341,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
     known = known_settings("partition")
     named = Named()
     sets = _node_sets(conf, nodes, named)
-    order = {name: number for number, name in enumerate(name for one in nodes.groups for name in expand(one.names))}
+    order = {name: number for number, name in enumerate(name for group in nodes.groups for name in expand(group.names))}
     lists: dict[str, str] = {}  # many a cluster has partitions of the same nodes
     defaults: dict[str, Setting] = {}
     partitions: list[Partition] = []
@@ -348,7 +352,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         known.judge(record.settings.values(), origin, what)
         if record.name.upper() == "DEFAULT":
             # What nobody knows is said once, and not carried to each partition.
-            defaults.update((key, one) for key, one in record.settings.items() if key in known.names)
+            defaults.update((key, setting) for key, setting in record.settings.items() if key in known.names)
             continue
         settings = {**defaults, **record.settings}
         _partly(conf, what, settings, origin)
@@ -358,10 +362,10 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         members = lists[listed_there]
         if not members:
             how = "it has no nodes; slurmctld goes on, and its jobs never start"
-            origin.remark("corrected", f"{shortened(what)} ({record.place})", how)
-        origin.note(f"partition {record.name}", record.place, settings)
+            origin.remark("corrected", f"{shortened(what)} ({record.location})", how)
+        origin.note(f"partition {record.name}", record.location, settings)
         if len(partitions) >= _MOST:
-            raise SiteError(f"{record.place}: more than {_MOST:,} partitions; leave out those without jobs")
+            raise SiteError(f"{record.location}: more than {_MOST:,} partitions; leave out those without jobs")
         more = job_defaults(settings, origin, what)
         if "tresbillingweights" in settings and settings["tresbillingweights"].value.lower() != "(null)":
             more["billing"] = billing_weights(settings["tresbillingweights"], origin, what)
@@ -446,7 +450,7 @@ def _node_sets(conf: Conf, nodes: Nodes, named: Named) -> dict[str, tuple[str, .
         if record.kind == "nodeset":
             names: dict[str, None] = {}
             for some in nodes.features[record.settings["feature"].value] if "feature" in record.settings else ():
-                count_names(named, len(some), record.place)
+                count_names(named, len(some), record.location)
                 names |= dict.fromkeys(some)
             if "nodes" in record.settings:
                 names |= dict.fromkeys(_expanded(record.settings["nodes"], named))
@@ -457,14 +461,14 @@ def _node_sets(conf: Conf, nodes: Nodes, named: Named) -> dict[str, tuple[str, .
 def _expanded(setting: Setting, named: Named) -> tuple[str, ...]:
     if "{" in setting.value:
         raise SiteError(
-            f"{setting.place}: {setting.key} {shortened(setting.value, 60)!r} has a function of the topology; "
+            f"{setting.location}: {setting.key} {shortened(setting.value, 60)!r} has a function of the topology; "
             "slurmctld alone has the nodes: (scontrol show config; scontrol -o show node; "
             "scontrol -o show partition) > slurm.conf"
         )
     try:
         return named.expand(hosts(setting.value), repeated=True)
     except UsageError as error:
-        raise SiteError(f"{setting.place}: {error}") from None
+        raise SiteError(f"{setting.location}: {error}") from None
 
 
 def _nodes(
@@ -488,16 +492,16 @@ def _nodes(
         for name in of_sets:
             del names[name]
             names |= dict.fromkeys(sets[name])
-            count_names(named, len(sets[name]), setting.place)
-        count_names(named, len(names), setting.place)
+            count_names(named, len(sets[name]), setting.location)
+        count_names(named, len(names), setting.location)
     if any(name.upper() == "ALL" and name not in order for name in names):
-        count_names(named, len(order), setting.place)
+        count_names(named, len(order), setting.location)
         names = {**dict.fromkeys(order), **{name: None for name in names if name.upper() != "ALL"}}
     for name in names:
         if name not in order and name not in future:
             # Fatal in slurmctld/read_config.c, _build_part_bitmaps, as is a node set that names itself.
             raise SiteError(
-                f"{setting.place}: partition {shortened(record.name)} names node {shortened(name)}, which no NodeName "
-                "has; add it, or take it out of Nodes"
+                f"{setting.location}: partition {shortened(record.name)} names node {shortened(name)}, which no "
+                "NodeName has; add it, or take it out of Nodes"
             )
     return compress(sorted((name for name in names if name in order), key=order.__getitem__))

@@ -20,7 +20,7 @@ from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
 
 # How slurm.conf writes the fields of `Priority` that are keys of it, by their kinds.
-_READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda one: unsigned(one, 32), SECONDS: seconds, FLAG: yes}
+_READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda pair: unsigned(pair, 32), SECONDS: seconds, FLAG: yes}
 _PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS",
     "NO_NORMAL_TRES", "MAX_TRES", "MAX_TRES_GRES",
@@ -69,7 +69,7 @@ def _weights(setting: Setting, origin: Origin) -> dict[str, float]:
     known, weights = known_settings("tres"), tres(setting)
     for name, weight in weights.items():
         if name not in known.modelled and weight:
-            weighed = Setting(f"{setting.key} {name}", f"{weight:g}", setting.place)
+            weighed = Setting(f"{setting.key} {name}", f"{weight:g}", setting.location)
             origin.differs(weighed, f"jobs would gain priority by the {name} they ask for")
     return {name: weight for name, weight in weights.items() if name in known.modelled}
 
@@ -88,7 +88,7 @@ def enforced(conf: Conf) -> tuple[str, ...]:
     """Return which of associations, limits, qos and safe AccountingStorageEnforce names, or implies."""
     words = {word.lower() for word in listed(conf.value("AccountingStorageEnforce"))}
     implied = {"1": "associations", "2": "limits", "all": "associations limits qos safe"}
-    words |= {one for word in words for one in implied.get(word, "").split()}
+    words |= {other for word in words for other in implied.get(word, "").split()}
     if words & {"safe"}:
         words.add("limits")
     if words & {"limits", "qos", "wckeys"}:
@@ -136,7 +136,7 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
     origin.note("scheduling", "", parts)
     for word in listed(setting.value):
         name, _, text = word.partition("=")
-        part = Setting(name.strip(), text.strip(), setting.place)
+        part = Setting(name.strip(), text.strip(), setting.location)
         parts[part.key.lower()] = part
         # A flag that is there is on, and has no value of its own.
         known.judge([dataclasses.replace(part, value=part.value or "yes")], origin, "SchedulerParameters")
@@ -144,19 +144,19 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
         if lower == "bf_continue":
             values[lower] = True
         elif lower in PARAMETERS:
-            _take_parameter(values, lower, part, origin)
+            _add_parameter(values, lower, part, origin)
     if values.get("bf_max_job_assoc") and values.get("bf_max_job_user"):
         values["bf_max_job_user"] = 0
         origin.correct(parts["bf_max_job_user"], "SchedulerParameters", "bf_max_job_assoc takes precedence; it is 0")
     return values
 
 
-def _take_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> None:
+def _add_parameter(values: dict[str, Any], name: str, part: Setting, origin: Origin) -> None:
     """Take one value, or the default as Slurm does where it is none (backfill.c, job_scheduler.c)."""
     number, declared = leading(part.value), PARAMETERS[name]
     if name == "sched_interval" and number == -1:
         effect = "the main pass would not run: jobs would start by backfilling only"
-        origin.differs(Setting(name, "-1", part.place), effect, "SchedulerParameters")
+        origin.differs(Setting(name, "-1", part.location), effect, "SchedulerParameters")
     elif name == "bf_interval" and number == -1:
         values["backfill"] = False
     elif declared.low <= number <= declared.high:
@@ -171,7 +171,7 @@ def _select(conf: Conf, origin: Origin) -> Literal["cores", "cores+memory", "nod
     setting = conf.settings.get("selecttypeparameters", _ABSENT)
     words = [word.upper() for word in listed(setting.value)]
     known_settings("select").judge(
-        [Setting(word, "yes", setting.place) for word in words], origin, "SelectTypeParameters"
+        [Setting(word, "yes", setting.location) for word in words], origin, "SelectTypeParameters"
     )
     shared = any(word.startswith(("CR_CPU", "CR_CORE", "CR_SOCKET")) and "DEFAULT" not in word for word in words)
     kind = conf.value("SelectType").lower().removeprefix("select/")

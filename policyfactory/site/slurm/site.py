@@ -112,7 +112,9 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         enforced=enforced(conf),
     )
     if site.preemption.kind == "partition_prio":
-        site = dataclasses.replace(site, partitions=tuple(_with_preemption(one, origin) for one in partitions))
+        site = dataclasses.replace(
+            site, partitions=tuple(_with_preemption(partition, origin) for partition in partitions)
+        )
     origin.not_modelled += of_nodes
     qos, associations, inputs = _accounts(conf, site, reports, origin)
     outages, reservations, more_inputs = _times(site, nodes.outages, reports, clock, origin)
@@ -140,8 +142,8 @@ def _no_node(conf: Conf, nodes: Nodes) -> str:
     most = conf.settings.get("maxnodecount")
     if nodes.future:
         return f"all are FUTURE, or have no core for jobs; those that registered since, slurmctld alone has: {report}"
-    if most is not None or any(one.kind == "nodeset" and "feature" in one.settings for one in conf.records):
-        where = "" if most is None else f" ({most.key}={shortened(most.value)}, {most.place})"
+    if most is not None or any(record.kind == "nodeset" and "feature" in record.settings for record in conf.records):
+        where = "" if most is None else f" ({most.key}={shortened(most.value)}, {most.location})"
         return f"they register themselves{where}, and slurmctld alone has them: {report}"
     return (
         "give the slurm.conf of slurmctld, with the files that it includes beside it; where nodes register themselves, "
@@ -271,15 +273,15 @@ def _corrected(site: Site, origin: Origin) -> Site:
     origin : Origin
         Knows where its entries stand.
     """
-    known = {one.name for one in site.qos}
+    known = {qos.name for qos in site.qos}
     everything = sum(count_hosts(group.names) for group in site.nodes)
     return dataclasses.replace(
         site,
         partitions=tuple(
-            _corrected_partition(one, everything, known, site.enforced, origin)
-            for one in _one_default(site.partitions, origin)
+            _corrected_partition(partition, everything, known, site.enforced, origin)
+            for partition in _one_default(site.partitions, origin)
         ),
-        qos=tuple(_corrected_qos(one, known, origin) for one in site.qos),
+        qos=tuple(_corrected_qos(qos, known, origin) for qos in site.qos),
         associations=tuple(_associations(site.associations, known, origin)),
         scheduling=_corrected_passes(site.scheduling, origin),
     )
@@ -287,10 +289,10 @@ def _corrected(site: Site, origin: Origin) -> Site:
 
 def _say(origin: Origin, entry: str, keys: Iterable[str], how: str) -> None:
     """Keep a correction of an entry, with those of the keys that it has."""
-    place, settings = origin.entries.get(entry, ("", {}))
+    location, settings = origin.entries.get(entry, ("", {}))
     written = [f"{settings[key].key}={settings[key].value[:60]}" for key in keys if key in settings]
-    place = place or next((settings[key].place for key in keys if key in settings), "")
-    origin.remark("corrected", " ".join([entry[:80], *written, f"({place})"]), how)
+    location = location or next((settings[key].location for key in keys if key in settings), "")
+    origin.remark("corrected", " ".join([entry[:80], *written, f"({location})"]), how)
 
 
 def _one_default(partitions: tuple[Partition, ...], origin: Origin) -> tuple[Partition, ...]:

@@ -81,7 +81,7 @@ def read_events(
     for effect, some in left.items():
         if some:
             first = f"{counted(len(some), 'event')}, first {shortened(some[0].value, 60)}"
-            origin.differs(Setting("events", first, some[0].place), effect)
+            origin.differs(Setting("events", first, some[0].location), effect)
     outages = [
         Outage(compress(dict.fromkeys(names)), start, end, drained, reason)
         for (start, end, drained, reason), names in sorted(together.items())
@@ -135,39 +135,41 @@ def read_reservations(
     found: list[Reservation] = []
     named = Named()
     for number, line in joined_lines(text):
-        place = f"{path.name}:{number}"
+        location = f"{path.name}:{number}"
         if line.startswith("No reservations"):
             continue
-        fields = {pair.key.lower(): pair for pair in reported_pairs(line, place)}
+        fields = {pair.key.lower(): pair for pair in reported_pairs(line, location)}
         if not line.startswith("ReservationName=") or not {"starttime", "endtime"} <= set(fields):
-            raise SiteError(f"{place}: {shortened(line, 60)!r} is no reservation; print them with: {_RESERVATIONS}")
+            raise SiteError(f"{location}: {shortened(line, 60)!r} is no reservation; print them with: {_RESERVATIONS}")
         _judge(fields, origin)
-        origin.note(f"reservation {fields['reservationname'].value}", place, fields)
-        one = _reservation(fields, clock, cores, named, origin)
-        found += [] if one is None else [one]
+        origin.note(f"reservation {fields['reservationname'].value}", location, fields)
+        reservation = _reservation(fields, clock, cores, named, origin)
+        found += [] if reservation is None else [reservation]
     return found, digest
 
 
 def _reservation(
     fields: Mapping[str, Setting], clock: Clock, cores: Mapping[str, int], named: Named, origin: Origin
 ) -> Reservation | None:
-    name, place = fields["reservationname"].value, fields["reservationname"].place
+    name, location = fields["reservationname"].value, fields["reservationname"].location
     what = f"reservation {shortened(name)}"
     start, end = _time(fields["starttime"], clock), _time(fields["endtime"], clock)
     hosts = fields["nodes"].value if "nodes" in fields else ""
     if start is None or end is None or hosts in {"", "(null)"}:
-        origin.differs(Setting(what, hosts, place), "it has no nodes or no end, and is left out")
+        origin.differs(Setting(what, hosts, location), "it has no nodes or no end, and is left out")
         return None
     try:
         names = named.expand(hosts)
     except UsageError as error:
-        raise SiteError(f"{place}: {error}") from None
-    there = [one for one in names if one in cores]
+        raise SiteError(f"{location}: {error}") from None
+    there = [node for node in names if node in cores]
     if len(there) < len(names):
         some = "the site does not have all of its nodes; it keeps the others"
-        origin.differs(Setting(what, hosts, place), some if there else "the site has none of its nodes; it is left out")
-    if "corecnt" in fields and whole(fields["corecnt"]) < sum(cores[one] for one in there):
-        cores_there = Setting("CoreCnt", fields["corecnt"].value, place)
+        origin.differs(
+            Setting(what, hosts, location), some if there else "the site has none of its nodes; it is left out"
+        )
+    if "corecnt" in fields and whole(fields["corecnt"]) < sum(cores[node] for node in there):
+        cores_there = Setting("CoreCnt", fields["corecnt"].value, location)
         origin.differs(cores_there, "it has only some cores of its nodes; it keeps them whole", what)
     if not there:
         return None
@@ -190,14 +192,14 @@ def _allowed(fields: Mapping[str, Setting], key: str) -> tuple[str, ...]:
 def _judge(fields: Mapping[str, Setting], origin: Origin) -> None:
     name = fields["reservationname"]
     what = f"reservation {shortened(name.value)}"
-    of_flags = (Setting(flag, "yes", name.place) for flag in _flags(fields))
+    of_flags = (Setting(flag, "yes", name.location) for flag in _flags(fields))
     known_settings("reservation").judge(of_flags, origin, f"{what} Flags")
     for key in ("users", "accounts", "groups", "licenses"):
         if key not in fields or fields[key].value in {"", "(null)"}:
             continue
-        others = "-" in {one[0] for one in listed(fields[key].value)}
+        others = "-" in {entry[0] for entry in listed(fields[key].value)}
         effect = {
             "groups": f"users of these groups could use it; {_CLOSED}",
             "licenses": "it would keep licences",
         }.get(key, f"{'all others than these' if others else 'their jobs'} could use it; {_CLOSED}")
-        origin.differs(dataclasses.replace(fields[key], place=name.place), effect, what)
+        origin.differs(dataclasses.replace(fields[key], location=name.location), effect, what)
