@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, joined, kernel, read_only, step
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 
 # Later than any instant, larger than any job, longer than any threshold.
 NEVER = 1 << 62
@@ -274,6 +274,46 @@ def push_end(heap: Int64Array, end: int, job: int) -> None:
     heap[JOB, hole] = job
 
 
+# A heap of jobs alone: element 0 counts them, and from element 1 on stand their numbers, the earliest first. Their
+# times are read where they are kept; of equal ones the lower number goes first.
+
+
+@inlined
+def _is_later(time: Int64Array | FloatArray, job: int, other: int) -> bool:
+    return bool(time[job] > time[other] or (time[job] == time[other] and job > other))
+
+
+@inlined
+def push_job(heap: Int64Array, time: Int64Array | FloatArray, job: int) -> None:
+    """Put a job on a heap of jobs."""
+    hole = heap[0] + 1
+    heap[0] = hole
+    while hole > 1 and _is_later(time, heap[hole >> 1], job):
+        heap[hole] = heap[hole >> 1]
+        hole >>= 1
+    heap[hole] = job
+
+
+@inlined
+def pop_job(heap: Int64Array, time: Int64Array | FloatArray) -> int:
+    """Take the earliest job off a heap of jobs and return it."""
+    first, count = heap[1], heap[0] - 1
+    last = heap[count + 1]
+    heap[0] = count
+    hole, child = 1, 2
+    while child <= count:
+        if child < count and _is_later(time, heap[child], heap[child + 1]):
+            child += 1
+        if not _is_later(time, last, heap[child]):
+            break
+        heap[hole] = heap[child]
+        hole = child
+        child = 2 * hole
+    if count > 0:
+        heap[hole] = last
+    return int(first)
+
+
 @joined
 def put_running(heap: Int64Array, running: Int64Array, end: int, job: int, predicted: int, processors: int) -> None:
     """Add a job that ends at ``end`` and was predicted to end at ``predicted``."""
@@ -496,8 +536,8 @@ def place_of_instant(submit: Int64Array, job: int) -> int:
     return first + last - job
 
 
-@kernel
-def _put(
+@step
+def put_listed(
     running: Int64Array,
     sequence: Int64Array,
     backfilled: NDArray[np.bool_],
@@ -506,6 +546,8 @@ def _put(
     predicted: int,
     processors: int,
 ) -> None:
+    """Add ``job``, whose sequence is set, to the table; those from sequence ``first`` on are of this pass."""
+    # A call: the code would be there once more for each place at which a job is started, and slow down our own rules.
     column = lower_bound(running, predicted)
     if backfilled[job]:
         while column < running[BOUNDS, HIGH] and running[PREDICTED, column] == predicted:
@@ -518,23 +560,14 @@ def _put(
     running[WIDTH, column] = tagged(processors, job)
 
 
-@joined
-def put_listed(
-    running: Int64Array,
-    sequence: Int64Array,
-    backfilled: NDArray[np.bool_],
-    first: int,
-    job: int,
-    predicted: int,
-    processors: int,
-) -> None:
-    """Add ``job``, whose sequence is set, to the table; those from sequence ``first`` on are of this pass."""
-    # A call: the code would be there once more for each place at which a job is started, and slow down our own rules.
-    _put(running, sequence, backfilled, first, job, predicted, processors)
+@step
+def reserve_listed(
+    running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int
+) -> tuple[int, int, int]:
+    """Return the shadow time of a job that does not fit now, the extra processors, 1 if both hold for this pass only.
 
-
-@kernel
-def _reserve(running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int) -> tuple[int, int, int]:
+    The sequence of this pass's jobs is ``first`` or more; none of them was backfilled.
+    """
     low, high = running[BOUNDS, LOW], running[BOUNDS, HIGH]
     last = low
     available = free + (running[WIDTH, last] & WIDEST)
@@ -557,14 +590,3 @@ def _reserve(running: Int64Array, sequence: Int64Array, first: int, free: int, n
         # From the last to the first of this pass, then on behind them.
         step = stop if step == together else (step - 1 if step < stop else step + 1)
     return shadow, available - needed, 1
-
-
-@joined
-def reserve_listed(
-    running: Int64Array, sequence: Int64Array, first: int, free: int, needed: int
-) -> tuple[int, int, int]:
-    """Return the shadow time of a job that does not fit now, the extra processors, 1 if both hold for this pass only.
-
-    The sequence of this pass's jobs is ``first`` or more; none of them was backfilled.
-    """
-    return _reserve(running, sequence, first, free, needed)

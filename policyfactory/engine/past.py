@@ -17,7 +17,7 @@ import numpy as np
 from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.engine.events import STARTED, Jobs
+from policyfactory.engine.events import STARTED, Jobs, pop_job, push_job
 
 # Numbers that are known of a job by itself, and kinds of groups that it belongs to; see
 # policyfactory.prediction.features.
@@ -140,9 +140,9 @@ def note_until(past: Past, jobs: Jobs, state: Int64Array, now: int) -> None:
         job = jobs.started[past.progress[STARTS]]
         past.progress[STARTS] += 1
         note_start(past, job, jobs.start[job] + jobs.run_time[job])
-        _push(past.ends, past.end, job)
+        push_job(past.ends, past.end, job)
     while past.ends[0] > 0 and past.end[past.ends[1]] <= now:
-        note_end(past, _pop(past.ends, past.end))
+        note_end(past, pop_job(past.ends, past.end))
 
 
 @inlined
@@ -351,40 +351,6 @@ def _describe_present(past: Past, start: Int64Array, job: int, now: int, feature
     ended = past.by_user[user, ENDED_LAST]
     if ended >= 0:
         features[8] = abs(past.facts[ended, 0] - past.facts[job, 0])
-
-
-@inlined
-def _is_later(end: Int64Array, job: int, other: int) -> bool:
-    return bool(end[job] > end[other] or (end[job] == end[other] and job > other))
-
-
-@inlined
-def _push(heap: Int64Array, end: Int64Array, job: int) -> None:
-    hole = heap[0] + 1
-    heap[0] = hole
-    while hole > 1 and _is_later(end, heap[hole >> 1], job):
-        heap[hole] = heap[hole >> 1]
-        hole >>= 1
-    heap[hole] = job
-
-
-@inlined
-def _pop(heap: Int64Array, end: Int64Array) -> int:
-    first, count = heap[1], heap[0] - 1
-    last = heap[count + 1]
-    heap[0] = count
-    hole, child = 1, 2
-    while child <= count:
-        if child < count and _is_later(end, heap[child], heap[child + 1]):
-            child += 1
-        if not _is_later(end, last, heap[child]):
-            break
-        heap[hole] = heap[child]
-        hole = child
-        child = 2 * hole
-    if count > 0:
-        heap[hole] = last
-    return int(first)
 
 
 # Sums of regression trees, one job at a time --------------------------------------------------------------------------

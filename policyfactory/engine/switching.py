@@ -179,15 +179,25 @@ def _sort_waiting(jobs: Jobs, space: Space, run: SortedRun, order: Order) -> Non
     state[VALID] = ONCE
 
 
-def sorted_periods(jobs: Jobs, run: SwitchingState, order: Order, bounds: Int64Array, processors: int) -> Int64Array:
-    """Return the total wait of each period's jobs, run alone from an empty machine, under one policy with keys.
+def total_waits(
+    jobs: Jobs,
+    run: SwitchingState,
+    formulas: tuple[Formula, Formula] | None,
+    order: Order,
+    bounds: Int64Array,
+    processors: int,
+) -> Int64Array:
+    """Return the total wait of each period's jobs, run alone from an empty machine, under one policy.
 
     Parameters
     ----------
     jobs : Jobs
-        With keys; ``start`` and ``backfilled`` are filled in.
+        With keys where there are no formulas; ``start`` and ``backfilled`` are filled in.
     run : SwitchingState
         Space to work on.
+    formulas : tuple of Formula or None
+        Of a policy whose scores change while a job waits, the two of `policyfactory.engine.easy.easy_timed`; r counts
+        as it should in each period.
     order : Order
         The rest of the order.
     bounds : int64 array (periods + 1,)
@@ -204,44 +214,12 @@ def sorted_periods(jobs: Jobs, run: SwitchingState, order: Order, bounds: Int64A
     for period, (first, last) in enumerate(pairwise(bounds.tolist())):
         part = _part(jobs, first, last)
         _reset(run, processors)
-        easy_until(part, run.sorted, order)
-        waits[period] = _total_wait(part)
-    return waits
-
-
-def timed_periods(
-    jobs: Jobs,
-    run: SwitchingState,
-    formula: Formula,
-    backfill_formula: Formula,
-    order: Order,
-    bounds: Int64Array,
-    processors: int,
-) -> Int64Array:
-    """Return the same under a policy whose scores change while a job waits.
-
-    Parameters
-    ----------
-    jobs : Jobs
-        Without keys; ``start`` and ``backfilled`` are filled in.
-    run : SwitchingState
-        Space to work on.
-    formula, backfill_formula : Formula
-        As for `policyfactory.engine.easy.easy_timed`; r counts as it should in each period.
-    order : Order
-        The rest of the order.
-    bounds : int64 array (periods + 1,)
-        As for `sorted_periods`.
-    processors : int
-        Processors of the machine.
-    """
-    waits = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for period, (first, last) in enumerate(pairwise(bounds.tolist())):
-        part = _part(jobs, first, last)
-        _reset(run, processors)
-        queue_formula, candidate_formula = _cut(formula, first, last), _cut(backfill_formula, first, last)
-        timed_until(part, run.space, queue_formula, candidate_formula, order, processors)
-        waits[period] = _total_wait(part)
+        if formulas is None:
+            easy_until(part, run.sorted, order)
+        else:
+            queue, candidates = (_cut(formula, first, last) for formula in formulas)
+            timed_until(part, run.space, queue, candidates, order, processors)
+        waits[period] = int((part.start - part.submit).sum())
     return waits
 
 
@@ -267,7 +245,3 @@ def _reset(run: SwitchingState, processors: int) -> None:
     run.space.waiting[0] = 0
     for table in (run.space.running, run.sorted.queue):
         table[BOUNDS, LOW] = table[BOUNDS, HIGH] = table.shape[1] // 2
-
-
-def _total_wait(jobs: Jobs) -> int:
-    return int((jobs.start - jobs.submit).sum())

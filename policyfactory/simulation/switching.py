@@ -16,7 +16,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.jit import interruptible, read_only
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.events import NEVER, NEXT, NOW, STARTED
-from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, sorted_periods, timed_periods
+from policyfactory.engine.switching import Arms, SwitchingState, new_run, run_timetable, total_waits
 from policyfactory.policy.policy import Policy, asked_needed, predictions_needed
 from policyfactory.simulation.prepare import Prepared, prepare
 from policyfactory.simulation.rules import Rules
@@ -302,11 +302,10 @@ def _periods(
 ) -> Int64Array:
     """Return the total waits (ticks) under one policy."""
     machine, order = prepared.workload.machine, prepared.order(policy)
-    if prepared.is_sorted(policy):
-        jobs = prepared.sorted_jobs(policy, since)
-        return interruptible(sorted_periods, jobs, space, order, bounds, machine)
-    formulas = prepared.formulas(policy, since)
-    return interruptible(timed_periods, prepared.columns(), space, *formulas, order, bounds, machine)
+    by_keys = prepared.is_sorted(policy)
+    jobs = prepared.sorted_jobs(policy, since) if by_keys else prepared.columns()
+    formulas = None if by_keys else prepared.formulas(policy, since)
+    return interruptible(total_waits, jobs, space, formulas, order, bounds, machine)
 
 
 def _cut_and_simulate(

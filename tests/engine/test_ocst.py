@@ -38,13 +38,13 @@ from policyfactory.engine.events import (
     WIDEST,
     WIDTH,
     Order,
-    _put,
-    _reserve,
     new_heap,
     new_jobs,
     new_running,
     new_state,
     place_of_instant,
+    put_listed,
+    reserve_listed,
     tagged,
 )
 from policyfactory.policy.store import resolve
@@ -269,17 +269,17 @@ def test_where_a_job_stands_among_those_that_end_with_it() -> None:
     running = listed([(4, 1, 0)])
     orders = []
     for job in range(6):
-        _put(running, sequence, backfilled, 4, job, 5, job + 10)
+        put_listed(running, sequence, backfilled, 4, job, 5, job + 10)
         places = range(running[BOUNDS, LOW] + 1, running[BOUNDS, HIGH])
         assert all(running[PREDICTED, at] == 5 for at in places)
         orders.append([int(running[WIDTH, at]) for at in places])
     wanted = [[0], [1, 0], [1, 2, 0], [3, 1, 2, 0], [4, 3, 1, 2, 0], [4, 5, 3, 1, 2, 0]]
     assert orders == [[tagged(job + 10, job) for job in order] for order in wanted]
     # Those of an earlier pass are not waited for; and nobody looks behind the last.
-    _put(running, sequence, backfilled, 9, 5, 5, 15)
+    put_listed(running, sequence, backfilled, 9, 5, 5, 15)
     assert running[WIDTH, running[BOUNDS, LOW] + 1] == tagged(15, 5)
     alone = listed([(4, 1, 0), (5, 2, 1)])
-    _put(alone, sequence, backfilled, 4, 2, 5, 7)
+    put_listed(alone, sequence, backfilled, 4, 2, 5, 7)
     assert alone[WIDTH, alone[BOUNDS, HIGH] - 1] == tagged(7, 2)
     assert alone[BOUNDS, HIGH] - alone[BOUNDS, LOW] == 3
 
@@ -289,14 +289,18 @@ def test_what_is_left_at_the_shadow_time() -> None:
     sequence = np.array([0, 8, 9, 1, 2])
     running = listed([(5, 2, 1), (5, 3, 2), (5, 4, 3), (5, 1, 4)])
     # From the last of this pass to the first, then on, until there is enough: 3, 5, 9, 10.
-    assert [_reserve(running, sequence, 8, 0, needed) for needed in (4, 6, 10)] == [(5, 1, 1), (5, 3, 1), (5, 0, 1)]
+    assert [reserve_listed(running, sequence, 8, 0, needed) for needed in (4, 6, 10)] == [
+        (5, 1, 1),
+        (5, 3, 1),
+        (5, 0, 1),
+    ]
     # Needed 2: one of them is enough, the last is asked first.
-    assert _reserve(running, sequence, 8, 0, 2) == (5, 1, 1)
+    assert reserve_listed(running, sequence, 8, 0, 2) == (5, 1, 1)
     # With one of this pass, or none, they count in the order of the list.
-    assert _reserve(running, sequence, 9, 0, 6) == (5, 3, 0)
-    assert _reserve(listed([(5, 3, 2), (5, 4, 3)]), sequence, 9, 0, 4) == (5, 3, 0)
+    assert reserve_listed(running, sequence, 9, 0, 6) == (5, 3, 0)
+    assert reserve_listed(listed([(5, 3, 2), (5, 4, 3)]), sequence, 9, 0, 4) == (5, 3, 0)
     # Nothing behind the end of the list is looked at.
-    assert _reserve(listed([(5, 2, 1), (5, 3, 2)]), sequence, 8, 0, 4) == (5, 1, 1)
+    assert reserve_listed(listed([(5, 2, 1), (5, 3, 2)]), sequence, 8, 0, 4) == (5, 1, 1)
 
 
 def fcfs(rows: list[tuple[int, int, int, int]], machine: int) -> list[int]:

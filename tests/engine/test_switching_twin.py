@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive.online import Entry, Job, easy_until, run_timetable, sorted_periods
+from naive.online import Entry, Job, easy_until, run_timetable, total_waits
 from naive.online_cases import (
     FORMULAS,
     STATIC,
@@ -224,7 +224,7 @@ def plain_periods(case: Case, chosen: Policy) -> list[int]:
             jobs = plain_jobs(workload, case.rules, case.extra)
             rules = {**plain_rules(case.rules), "threshold": threshold, "backfill_score": own}
             score = score_of(workload, chosen, first)
-            waits += sorted_periods(jobs, workload.machine, [score], edges[period : period + 2].tolist(), **rules)
+            waits += total_waits(jobs, workload.machine, [score], edges[period : period + 2].tolist(), **rules)
     return waits
 
 

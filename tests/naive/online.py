@@ -229,7 +229,7 @@ def timed_until(jobs: Sequence[Job], machine: int, score: Score, until: int, **r
     return easy_until(jobs, machine, score, until, **rules)
 
 
-def sorted_periods(
+def total_waits(
     jobs: Sequence[Job], machine: int, scores: Sequence[Score], edges: Sequence[int], **rules: Any
 ) -> list[int]:
     """Total wait of the jobs submitted in each period, which have the machine for themselves."""
@@ -239,13 +239,6 @@ def sorted_periods(
         Online(alone, machine, score, **rules).run()
         waits.append(sum(job.start - job.submit for job in alone))
     return waits
-
-
-def timed_periods(
-    jobs: Sequence[Job], machine: int, scores: Sequence[Score], edges: Sequence[int], **rules: Any
-) -> list[int]:
-    """The same: here every score may change with time."""
-    return sorted_periods(jobs, machine, scores, edges, **rules)
 
 
 def conservative(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:

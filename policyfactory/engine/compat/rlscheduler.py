@@ -123,8 +123,8 @@ def begin(jobs: Committed, episode: RLSchedulerEpisode, first: int, nodes: int) 
 
 
 @inlined
-def commit(jobs: Committed, episode: RLSchedulerEpisode, position: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
-    """Start the job at ``position`` of the queue as soon as it fits; say whether the episode is over.
+def commit(jobs: Committed, episode: RLSchedulerEpisode, job: int, backfill: bool) -> bool:  # noqa: FBT001 (kernels have no keyword-only arguments)
+    """Start a job of the queue as soon as it fits; say whether the episode is over.
 
     Parameters
     ----------
@@ -132,13 +132,12 @@ def commit(jobs: Committed, episode: RLSchedulerEpisode, position: int, backfill
         The log.
     episode : Episode
         One episode.
-    position : int
-        In the queue.
+    job : int
+        Its number in the episode.
     backfill : bool
         Whether others may start while it is waited for.
     """
     state, first = episode.state, episode.state[FIRST]
-    job = episode.queue[position]
     needed = jobs.nodes[first + job]
     if needed > state[FREE]:
         shadow = _shadow_time(jobs, episode, needed) if backfill else 0
@@ -352,10 +351,7 @@ def step_all(
         if over[number]:
             continue
         episode = one_of(episodes, number)
-        job, position = episode.shown[action[number]], 0
-        while episode.queue[position] != job:
-            position += 1
-        over[number] = commit(jobs, episode, position, backfill)
+        over[number] = commit(jobs, episode, episode.shown[action[number]], backfill)
         if over[number]:
             episode.state[SHOWN] = 0
             observation[number] = 0.0
@@ -495,11 +491,7 @@ def play(
                 _score(jobs, episode, seen[:count], machine, codes, operands, columns, work)
             if backfill and not as_shown:
                 _group(jobs, episode, scores)
-            job = seen[_least(scores, count)]
-            position = 0
-            while episode.queue[position] != job:
-                position += 1
-            over = commit(jobs, episode, position, backfill)
+            over = commit(jobs, episode, seen[_least(scores, count)], backfill)
 
 
 @inlined

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.jit import inlined, kernel
 from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.engine.events import pop_job, push_job
 from policyfactory.engine.waiting import Formula, evaluate
 
 # Jobs that go in the order of the log, and that no value counts.
@@ -184,19 +185,12 @@ def go_on_to(jobs: Sc17Jobs, space: Sc17Space, instant: float) -> None:
 @inlined
 def put_running(jobs: Sc17Jobs, space: Sc17Space, job: int) -> None:
     """Let ``job`` start now; its processors are taken already."""
-    heap, due = space.heap, space.due
     now = space.clock[0]
     jobs.start[job] = now
-    end = now + jobs.run_time[job]
-    due[job] = end
+    space.due[job] = now + jobs.run_time[job]
     if len(space.running) > 0:
         _list(space, job, now + jobs.request[job])
-    hole = heap[0] + 1
-    heap[0] = hole
-    while hole > 1 and due[heap[hole >> 1]] > end:
-        heap[hole] = heap[hole >> 1]
-        hole >>= 1
-    heap[hole] = job
+    push_job(space.heap, space.due, job)
     # A run time of 0 is over already.
     _complete(jobs, space)
 
@@ -225,12 +219,11 @@ def _complete(jobs: Sc17Jobs, space: Sc17Space) -> None:
     """Free the processors of all jobs that end now, or so soon that it counts as now."""
     heap, now = space.heap, space.clock[0]
     while heap[0] > 0 and space.due[heap[1]] - now < AT_ONCE:
-        job = heap[1]
+        job = pop_job(heap, space.due)
         jobs.end[job] = now
         space.state[FREE] += jobs.processors[job]
         if len(space.running) > 0:
             _unlist(space, job, jobs.start[job] + jobs.request[job])
-        _drop_first(space)
 
 
 @inlined
@@ -260,25 +253,6 @@ def _unlist(space: Sc17Space, job: int, predicted: float) -> None:
     for position in range(low, space.state[RUNNING]):
         space.predicted[position] = space.predicted[position + 1]
         space.running[position] = space.running[position + 1]
-
-
-@inlined
-def _drop_first(space: Sc17Space) -> None:
-    heap, due = space.heap, space.due
-    last = heap[0]
-    heap[0] = last - 1
-    job = heap[last]
-    end = due[job]
-    hole, child = 1, 2
-    while child < last:
-        if child + 1 < last and due[heap[child + 1]] < due[heap[child]]:
-            child += 1
-        if due[heap[child]] >= end:
-            break
-        heap[hole] = heap[child]
-        hole = child
-        child = 2 * hole
-    heap[hole] = job
 
 
 # How the SC'17 programs order the first 32 jobs of the queue: see docs/papers.md --------------------------------------
