@@ -46,6 +46,6 @@ def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, fl
         if name in known.modelled:
             weights[name] = weight
         elif weight and name not in _NOT_HELD:
-            other = Setting(setting.key, f"{name}={weight:g}", setting.place)
+            other = Setting(setting.key, f"{name}={weight:g}", setting.location)
             origin.differs(other, f"the {name} that jobs hold would count in usage", what)
     return weights

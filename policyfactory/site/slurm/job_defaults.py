@@ -39,7 +39,7 @@ def job_defaults(settings: Mapping[str, Setting], origin: Origin, what: str = ""
     for word in listed(together.value) if together is not None else ():
         name, _, value = word.partition("=")
         if name.lower() in _FIELDS and together is not None:
-            given[name.lower()] = Setting(name, value, together.place)
+            given[name.lower()] = Setting(name, value, together.location)
     values = {
         field: unsigned(given[key], 64)
         for key, field in _FIELDS.items()

@@ -73,7 +73,7 @@ def _parameters(conf: Conf) -> dict[str, Setting]:
         setting = conf.settings.get(key, _ABSENT)
         for word in listed(setting.value):
             name, _, text = word.partition("=")
-            words[name.strip().lower()] = Setting(name.strip(), text.strip(), setting.place)
+            words[name.strip().lower()] = Setting(name.strip(), text.strip(), setting.location)
     return words
 
 
