@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray, Int64Array, UInt8Array
@@ -167,14 +168,10 @@ def place_jobs(
         )
     n = len(workload)
     asked = _asked_of(workload, site, layout, np.full(n, -1, dtype=np.int64) if reservation is None else reservation)
-    judge, job = _FitJudge(site, layout, asked), asked.row
-    submitted = np.lexsort((workload.job_id, workload.submit))
-    looked_at = np.concatenate([submitted, np.arange(n, len(job))])
-    for row in looked_at:
-        judge.look_at(int(row), associations)
+    job, submitted = asked.row, np.lexsort((workload.job_id, workload.submit))
+    judge = _FitJudge(site, layout, asked, associations, np.concatenate([submitted, np.arange(n, len(job))]))
     order, first, other = _chained(asked, judge, submitted)
-    judge.counters.sort(np.argsort(looked_at)[order])
-    begins, pairs, most, held = judge.counters.arrays()
+    begins, pairs, most, held = judge.counters.arrays(judge.counted[order])
     ranks = np.empty(len(job), dtype=np.int64)
     ranks[np.lexsort((np.arange(len(job)), workload.job_id[job]))] = np.arange(len(job))
     # On the Unix clock, as planned times are rounded there.
@@ -302,102 +299,189 @@ def _users(workload: Workload, asked: Requests) -> Int64Array:
     return np.where(asked.user_name >= 0, asked.user_name, numbered)
 
 
+class _Kind(NamedTuple):
+    """What a site's rules say of the jobs of one user under one account and QOS in one partition."""
+
+    account: str
+    user: str
+    qos: str
+    chain: list[Association]
+    longest: float  # s
+    most_nodes: float
+    stranger: str  # why such a job is refused; empty if it is not
+    not_let_in: str
+
+
+def _distinct(columns: Sequence[Int64Array], order: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rows, in an order, that are the first of their kind, and the kind of each row (n,)."""
+    code = np.zeros(len(order), dtype=np.int64)
+    for column in columns:
+        if len(column) and (column != column[0]).any():
+            number = np.unique(column, return_inverse=True)[1].astype(np.int64)
+            code = np.unique(code * (number.max() + 1) + number, return_inverse=True)[1].astype(np.int64)
+    _, met, number = np.unique(code[order], return_index=True, return_inverse=True)
+    kind, rank = np.empty(len(order), dtype=np.int64), np.empty(len(met), dtype=np.int64)
+    rank[np.argsort(met)] = np.arange(len(met))
+    kind[order] = rank[number]
+    return order[np.sort(met)], kind
+
+
 class _FitJudge:
-    """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all."""
+    """What a site's rules make of each job: its limits, its weight in fair share, and whether it can start at all.
 
-    def __init__(self, site: Site, layout: Layout, asked: _Asked) -> None:
-        self.site, self.layout, self.rules = site, layout, Enforced(site)
-        self.asked, self.allowed = asked, _allowed_to(asked.log, site, asked.partition, self.rules)
-        self.counters = Counters()
-        self.has, self.choice = node_capacity(site, layout), new_choice(len(layout.names))
-        self.version = version_number(site)
-        self.blocks = new_blocks(np.concatenate([self.has.T, layout.members]))
-        cores, nodes = self.has[:, CORES].astype(np.int32), len(self.has)
-        divide(self.blocks, cores, self.has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
-        jobs = len(asked.log)
-        self.association = np.zeros(jobs, dtype=np.int64)
-        self.qos_priority, self.association_priority, self.usage_factor = np.zeros(jobs), np.zeros(jobs), np.ones(jobs)
-        self.no_reserve, self.hopeless = np.zeros(jobs, dtype=np.uint8), np.zeros(jobs, dtype=np.uint8)
-        self.never: dict[int, str] = {}
-        self.qos, self.exempt = np.full(jobs, -1, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
-        self._number_of = {qos.name: number for number, qos in enumerate(site.qos)}
+    ``looked_at`` are the rows of ``asked`` in the order in which what concerns them is numbered.
+    """
+
+    def __init__(
+        self, site: Site, layout: Layout, asked: _Asked, associations: dict[tuple[str, str], int], looked_at: Int64Array
+    ) -> None:
+        self.site, self.layout, self.rules, log = site, layout, Enforced(site), asked.log
+        self.asked, self.allowed = asked, _allowed_to(log, site, asked.partition, self.rules)
         # Tasks of an array whose limit is known.
-        self.in_array = (asked.log.array >= 0) & (asked.log.array_limit > 0)
-        self._known: dict[tuple[int, ...], tuple[str, list[Association], float, float]] = {}
-        self._could: dict[tuple[int, ...], bool] = {}
+        self.in_array = (log.array >= 0) & (log.array_limit > 0)
+        rows, self._kind = _distinct((asked.partition, log.account, log.user_name, log.qos, asked.user), looked_at)
+        self._kinds = [self._kind_of(int(row)) for row in rows]
+        self.counters, self.counted = self._counted(rows, looked_at)
 
-    def look_at(self, row: int, associations: dict[tuple[str, str], int]) -> None:
-        """Fill in the row of a job."""
-        asked, log, rules = self.asked, self.asked.log, self.rules
-        its, limit = self.site.partitions[asked.partition[row]], int(asked.limit[row])
+        def of_kind(values: Iterable[float], dtype: type = np.float64) -> NDArray[Any]:
+            return np.array(list(values), dtype=dtype)[self._kind]
+
+        qos = [self.rules.qos.get(kind.qos) for kind in self._kinds]
+        number_of = {its.name: number for number, its in enumerate(site.qos)}
+        self.association = of_kind((associations.get((its.account, its.user), 0) for its in self._kinds), np.int64)
+        self.association_priority = of_kind(
+            next((level.priority for level in its.chain if level.priority), 0) for its in self._kinds
+        )
+        self.qos = of_kind((-1 if its is None else number_of[its.name] for its in qos), np.int64)
+        self.qos_priority = of_kind(0 if its is None else its.priority for its in qos)
+        self.usage_factor = of_kind(1 if its is None else its.usage_factor for its in qos)
+        self.no_reserve = of_kind((its is not None and "NoReserve" in its.flags for its in qos), np.uint8)
+        self.exempt = of_kind((self._exempt(int(row)) for row in rows), np.int64)
+        self.hopeless = self._hopeless(
+            of_kind(its.most_nodes for its in self._kinds),
+            of_kind(its.longest for its in self._kinds),
+            of_kind((bool(its.stranger) for its in self._kinds), np.bool_),
+            of_kind((bool(its.not_let_in) for its in self._kinds), np.bool_),
+        )
+        self.never = {int(row): self._why(int(row)) for row in looked_at[self.hopeless[looked_at] != WELCOME]}
+
+    def _kind_of(self, row: int) -> _Kind:
+        log, rules, its = self.asked.log, self.rules, self._partition(row)
         account, user = log.name_of("account", row) or "", log.name_of("user_name", row) or ""
-        key = tuple(int(column[row]) for column in (asked.partition, log.account, log.user_name, log.qos))
-        if key not in self._known:
-            chain, qos = rules.known_of(log, row)
-            self._known[key] = qos, chain, rules.longest(its, qos, chain), rules.most_nodes(its, qos, chain)
-        qos, chain, longest, most = self._known[key]
-        # The counter of an array is the first, where the engine looks for it.
-        arrays = [array_line(int(log.array[row]), int(log.array_limit[row]))] if self.in_array[row] else []
-        who = str(asked.user[row]) if asked.user[row] >= 0 else ""
-        self.counters.add([*arrays, *rules.lines(its, qos, chain, account, who)])
-        self.association[row] = associations.get((account, user), 0)
-        self.association_priority[row] = next((level.priority for level in chain if level.priority), 0)
-        if (limits := rules.qos.get(qos)) is not None:
-            self.qos_priority[row], self.usage_factor[row] = limits.priority, limits.usage_factor
-            self.no_reserve[row] = "NoReserve" in limits.flags
-            self.qos[row] = self._number_of[qos]
-        if self.site.preemption.on:
-            exempt = [limits.exempt_time for limits in rules.both(its, qos) if math.isfinite(limits.exempt_time)]
-            self.exempt[row] = min([*exempt, self.site.preemption.exempt_time][0], _MANY)
-        least, widest = int(asked.request[row, NODES]), min(float(asked.request[row, MOST_NODES]), most)
-        asked.request[row, MOST_NODES] = max(int(widest), least)
-        hopeless, why = WELCOME, ""
+        chain, qos = rules.known_of(log, row)
+        stranger = ""
         # A real job always has an account; of one whose log does not say it nothing is held against it.
         if rules.known_only and account and not chain:
-            hopeless, why = REFUSED, f"user {user or '(none)'} has no association with account {account or '(none)'}"
-        elif least <= min(self.allowed.most_nodes[row], most) and (why := self._impossible(row, its)):
-            hopeless = REFUSED
-        elif why := self._absent(row, its, account, user):
-            hopeless = ABSENT
-        elif limit > longest:
-            hopeless, why = LIMITED, f"its limit of {limit:,} s is above MaxWall ({longest:,.0f} s)"
-        elif why := _not_let_in(its, qos if log.qos[row] >= 0 else "", account):
-            hopeless = CLOSED
-        elif most < least:
-            hopeless, why = CONFINED, f"its {least:,} nodes are more than its limits leave it ({most:,.0f})"
-        self.hopeless[row] = hopeless
-        if why:
-            self.never[row] = why
+            stranger = f"user {user or '(none)'} has no association with account {account or '(none)'}"
+        return _Kind(
+            account=account,
+            user=user,
+            qos=qos,
+            chain=chain,
+            longest=rules.longest(its, qos, chain),
+            most_nodes=rules.most_nodes(its, qos, chain),
+            stranger=stranger,
+            not_let_in=_not_let_in(its, qos if log.qos[row] >= 0 else "", account),
+        )
 
-    def _impossible(self, row: int, its: Partition) -> str:
-        """Return why a job could not run even if all nodes were empty; empty if it could."""
-        request, number = self.asked.request[row], int(self.asked.partition[row])
-        key = (number, *map(int, request))
-        if key not in self._could:
-            members = self.layout.members[number][self.blocks.first].astype(np.uint8)
-            empty = np.zeros_like(self.has)
-            blocks, version = self.blocks, self.version
-            chosen = choose(request, self.has, empty, blocks, blocks.weight, members, self.choice, version)
-            self._could[key] = chosen > 0
-        if self._could[key]:
-            return ""
-        return f"the nodes of partition {its.name} are too few or too small for it, even if nothing else ran there"
+    def _partition(self, row: int) -> Partition:
+        return self.site.partitions[int(self.asked.partition[row])]
 
-    def _absent(self, row: int, its: Partition, account: str, user: str) -> str:
-        """Return why a job is never looked at; empty if it is."""
-        asked, limit = int(self.asked.log.nodes[row]), int(self.asked.limit[row])
-        if limit > self.allowed.longest[row]:
-            return f"its limit of {limit:,} s is above MaxTime of partition {its.name} ({its.max_time:,.0f} s)"
-        if asked > self.allowed.most_nodes[row]:
-            return f"its {asked:,} nodes are above MaxNodes of partition {its.name} ({its.max_nodes:,.0f})"
-        if 0 < asked < self.allowed.least_nodes[row]:
-            return f"its {asked:,} nodes are below MinNodes of partition {its.name} ({its.min_nodes:,})"
-        if (number := self.asked.reservation[row]) >= 0:
-            reservation = self.site.reservations[number]
-            above = self.rules.chain(account, user) if self.rules.known_only else []
-            if not lets_in(reservation, user, (account, *(association.account for association in above))):
-                return f"reservation {reservation.name} is not open to user {user or '(none)'}"
-        return ""
+    def _counted(self, rows: Int64Array, looked_at: Int64Array) -> tuple[Counters, Int64Array]:
+        """Return the counters, and which of their kinds each row has."""
+        counters, log = Counters(), self.asked.log
+        lines = []
+        for row, its in zip(rows.tolist(), self._kinds, strict=True):
+            who = str(self.asked.user[row]) if self.asked.user[row] >= 0 else ""
+            lines.append([*self.rules.lines(self._partition(row), its.qos, its.chain, its.account, who)])
+        arrays = np.where(self.in_array, log.array, -1), np.where(self.in_array, log.array_limit, -1)
+        firsts, kind = _distinct((self._kind, *arrays), looked_at)
+        numbers = []
+        for row in firsts.tolist():
+            # The counter of an array is the first, where the engine looks for it.
+            array = [array_line(int(log.array[row]), int(log.array_limit[row]))] if self.in_array[row] else []
+            numbers.append(counters.add([*array, *lines[self._kind[row]]]))
+        return counters, np.array(numbers, dtype=np.int64)[kind]
+
+    def _exempt(self, row: int) -> int:
+        """Return the seconds after its start in which a job is not stopped for others."""
+        if not self.site.preemption.on:
+            return 0
+        both = self.rules.both(self._partition(row), self._kinds[int(self._kind[row])].qos)
+        exempt = [its.exempt_time for its in both if math.isfinite(its.exempt_time)]
+        return int(min([*exempt, self.site.preemption.exempt_time][0], _MANY))
+
+    def _hopeless(
+        self, most: FloatArray, longest: FloatArray, strangers: NDArray[np.bool_], not_let_in: NDArray[np.bool_]
+    ) -> UInt8Array:
+        """Return whether each job can never start, and why; no job has more nodes than its limits leave it."""
+        asked, allowed = self.asked, self.allowed
+        least = asked.request[:, NODES].copy()
+        asked.request[:, MOST_NODES] = np.maximum(
+            np.minimum(asked.request[:, MOST_NODES], most).astype(np.int64), least
+        )
+        tried = np.flatnonzero(~strangers & (least <= np.minimum(allowed.most_nodes, most)))
+        impossible = np.zeros(len(least), dtype=np.bool_)
+        impossible[tried] = self._impossible(tried)
+        nodes = asked.log.nodes
+        absent = (asked.limit > allowed.longest) | (nodes > allowed.most_nodes)
+        absent |= (nodes > 0) & (nodes < allowed.least_nodes)
+        for row in np.flatnonzero(asked.reservation >= 0).tolist():
+            absent[row] |= not self._is_let_into_reservation(row)
+        reasons = {
+            REFUSED: strangers | impossible,
+            ABSENT: absent,
+            LIMITED: asked.limit > longest,
+            CLOSED: not_let_in,
+            CONFINED: most < least,
+        }
+        return np.select(list(reasons.values()), list(reasons), WELCOME).astype(np.uint8)
+
+    def _impossible(self, rows: Int64Array) -> NDArray[np.bool_]:
+        """Return which of some jobs could not run even if all nodes were empty."""
+        site, layout, asked = self.site, self.layout, self.asked
+        has, choice, version = node_capacity(site, layout), new_choice(len(layout.names)), version_number(site)
+        blocks = new_blocks(np.concatenate([has.T, layout.members]))
+        cores, nodes, empty = has[:, CORES].astype(np.int32), len(has), np.zeros_like(has)
+        divide(blocks, cores, has[:, WEIGHT], cores, np.ones(nodes, np.uint8), np.zeros(nodes, np.int32))
+        columns = (asked.partition[rows], *asked.request[rows].T)
+        firsts, kind = _distinct(columns, np.arange(len(rows)))
+        could = []
+        for row in rows[firsts].tolist():
+            members = layout.members[asked.partition[row]][blocks.first].astype(np.uint8)
+            could.append(choose(asked.request[row], has, empty, blocks, blocks.weight, members, choice, version) > 0)
+        return ~np.array(could, dtype=np.bool_)[kind]
+
+    def _is_let_into_reservation(self, row: int) -> bool:
+        its, reservation = self._kinds[int(self._kind[row])], self.site.reservations[self.asked.reservation[row]]
+        above = self.rules.chain(its.account, its.user) if self.rules.known_only else []
+        return lets_in(reservation, its.user, (its.account, *(association.account for association in above)))
+
+    def _why(self, row: int) -> str:
+        """Return why a job can never start."""
+        its, partition, allowed = self._kinds[int(self._kind[row])], self._partition(row), self.allowed
+        limit, nodes = int(self.asked.limit[row]), int(self.asked.log.nodes[row])
+        code = self.hopeless[row]
+        if code == REFUSED:
+            too_small = f"the nodes of partition {partition.name} are too few or too small for it"
+            return its.stranger or f"{too_small}, even if nothing else ran there"
+        if code == LIMITED:
+            return f"its limit of {limit:,} s is above MaxWall ({its.longest:,.0f} s)"
+        if code == CLOSED:
+            return its.not_let_in
+        if code == CONFINED:
+            least = int(self.asked.request[row, NODES])
+            return f"its {least:,} nodes are more than its limits leave it ({its.most_nodes:,.0f})"
+        if limit > allowed.longest[row]:
+            return (
+                f"its limit of {limit:,} s is above MaxTime of partition {partition.name} ({partition.max_time:,.0f} s)"
+            )
+        if nodes > allowed.most_nodes[row]:
+            return f"its {nodes:,} nodes are above MaxNodes of partition {partition.name} ({partition.max_nodes:,.0f})"
+        if 0 < nodes < allowed.least_nodes[row]:
+            return f"its {nodes:,} nodes are below MinNodes of partition {partition.name} ({partition.min_nodes:,})"
+        reservation = self.site.reservations[self.asked.reservation[row]]
+        return f"reservation {reservation.name} is not open to user {its.user or '(none)'}"
 
 
 def _not_let_in(its: Partition, qos: str, account: str) -> str:

@@ -340,24 +340,22 @@ def array_line(array: int, limit: int) -> _Line:
 
 
 class Counters:
-    """The counters of all jobs, as they are met."""
+    """The counters of jobs, by kinds of jobs that have the same."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[_Line, ...], int] = {}
-        self._of: list[int] = []
 
-    def add(self, lines: Iterable[_Line]) -> None:
-        """Add a job with its counters, in their order. It is counted once in each; the smallest of the limits holds."""
+    def add(self, lines: Iterable[_Line]) -> int:
+        """Return the kind of jobs with these counters, in their order.
+
+        A job is counted once in each; the smallest of the limits holds.
+        """
         merged: dict[tuple[str, ...], tuple[float, ...]] = {}
         for of, most in lines:
             merged[of] = tuple(map(min, merged.get(of, _NONE), most))
-        self._of.append(self._kinds.setdefault(tuple(merged.items()), len(self._kinds)))
+        return self._kinds.setdefault(tuple(merged.items()), len(self._kinds))
 
-    def sort(self, order: Int64Array) -> None:
-        """Bring the jobs into another order: numbers of those that were added."""
-        self._of = [self._of[number] for number in order.tolist()]
-
-    def arrays(self) -> tuple[Int64Array, Int64Array, FloatArray, tuple[tuple[str, ...], ...]]:
+    def arrays(self, kinds: Int64Array) -> tuple[Int64Array, Int64Array, FloatArray, tuple[tuple[str, ...], ...]]:
         """Return where the counters of each job begin, the counters with the rows of their limits, the limits.
 
         Last, what each row of the counters is. What nobody is limited in is not counted.
@@ -374,9 +372,9 @@ class Counters:
             ]
             for lines in self._kinds
         ]
-        begins = np.zeros(len(self._of) + 1, dtype=np.int64)
-        np.cumsum([len(pairs[kind]) for kind in self._of], out=begins[1:])
-        flat = [pair for kind in self._of for pair in pairs[kind]]
+        begins = np.zeros(len(kinds) + 1, dtype=np.int64)
+        np.cumsum(np.array([len(of) for of in pairs], dtype=np.int64)[kinds], out=begins[1:])
+        flat = [pair for kind in kinds.tolist() for pair in pairs[kind]] if any(pairs) else []
         most = np.array(list(limits), dtype=np.float64)
         return begins, np.array(flat, dtype=np.int64).reshape(-1, 2), most, held
 
