@@ -27,7 +27,7 @@ def test_a_cluster_becomes_a_site_file(run: Run, tmp_path: Path) -> None:
     done = run("site", "import", REAL / "slurm.conf", *REPORTS, *words)
     assert "test: 4 nodes, 32 cores, 3 partitions, 2 QOS, 9 associations, 3 reservations" in done.stdout
     assert "there, and not modelled" in done.stdout
-    assert "slurm.conf:53" in done.stdout
+    assert "slurm.conf:57" in done.stdout
     assert "written: site.toml" in done.stderr
     site = read_site(tmp_path / "site.toml")
     # 8 o'clock in Berlin.

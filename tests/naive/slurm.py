@@ -289,7 +289,7 @@ class Simulation:
                 one.priority = c.priorities.priority(one, c.now)
             one.submit, one.begin, one.accrue = c.now, c.now + CREDENTIAL_LIFE + 1, -1
             one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
-            one.requeues = requeues
+            one.requeues, one.to_stop, one.stops_at = requeues, False, -1
             c.pending.append(one)
         entry.cores_seen = 0
         return finished

@@ -225,6 +225,9 @@ class Backfill:
     ) -> tuple[int, bool]:
         """Look for a start from an instant on; return from when to look again (0: done), and whether it was tried."""
         c = self.c
+        mine = c.own_reservation(entry.job) if entry.job.reservation else None
+        if mine is not None and not mine.start <= start <= mine.end:
+            return 0, counted
         left, overlap, moved = c.nodes_without_reservations(entry, start)
         tries = 0
         while left is None and tries < 10:

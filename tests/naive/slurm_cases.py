@@ -22,6 +22,7 @@ def _by_rules_of(version: str, simulate: Simulate) -> Simulate:
         passes = dataclasses.replace(site.scheduling, slurm_version=version)
         return simulate(dataclasses.replace(site, scheduling=passes), jobs, **more)
 
+    simulated.version = version
     return simulated
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from naive.slurm_cases import TIMES, job
 from naive.slurm_jobs import Job
-from policyfactory.site.model import NodeGroup, Partition, Preemption, Qos, Site
+from policyfactory.site.model import NodeGroup, Outage, Partition, Preemption, Qos, Site
 
 pytestmark = pytest.mark.parametrize("simulate", TIMES)
 Simulate = Callable[..., dict[int, object]]
@@ -141,6 +141,15 @@ def test_grace_time_ends_at_a_look_at_limits(simulate: Simulate) -> None:
     # A job that ends by then is not stopped.
     placed = simulate(site, [idle(1, 0, 50, 2), job(2, 30, 100, 10, 2)], begin=0)
     assert [told(placed[1]), told(placed[2])] == [(3, 53, 0, 0), (53, 153, 0, 0)]
+
+
+def test_grace_time_ends_with_the_run(simulate: Simulate) -> None:
+    # 1 has 200 s left from 30 on, when its node fails at 100. It runs again from 250 on, and has all of them again from
+    # 601 on: the look after 801 is that of 810.
+    site = dataclasses.replace(by_partition(2, of_idle={"grace_time": 200.0}), outages=(Outage("n1", 100, 150),))
+    jobs = [job(1, 0, 5000, 120, 2, partition="idle"), job(2, 30, 100, 10, 2), job(3, 600, 100, 10, 2)]
+    placed = simulate(site, jobs, begin=0)
+    assert [one.start for one in placed.values()] == [960, 150, 810]
 
 
 def test_backfilling_stops_jobs_too(simulate: Simulate) -> None:

@@ -258,6 +258,8 @@ def _follow(followed: Followed, past: Past, until: int) -> None:
             kept += 1
     followed.size[0] = kept
     for index in range(ends):
+        # One that was stopped for others ends sooner than was noted at its start.
+        past.end[followed.news[index]] = end[followed.news[index]]
         note_end(past, followed.news[index])
 
 

@@ -14,13 +14,7 @@ from __future__ import annotations
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.engine.events import next_end, pop_end, push_end
-from policyfactory.engine.slurm.backfill import (
-    NOBODY,
-    OVER_LIMIT,
-    backfill_pass,
-    choose_now,
-    stop_for,
-)
+from policyfactory.engine.slurm.backfill import backfill_pass
 from policyfactory.engine.slurm.holding import (
     allow,
     allow_members,
@@ -60,6 +54,7 @@ from policyfactory.engine.slurm.nodes import (
     count_nodes,
 )
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights, _calculate, add_usage, new_priority
+from policyfactory.engine.slurm.starts import NOBODY, OVER_LIMIT, choose_now, stop_for
 from policyfactory.engine.slurm.state import (
     ASIDE,
     CALCULATED,
@@ -95,7 +90,15 @@ from policyfactory.engine.slurm.state import (
     see_all,
     see_processors,
 )
-from policyfactory.engine.slurm.stopping import can_stop, is_absent, known_since, let_go, order_queue, stop_late
+from policyfactory.engine.slurm.stopping import (
+    can_stop,
+    forget_grace,
+    is_absent,
+    known_since,
+    let_go,
+    order_queue,
+    stop_late,
+)
 
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
@@ -400,8 +403,10 @@ def _change_nodes(
                 add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, nodes)
             give_back(jobs, machine, run, job)
+            forget_grace(job, run.preemption)
             row = jobs.first[job]
             while row >= 0:
+                # With its age up to now, and with the processors that were seen for it.
                 run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
                 run.start[row] = run.end[row] = -1
                 run.by[row] = run.seen[row] = 0

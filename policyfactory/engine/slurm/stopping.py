@@ -3,7 +3,7 @@
 The rules are those of Slurm 24.11 and 22.05, found in their sources: src/interfaces/preempt.c and the plugins
 preempt/partition_prio and preempt/qos (who, and in which order), slurmctld/node_scheduler.c (_preempt_jobs: when),
 slurmctld/job_mgr.c (job_time_limit, batch_requeue_fini: what becomes of it). Which of them are stopped is found where
-nodes are chosen (`policyfactory.engine.slurm.backfill.stop_for`).
+nodes are chosen (`policyfactory.engine.slurm.starts.stop_for`).
 
 A run of a site without preemption has None in place of `SlurmPreemption`. numba leaves out what is done where it is not
 None, so that this is compiled for sites that need it, and for no other.
@@ -80,14 +80,14 @@ class SlurmPreemption(NamedTuple):
         Of the run.
     until : int64 array (n,)
         When the grace time of a running job ends; `NOT_SOON` where none has begun.
-    ends : int64 array (n,)
+    stopped_at : int64 array (n,)
         When it is stopped then, if it has not ended before; -1: it is not.
-    asked : int64 array (n,)
+    last_stopping : int64 array (n,)
         When a job last had others stopped.
     stopped, lost : int64 array (n,)
         How often each job was stopped, and the node seconds of the runs that were.
     back : int64 array (n,)
-        When it was last put back; -1: never.
+        When it was last put back; long ago: never.
     candidate : int64 array (n + 1,)
         Places in ``RunState.running`` of those that may be stopped for a job, in their order.
     gone : uint8 array (n + 1,)
@@ -119,8 +119,8 @@ class SlurmPreemption(NamedTuple):
     weights: PriorityWeights
     shares: FairShares
     until: Int64Array
-    ends: Int64Array
-    asked: Int64Array
+    stopped_at: Int64Array
+    last_stopping: Int64Array
     stopped: Int64Array
     lost: Int64Array
     back: Int64Array
@@ -141,7 +141,7 @@ def can_stop(preemption: SlurmPreemption | None) -> bool:
 
 @inlined
 def is_stoppable(job: int, preemption: SlurmPreemption | None) -> bool:
-    """Tell whether a job may be stopped for others, whichever."""
+    """Tell whether a job may be stopped for others; of one without a QOS, by QOS, the plan takes that for given."""
     if preemption is not None:
         return bool(preemption.kind[job] < 0 or preemption.outcome[preemption.kind[job]] != STAYS)
     return False
@@ -284,9 +284,9 @@ def stop_chosen(
 ) -> None:
     """Stop the candidates up to a last one that have marked nodes; not so soon after others were stopped for it."""
     now, count = run.state[NOW], 0
-    if preemption.asked[jobs.first[job]] > now - _PATIENCE:
+    if preemption.last_stopping[jobs.first[job]] > now - _PATIENCE:
         return
-    preemption.asked[jobs.first[job]] = now
+    preemption.last_stopping[jobs.first[job]] = now
     # Those that are stopped leave the list of the running ones, so that places are no longer theirs.
     for index in range(last + 1):
         other = run.running[preemption.candidate[index]]
@@ -320,7 +320,7 @@ def _stop(
         _move_up(jobs, run, job, preemption)
         end = check_after(settings, max(believed_end(jobs, run, job, preemption), now + 1))
         if end < run.end[job]:
-            run.end[job] = preemption.ends[job] = end
+            run.end[job] = preemption.stopped_at[job] = end
             tell_rows(jobs, run, job)
             push_end(run.heap, end, job)
         return
@@ -354,7 +354,7 @@ def stop_late(
 ) -> bool:
     """Stop a running job whose time it is if its grace time has ended; tell whether it has."""
     if preemption is not None:
-        if preemption.ends[job] != run.state[NOW]:
+        if preemption.stopped_at[job] != run.state[NOW]:
             return False
         _stop_now(jobs, machine, run, settings, job, settings.turn_round, preemption)
         return True
@@ -387,7 +387,7 @@ def _stop_now(
         state[LEAVING] += 1
     give_back(jobs, machine, run, job)
     _forget_ends(run, job)
-    preemption.until[job], preemption.ends[job] = NOT_SOON, -1
+    forget_grace(job, preemption)
     if preemption.outcome[preemption.kind[job]] == IS_CANCELLED:
         run.end[job] = now
         tell_rows(jobs, run, job)
@@ -404,6 +404,13 @@ def _stop_now(
         push_end(run.heap, run.ready[row], len(jobs.ready) + row)
         state[ASIDE] += 1
         row = jobs.other[row]
+
+
+@inlined
+def forget_grace(job: int, preemption: SlurmPreemption | None) -> None:
+    """Forget the grace time of a job that has left its nodes."""
+    if preemption is not None:
+        preemption.until[job], preemption.stopped_at[job] = NOT_SOON, -1
 
 
 @step
