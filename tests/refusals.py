@@ -17,10 +17,10 @@ from policyfactory.core.errors import PolicyfactoryError
 LONGEST = 1200
 # A cure is what to do, in a clause of its own, or what would have been right. That nothing was done is none.
 _DO = """
-    add ask change check choose clean combine convert correct count create cut declare delete describe do download draw
-    drop evaluate explain export fit fix free generate give hand import install keep leave let look lower make mend move name
-    omit pass pick print put quote read remove rename repair replace return round run save say see select set shorten
-    simplify sort split start state step take test train try unpack update upgrade use wait write
+    add ask change check choose clean combine convert correct count create cut declare delete describe do download
+    draw drop evaluate explain export fit fix free generate give hand import install keep leave let look lower make
+    mend move name omit pass pick print put quote read remove rename repair replace return round run save say see
+    select set shorten simplify sort split start state step take test train try unpack update upgrade use wait write
 """
 _RIGHT = (
     r"did you mean|\?$|\b(expected|known|needed|such as|like|instead|must|needs?|takes?|only|leave (it|them) out)\b",
