@@ -99,7 +99,7 @@ class SlurmPreemption(NamedTuple):
     absent : uint8 array (n,)
         1 for a waiting job that was not in the queue when the pass began: as many tasks of its array ran as may.
     merged : int64 array (n,)
-        Work space of the queue's order.
+        Work space of the queue's order, and of the order in which jobs are stopped.
     stack : int64 array (64, 3)
         The same.
     """
@@ -260,10 +260,11 @@ def put_first(run: RunState, index: int, preemption: SlurmPreemption) -> None:
     candidate[0] = first
     if preemption.strict:
         return
-    for position in range(2, index + 1):
+    chosen = preemption.merged
+    for position in range(1, index + 1):
         moved, to = candidate[position], position
-        nodes = count_marked(run, run.running[moved], preemption)
-        while to > 1 and count_marked(run, run.running[candidate[to - 1]], preemption) < nodes:
+        chosen[moved] = count_marked(run, run.running[moved], preemption)
+        while to > 1 and chosen[candidate[to - 1]] < chosen[moved]:
             candidate[to] = candidate[to - 1]
             to -= 1
         candidate[to] = moved
