@@ -52,16 +52,17 @@ def test_a_log_keeps_them(tmp_path: Path, run: Run) -> None:
     again = pf.read(tmp_path / "again.swf").requests
     assert again is not None
     assert [again.name_of("partitions", row) for row in range(4)] == ["fat,thin", None, "fat,thin", None]
-    run("workload", "import", tmp_path / "jobs.txt", "--anonymize", "--output", tmp_path / "nobody.swf")
+    done = run("workload", "import", tmp_path / "jobs.txt", "--anonymize", "--output", tmp_path / "nobody.swf")
     assert "PartitionList" not in (tmp_path / "nobody.swf").read_text()
+    assert "no lists of partitions (--anonymize leaves them out)" in " ".join((done.stdout + done.stderr).split())
 
 
-def preceding(tmp_path: Path, run: Run, jobs: list[tuple[str, str, str]]) -> list[int]:
+def preceding(tmp_path: Path, run: Run, jobs: list[tuple[str, str, str]], user: str = "7") -> list[int]:
     """Return the job of the log that each has to wait for: jobs by id, name and submit line, a minute long each."""
     header = "JobIDRaw|JobID|UID|JobName|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|SubmitLine"
     rows = [
-        f"{number}|{job}|7|{name}|COMPLETED|{1000 + number}|{2000 + 60 * number}|{2060 + 60 * number}|60|5|1|1|{line}"
-        for number, (job, name, line) in enumerate(jobs, 101)
+        f"{row}|{job}|{user}|{name}|COMPLETED|{1000 + row}|{2000 + 60 * row}|{2060 + 60 * row}|60|5|1|1|{line}"
+        for row, (job, name, line) in enumerate(jobs, 101)
     ]
     (tmp_path / "jobs.txt").write_text("\n".join([header, *rows]) + "\n")
     run("workload", "import", tmp_path / "jobs.txt", "--output", tmp_path / "log.swf", "--overwrite")
@@ -80,3 +81,8 @@ def test_a_single_job_waits_for_those_of_its_name(run: Run, tmp_path: Path) -> N
     line = "sbatch --dependency=singleton x"
     jobs = [("1", "a", ""), ("2", "b", line), ("3", "a", line), ("4", "a", line), ("5", "c", "sbatch x")]
     assert preceding(tmp_path, run, jobs) == [-1, -1, 1, 3, -1]
+
+
+def test_jobs_of_unknown_users_do_not_wait_for_strangers(run: Run, tmp_path: Path) -> None:
+    line = "sbatch --dependency=singleton x"
+    assert [after for after in preceding(tmp_path, run, [("1", "a", ""), ("2", "a", line)], user="") if after > 0] == []

@@ -732,7 +732,7 @@ def after_of(jobs: ImportedJobs) -> Column:
         row = rows[row_number]
         ids = table.names["after"][table.after[row]].split(":")
         first = [number[name] for name in _meant(ids, table.job[row], number)]
-        if SINGLE in ids and table.name[row] > 0:
+        if SINGLE in ids and table.name[row] > 0 and table.user[row] > 0:
             first.append(single[row_number])
         first = [other for other in first if other != row_number]
         if first:
@@ -769,4 +769,7 @@ def lacking(jobs: ImportedJobs, extra: dict[str, Column], partition: Column) -> 
     table = jobs.table
     named = (table.user_name[jobs.rows] > 0).any() or not all(name.isdigit() for name in table.names["user"][1:])
     known = {*extra, *(("partition",) if (partition >= 0).any() else ()), *(("user_name",) if named else ())}
-    return tuple(f"the log has no {words}" for name, words in LACKING.items() if name not in known)
+    words = [words for name, words in LACKING.items() if name not in known]
+    if "partitions" not in extra and (lists_of(jobs) > 0).any():
+        words.append("lists of partitions (--anonymize leaves them out): each job waits for the one in which it was")
+    return tuple(f"the log has no {what}" for what in words)
