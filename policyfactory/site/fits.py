@@ -94,21 +94,24 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
     numbered = _numbers_only(site, requests)
     if numbered:
         requests = dataclasses.replace(requests, partition=np.full(jobs, -1, dtype=np.int64))
-    partition_of, names = _places(site, requests)
+    partition_of = partition_numbers(site, requests)
     judged = _Judged(workload, requests, partition_of == _NOWHERE, site)
     layout = lay_out(site)
     for number, partition in enumerate(site.partitions):
         mine = np.flatnonzero(partition_of == number)
         if len(mine):
             _judge(judged, mine, partition, layout, number, memory=site.scheduling.select == "cores+memory")
+    _judge_lists(judged, site, layout, partition_of)
     _judge_qos(judged, site)
     for row, why in never.items():
         if not judged.reason[row]:
             judged.reason[row], judged.kind[row] = why, "limits and rights"
     rows = []
     stopped = judged.reason != ""
+    known = dict.fromkeys(partition.name for partition in site.partitions)
+    names = [*known, *(name for name in requests.names.get("partition", ()) if name not in known)]
     for number, name in enumerate(names):
-        there = (partition_of == number) if number < len(site.partitions) else judged.named(name)
+        there = (partition_of == number) if number < len(known) else judged.lost(name)
         if there.any():
             rows.append(PartitionFit(name, int(there.sum()), int((there & ~stopped).sum())))
     kinds = Counter(judged.kind[stopped].tolist())
@@ -152,7 +155,7 @@ def in_partitions(site: Site, workload: Workload) -> _Mask:
     """
     if workload.requests is None or _numbers_only(site, workload.requests):
         return np.ones(len(workload), dtype=np.bool_)
-    return np.asarray(_places(site, workload.requests)[0] != _NOWHERE, dtype=np.bool_)
+    return np.asarray(partition_numbers(site, workload.requests) != _NOWHERE, dtype=np.bool_)
 
 
 def without_strangers(workload: Workload, site: Site) -> tuple[Workload, str]:
@@ -200,21 +203,30 @@ def _numbers_only(site: Site, requests: Requests) -> bool:
     return bool(named) and all(name.isdigit() and name not in known for name in named)
 
 
-def _places(site: Site, requests: Requests) -> tuple[Int64Array, list[str]]:
-    """Return the number of each job's partition, and the names of all: those of the site, then others of the log."""
+def partition_numbers(site: Site, requests: Requests) -> Int64Array:
+    """Return the number of each job's partition: that in which it was, or else the first it lists that the site has.
+
+    It is the default one where the log names none, and -1 where the site has none of them.
+    """
     number_of = {partition.name: number for number, partition in enumerate(site.partitions)}
     default = next((number for number, partition in enumerate(site.partitions) if partition.default), 0)
     named = requests.names.get("partition", ())
     # The last is that of jobs that name none.
     numbers = np.array([*(number_of.get(name, _NOWHERE) for name in named), default], dtype=np.int64)
-    return numbers[requests.partition], [*number_of, *(name for name in named if name not in number_of)]
+    listed = [
+        next((number_of[name] for name in names.split(",") if name in number_of), _NOWHERE)
+        for names in requests.names.get("partitions", ())
+    ]
+    found = numbers[requests.partition]
+    first = np.array([*listed, _NOWHERE], dtype=np.int64)[requests.partitions]
+    return np.where(found == _NOWHERE, first, found)
 
 
 class _Judged:
     """The first reason against each job, and its kind."""
 
     def __init__(self, workload: Workload, requests: Requests, nowhere: _Mask, site: Site) -> None:
-        self.workload, self.requests = workload, requests
+        self.workload, self.requests, self.nowhere = workload, requests, nowhere
         self.reason = np.full(len(workload), "", dtype=object)
         self.kind = np.full(len(workload), "", dtype=object)
         for row in np.flatnonzero(nowhere).tolist():
@@ -227,10 +239,10 @@ class _Judged:
             flag: np.array([*(flag in its for its in named), False], dtype=np.bool_)[requests.qos] for flag in _LIFTING
         }
 
-    def named(self, partition: str) -> _Mask:
-        """Say which jobs name a partition."""
+    def lost(self, partition: str) -> _Mask:
+        """Say which jobs were in a partition that is not there, and may start in no other."""
         number = self.requests.names["partition"].index(partition)
-        return np.asarray(self.requests.partition == number, dtype=np.bool_)
+        return np.asarray((self.requests.partition == number) & self.nowhere, dtype=np.bool_)
 
     def stop(self, rows: Int64Array, wrong: _Mask, kind: str, what: str, values: Int64Array, limit: str) -> None:
         """Note a reason for those of ``rows`` that are ``wrong`` and have none yet."""
@@ -273,6 +285,25 @@ def _judge(
             for index in np.flatnonzero(wrong & (judged.reason[mine] == "")).tolist():
                 judged.reason[mine[index]] = f"{kind} {names[places[index]]} may not use partition {partition.name}"
                 judged.kind[mine[index]] = f"{kind} not allowed"
+
+
+def _judge_lists(judged: _Judged, site: Site, layout: Layout, partition_of: Int64Array) -> None:
+    """Judge jobs that their partition stops by the others of their lists: one in which they fit is enough."""
+    requests, number_of = judged.requests, {partition.name: number for number, partition in enumerate(site.partitions)}
+    lists_of: dict[int, list[int]] = {}
+    for chosen, names in enumerate(requests.names.get("partitions", ())):
+        for name in number_of.keys() & set(names.split(",")):
+            lists_of.setdefault(number_of[name], []).append(chosen)
+    for number, lists in sorted(lists_of.items()):
+        listed = np.isin(requests.partitions, lists) & (partition_of != number)
+        others = np.flatnonzero(listed & (judged.reason != ""))
+        reason, kind = judged.reason[others], judged.kind[others]
+        judged.reason[others] = ""
+        memory = site.scheduling.select == "cores+memory"
+        _judge(judged, others, site.partitions[number], layout, number, memory=memory)
+        stopped = judged.reason[others] != ""
+        judged.reason[others] = np.where(stopped, reason, "")
+        judged.kind[others] = np.where(stopped, kind, "")
 
 
 def _judge_placing(

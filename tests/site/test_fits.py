@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from policyfactory.simulation.slurm.jobs import fit_to
+from policyfactory.simulation.slurm.jobs import fit_to, partitions_of
 from policyfactory.site.fits import PartitionFit, fit_jobs, without_strangers
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Qos, Scheduling, Site
 from policyfactory.workload.jobs import Requests, Workload
@@ -32,7 +32,7 @@ def work(jobs: list[dict[str, int]], names: dict[str, tuple[str, ...]] | None = 
     requests = dataclasses.replace(
         Requests.unknown(n),
         names=names or {},
-        **{name: column(name, -1) for name in ("nodes", "memory", "gpus", "partition", "qos", "account")},
+        **{name: column(name, -1) for name in ("nodes", "memory", "gpus", "partition", "partitions", "qos", "account")},
     )
     return Workload(
         "log", 10_000, np.arange(1, n + 1), np.arange(n), column("p", 60), column("p", 60), column("q", 1),
@@ -172,3 +172,31 @@ def test_of_the_log_of_another_cluster_nothing_is_left_out() -> None:
     assert without_strangers(numbered, SITE) == (numbered, "")
     bare = dataclasses.replace(kept, requests=None)
     assert without_strangers(bare, SITE) == (bare, "")
+
+
+def test_a_job_of_several_partitions_fits_if_it_fits_in_one() -> None:
+    names = {
+        "partition": ("batch", "gpu", "lost"),
+        "partitions": ("batch,big", "batch,gpu,gone", "lost,batch", "lost,gone"),
+    }
+    jobs = [
+        {"partition": 0, "q": 40},
+        {"partition": 0, "partitions": 0, "q": 40, "nodes": 6},
+        {"partition": 0, "partitions": 1, "q": 40},
+        {"partition": 2, "partitions": 2},
+        {"partition": 2, "partitions": 3},
+    ]
+    found = fit_jobs(SITE, work(jobs, names))
+    stopped = "cores 40, and partition batch has 32"
+    assert found.first == ((1, stopped), (3, stopped), (5, "partition lost is not there"))
+    assert found.partitions == (PartitionFit("batch", 4, 2), PartitionFit("lost", 1, 0))
+
+
+def test_a_job_stays_whose_list_has_a_partition_that_is_there() -> None:
+    names = {"partition": ("lost", "batch"), "partitions": ("lost,gone,big,batch", "lost,gone")}
+    jobs = work([{"partition": 0, "partitions": 0}, {"partition": 1}, {"partition": 0, "partitions": 1}], names)
+    left, sentence = without_strangers(jobs, SITE)
+    assert left.job_id.tolist() == [1, 2]
+    assert "'lost' (job 3)" in sentence
+    assert left.requests is not None
+    assert partitions_of(left, left.requests, SITE).tolist() == [2, 0]

@@ -60,6 +60,7 @@ from policyfactory.site.fits import (
     in_partitions,
     lay_out,
     mostly_of_others,
+    partition_numbers,
     with_alike_users,
     without_strangers,
 )
@@ -550,17 +551,20 @@ def _allowed_to(asked: Requests, site: Site, partition: Int64Array, rules: Enfor
 
 
 def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array:
-    """Return the number of the site's partition of each job; the default one where the log names none."""
-    number_of = {partition.name: number for number, partition in enumerate(site.partitions)}
-    default = next((number for number, partition in enumerate(site.partitions) if partition.default), 0)
-    names = asked.names.get("partition", ())
-    named = np.array([*(number_of.get(name, -1) for name in names), default], dtype=np.int64)
-    partition = named[asked.partition]
+    """Return the number of the site's partition of each job, as `partition_numbers` does; an error where it has none.
+
+    Raises
+    ------
+    EvaluationError
+        If the site has no partition of a job.
+    """
+    partition = partition_numbers(site, asked)
     if (partition < 0).any():
         row = int(np.argmax(partition < 0))
+        names, known = asked.names["partition"], sorted(its.name for its in site.partitions)
         raise EvaluationError(
             f"{workload.name}: job {workload.job_id[row]} asks for partition {names[asked.partition[row]]!a}, which "
-            f"site {site.name} does not have (it has {', '.join(sorted(number_of))}); {int((partition < 0).sum()):,} "
+            f"site {site.name} does not have (it has {', '.join(known)}); {int((partition < 0).sum()):,} "
             f"of {len(workload):,} jobs are so: is this log of another cluster? Add the partition to the site file, or "
             "choose the jobs of others (policyfactory workload clean --partition)"
         )
