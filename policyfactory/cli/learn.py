@@ -35,10 +35,11 @@ def learn(
 ) -> None:
     """Learn a policy from a log and test it: generate, fit and evaluate in one, on three parts of the log.
 
-    Formulas are learned from the first quarter of the jobs, compete with published policies and formulas that read
-    predictions on replicas of the second quarter, and the best is tested on the second half, under Slurm's own rules
-    unless --backfill says otherwise. An interrupted run goes on with the same command. With --site the log's own jobs
-    are first replayed on it; where that is far from the record the command stops, unless --anyway.
+    Formulas are learned from the first quarter of the jobs. On replicas of the second quarter they compete with
+    published policies and formulas that read predictions; the best is tested on the second half, under Slurm's own
+    rules unless --backfill says otherwise. An interrupted run goes on with the same command. With --site the log's own
+    jobs are first replayed on it; where that is far from the record the command stops, or with --anyway goes on and
+    recommends nothing.
 
     Example: policyfactory learn site.swf.gz --output learned
     """

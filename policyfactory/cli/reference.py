@@ -131,7 +131,7 @@ def _keys(table: Any) -> list[str]:
         key = key_of(field)
         page = f" ([more]({key.page}))" if key.page else ""
         default = key.stated or _written(field)
-        default = f"; {'default ' * (not field.is_required())}{default}" * bool(default)
+        default = f"; {'default: ' * (not field.is_required())}{default}" * bool(default)
         kind = key.kind or _kind(field.annotation, field.metadata)
         rows.append(f"- `{name}` ({kind}): {key.text}{page}{default}\n")
     return rows

@@ -155,7 +155,7 @@ def import_site(
     slurm_version: Annotated[
         str | None,
         typer.Option(
-            help="Of Slurm: whose defaults hold for what slurm.conf does not say, and whose rules are simulated "
+            help="Slurm's version, whose defaults hold for what slurm.conf does not say, and whose rules are simulated "
             "(default: what scontrol show config says; else the defaults of 26.05 and the rules of 24.11): 24.11.",
             show_default=False,
         ),
@@ -317,7 +317,7 @@ def explain(
         Path | None, typer.Option(help="Fair share of users: what sshare -a -l -P printed then.", show_default=False)
     ] = None,
     taken: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When the queue was printed, if FILE does not say it.")
+        str | None, typer.Option(metavar="TIME", help="When the queue was printed, if the file does not say it.")
     ] = None,
     time_zone: ZoneOption = None,
     json: Json = False,

@@ -48,7 +48,7 @@ Pick = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|NUMBER",
-        help="Search nothing: make this member of the front in DIR its policy.json (with --overwrite).",
+        help="Search nothing: make this member of the front in --output its policy.json (with --overwrite).",
     ),
 ]
 

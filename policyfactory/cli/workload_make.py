@@ -226,7 +226,7 @@ def resample(
     draw: Annotated[
         Literal["log", "active"],
         typer.Option(
-            help="Draw from all weeks of the log (keeps its load), or from those in which the user was active."
+            help="Draw from all weeks of the log (log, keeps its load), or from those of the user's jobs (active)."
         ),
     ] = "log",
     load: Annotated[

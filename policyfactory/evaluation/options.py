@@ -415,7 +415,7 @@ class ResampleTable(OptionTable):
         None, "length of a drawn log: `2y`, `26w`, or `log` for as long as the log", kind="a length", stated="log"
     )
     draw: DrawFrom = option(
-        "log", "a user's weeks are drawn from all weeks of the log, or from those in which the user was active"
+        "log", "a user's weeks are drawn from all weeks of the log (`log`), or from those of the user's jobs (`active`)"
     )
 
 
@@ -476,7 +476,7 @@ class ExperimentTable(OptionTable):
     load: Load = option(
         1.0,
         "the times between arrivals are divided by this: 1.1 is 10 % more load",
-        kind="a number of 0.01 to 100 (1.1 brings 10 % more load)",
+        kind="a number of 0.01 to 100",
     )
     estimates: Estimates = option(
         EstimateRule(), "requested times: `user`, `exact`, `noisy:0.2` (up to 20 % more), `tsafrir`", stated="user"

@@ -135,10 +135,10 @@ def table(folder: Path = FOLDER, wanted: Sequence[str] = ()) -> Iterator[str]:
             ", ".join(sorted({record.version for record in records})),
             f"{len(records)}",
             f"{len(both.starts)}",
-            f"{both.agreement:.1%}",
+            f"{100 * both.agreement:.1f} %",
             f"{both.mean_lag:.0f} s",
             f"{both.lag(1.0):.0f} s",
-            f"{schedules.difference:+.1%}",
+            f"{100 * schedules.difference:+.1f} %",
             f"{schedules.away:.2f}",
             "" if math.isnan(schedules.itself) else f"{schedules.itself:.2f}",
         ]
