@@ -255,8 +255,10 @@ class _Log:
 
     def what_it_costs(self) -> list[str]:
         winners = [row.policy for row in self.rows if row.best]
-        others = [row for row in self.pairs if row.metric != self.metric]
-        return [price_in_words([row for row in others if row.policy == name], self.units) for name in winners]
+        worse = [row for row in self.pairs if row.metric != self.metric and row.verdict == "worse"]
+        return [
+            price_in_words([row for row in worse if row.policy == name][:4], self.units, self.unit) for name in winners
+        ]
 
     def who_is_worst_off(self) -> str:
         worst_of = {row.policy: row for row in worst_off(self.evaluation, self.log)}

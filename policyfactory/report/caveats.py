@@ -67,6 +67,8 @@ def intervals_in_words(evaluation: Evaluation) -> list[str]:
 
 def too_few_cases(count: int, kind: str) -> str:
     """Return why so few cases give no interval."""
+    if kind == "log":
+        return "No interval of a single case (draw logs with --resamples)."
     return f"No interval: {counted(count, kind)}, {MIN_CASES} are needed."
 
 
@@ -110,7 +112,7 @@ def chance_in_words(comparisons: Sequence[Comparison], metric: str) -> str:
     return text
 
 
-def price_in_words(rows: Iterable[Comparison], units: Mapping[str, str] | None = None) -> str:
+def price_in_words(rows: Iterable[Comparison], units: Mapping[str, str] | None = None, case: str = "case") -> str:
     """Return in what a policy is shown to be worse than what it is compared with; nothing where it is not.
 
     Parameters
@@ -119,10 +121,13 @@ def price_in_words(rows: Iterable[Comparison], units: Mapping[str, str] | None =
         Of one policy.
     units : mapping of str to str, optional
         The unit in which each metric is shown, where it is decided already.
+    case : str
+        What a case is called.
     """
     worse = [row for row in rows if row.verdict == "worse"]
     parts = [
-        f"{METRICS[row.metric].title}{difference_in_words(row, (units or {}).get(row.metric, ''))}" for row in worse
+        f"{METRICS[row.metric].title}{difference_in_words(row, (units or {}).get(row.metric, ''), case)}"
+        for row in worse
     ]
     return f"{worse[0].policy} is worse than {worse[0].baseline} in {'; '.join(parts)}." if worse else ""
 

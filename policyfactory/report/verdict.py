@@ -124,7 +124,7 @@ class Verdict:
         return (self,) if self.site is None else (self, self.site)
 
 
-def difference_in_words(row: Comparison, shown: str = "") -> str:
+def difference_in_words(row: Comparison, shown: str = "", case: str = "case") -> str:
     """Return a difference with its interval, in brackets, behind a blank; nothing of no case.
 
     Parameters
@@ -133,13 +133,15 @@ def difference_in_words(row: Comparison, shown: str = "") -> str:
         The difference.
     shown : str
         The unit in which seconds are shown, where it is decided already.
+    case : str
+        What a case is called, if it is not a week.
     """
     if not row.cases:
         return ""
     value, interval = with_ends(row.difference, row.interval, row.unit, shown, signed=True)
     if not interval:
         return f" ({value}, no interval)"
-    better = f"better in {row.wins} of {row.cases} {'weeks' if row.statistic == 'weeks' else 'cases'}"
+    better = f"better in {row.wins} of {row.cases} {'week' if row.statistic == 'weeks' else case}s"
     return f" ({value}, 95 % interval {interval}; {better})"
 
 

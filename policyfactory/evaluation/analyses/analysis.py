@@ -535,13 +535,14 @@ def marked_in_words(
     phrases : mapping of str to str
         Verdict -> what the sentence begins with; in this order, before what shows no difference.
     named : callable
-        From a policy to its name in the sentence, with a number perhaps.
+        From a policy that differs to its name in the sentence, with a number perhaps.
     what : str
         What no difference is shown in.
     """
     marked: dict[str, list[str]] = {}
     for index, policy in enumerate(policies[1:], 1):
-        marked.setdefault(mark(index), []).append(named(policy))
+        verdict = mark(index)
+        marked.setdefault(verdict, []).append(policy if verdict == "no difference" else named(policy))
     every = {**phrases, "no difference": f"No difference{what and f' in {what}'} is shown from {policies[0]}"}
     return "".join(listed(phrase, marked.get(word, [])) for word, phrase in every.items())
 

@@ -190,7 +190,7 @@ def _against(view: _SharesOfLog, number: int, what: str, words: tuple[str, str])
         low, high = sorted((means[policy], means[base]))
         return f"{policy} ({number_text(high / low)} times)" if low > 0 else f"{policy} ({means[policy]:.3g} %)"
 
-    return marked_in_words(view.policies, view.marks[number].__getitem__, phrases, named, f"jobs {what}")
+    return marked_in_words(view.policies, view.marks[number].__getitem__, phrases, named, f"the share of jobs {what}")
 
 
 def _draw(logs: Sequence[_SharesOfLog], names: Sequence[str]) -> Figure:

@@ -324,10 +324,10 @@ def _in_words(courses: Courses) -> str:
 
 
 def _amount(courses: Courses, index: int) -> str:
-    """Return the change at the end with its interval: ``waits 16.2 % less in total than FCFS (...)``."""
+    """Return the change at the end with its interval: ``saves 16.2 % of FCFS's total wait (...)``."""
     change = dataclasses.replace(courses.ratio(index), value=courses.end(index))
-    words = (f"more in total than {courses.baseline}", f"less in total than {courses.baseline}")
-    return f"waits {difference_text(change, '%', words)}"
+    of = f"of {courses.baseline}'s total wait"
+    return f"{'saves' if change.value < 0 else 'adds'} {difference_text(change, '%', (of, of))}"
 
 
 def _best_in_words(courses: Courses, over: str) -> str:
