@@ -64,7 +64,10 @@ def _number(value: Any) -> float:
 def _numbers(value: Any) -> dict[str, float]:
     if not isinstance(value, Mapping) or len(value) > 100:
         raise ValueError('a table of numbers, for example {cpu = 1000, "gres/gpu" = 3000}')
-    return {TEXT.read(name): _number(number) for name, number in value.items()}
+    numbers = {TEXT.read(name).lower(): _number(number) for name, number in value.items()}
+    if len(numbers) < len(value):
+        raise ValueError("each name once, whether CPU or cpu")
+    return numbers
 
 
 def _shares(value: Any) -> float:

@@ -178,3 +178,13 @@ def test_a_site_file_cannot_set_them_in_vain(tmp_path: Path, lines: str, words: 
     with pytest.raises(SiteError) as error:
         read_site(tmp_path / "s.toml")
     assert words in str(error.value)
+
+
+def test_names_of_resources_have_no_case(tmp_path: Path) -> None:
+    text = "schema = 1\nnodes = [{names = 'n1'}]\npartitions = [{name = 'batch', billing = {CPU = 2}}]\n"
+    (tmp_path / "s.toml").write_text(f"{text}priority = {{tres = {{MEM = 3}}}}\n")
+    site = read_site(tmp_path / "s.toml")
+    assert (site.partitions[0].billing, site.priority.tres) == ({"cpu": 2.0}, {"mem": 3.0})
+    (tmp_path / "s.toml").write_text(text.replace("CPU = 2", "CPU = 2, cpu = 3"))
+    with pytest.raises(SiteError, match=r"billing.*each name once"):
+        read_site(tmp_path / "s.toml")

@@ -11,6 +11,7 @@ from policyfactory.core.errors import SiteError
 from policyfactory.site.file import read_site, write_site
 from policyfactory.site.model import Preemption, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
+from policyfactory.site.values import LONGEST_TIME
 from policyfactory.workload.accounting.times import Clock
 from refusals import refused
 
@@ -107,3 +108,39 @@ def test_a_qos_stops_only_those_that_are_there(tmp_path: Path) -> None:
     text = (tmp_path / "site.toml").read_text()
     (tmp_path / "site.toml").write_text(text.replace('preempts = [\n  "normal"', 'preempts = [\n  "gone"'))
     refused(SiteError, "QOS high gone", read_site, tmp_path / "site.toml")
+
+
+BY_TIER = f"PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n{BATCH}"
+
+
+def test_a_grace_time_without_an_end_is_the_longest_time(tmp_path: Path) -> None:
+    for text, grace in (("UNLIMITED", LONGEST_TIME), ("infinite", LONGEST_TIME), ("4294967295", 2**32 - 1)):
+        site = site_of(tmp_path, f"{BY_TIER}PartitionName=idle Nodes=ALL GraceTime={text}\n")
+        assert site.partitions[1].grace_time == grace
+        write_site(site, tmp_path / "site.toml")
+        assert read_site(tmp_path / "site.toml") == site
+
+
+def test_parameters_that_slurmctld_does_not_take_are_refused_or_corrected(tmp_path: Path) -> None:
+    for value in ("-5", "99999999999999999999"):
+        text = f"PreemptParameters=min_exempt_priority={value}\n{BY_TIER}"
+        refused(SiteError, f"slurm.conf:4 min_exempt_priority {value}", site_of, tmp_path, text)
+        site = site_of(tmp_path, f"PreemptParameters=reorder_count={value}\n{BY_TIER}")
+        assert site.preemption.reorder_count == 1
+        assert any(f"reorder_count={value} (slurm.conf:4)" in remark for remark in site.remarks)
+        write_site(site, tmp_path / "site.toml")
+        assert read_site(tmp_path / "site.toml") == site
+
+
+def test_preemption_without_a_mode_is_listed(tmp_path: Path) -> None:
+    text = f"PreemptType=preempt/partition_prio\n{BATCH}PartitionName=idle Nodes=ALL PreemptMode=REQUEUE\n"
+    site = site_of(tmp_path, text)
+    assert not site.preemption.on
+    assert [one.name for one in site.not_modelled] == ["PreemptType"]
+
+
+def test_unknown_parameters_are_listed(tmp_path: Path) -> None:
+    site = site_of(tmp_path, f"PreemptParameters=send_user_signal,yongest_first,reclaim_licenses\n{BY_TIER}")
+    names = ["PreemptParameters yongest_first", "PreemptParameters reclaim_licenses"]
+    assert [one.name for one in site.not_modelled] == names
+    assert "did you mean youngest_first" in site.not_modelled[0].effect

@@ -674,3 +674,31 @@ def test_limits_on_each_node_are_read_of_qos_and_accounts(tmp_path: Path) -> Non
     assert [(one.name, one.value) for one in site.not_modelled] == [("QOS small MaxTRESPerNode", "license/x=1")]
     with pytest.raises(SiteError, match="QOS small: per_node has nodes, which has no effect; take it out"):
         check_site(dataclasses.replace(site, qos=(Qos("small", per_node=Limits(nodes=1)),)), "test")
+
+
+def test_weights_of_billing_beyond_bounds_are_taken_as_the_largest_or_refused(tmp_path: Path) -> None:
+    site = site_of(tmp_path, f"{SMALL.strip()} TRESBillingWeights=CPU=1e30\n")
+    assert site.partitions[-1].billing == {"cpu": 2.0**53}
+    assert any("CPU=1e30" in remark for remark in site.remarks)
+    write_site(site, tmp_path / "site.toml")
+    assert read_site(tmp_path / "site.toml").partitions == site.partitions
+    for weights in ("CPU=1e999", f"CPU={'1' * 40_000}x", ",".join(["CPU=1"] * 1001)):
+        with pytest.raises(SiteError, match=r"slurm.conf:3: TRESBillingWeights.*expected"):
+            site_of(tmp_path, f"{SMALL.strip()} TRESBillingWeights={weights}\n")
+
+
+def test_what_all_partitions_have_is_read_once(tmp_path: Path) -> None:
+    site = site_of(
+        tmp_path,
+        f"{SMALL}PartitionName=DEFAULT TRESBillingWeights=CPU=2,license/x=1 JobDefaults=DefCpuPerGPU=3\n"
+        "PartitionName=a Nodes=ALL\nPartitionName=b Nodes=ALL\n",
+    )
+    assert [(one.billing, one.default_cores_per_gpu) for one in site.partitions[-2:]] == [({"cpu": 2.0}, 3)] * 2
+    assert len(site.not_modelled) == 1
+
+
+def test_a_limit_of_nodes_on_each_node_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "qos.txt").write_text("Name|Priority|MaxTRESPerNode\nsmall|1|cpu=4,node=1\n")
+    site = site_of(tmp_path, SMALL, Reports(qos=tmp_path / "qos.txt"))
+    assert [one.per_node for one in site.qos] == [Limits(cores=4)]
+    assert any("MaxTRESPerNode=cpu=4,node=1" in remark for remark in site.remarks)

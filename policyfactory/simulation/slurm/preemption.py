@@ -15,6 +15,7 @@ from policyfactory.engine.slurm.stopping import GOES_BACK, IS_CANCELLED, NOT_SOO
 from policyfactory.simulation.slurm.jobs import Placed
 from policyfactory.site.fits import Layout
 from policyfactory.site.model import Partition, Qos, Site
+from policyfactory.site.values import LONGEST_TIME
 
 K = TypeVar("K")
 _OUTCOMES = {"off": STAYS, "requeue": GOES_BACK, "cancel": IS_CANCELLED}
@@ -63,7 +64,7 @@ def preemption_of(
         goes_before=before,
         rank=np.minimum(np.array(rank, dtype=np.int64), _LARGEST_RANK),
         outcome=outcome,
-        grace=np.array([int(its.grace_time) for its in kinds], dtype=np.int64),
+        grace=np.array([int(min(its.grace_time, LONGEST_TIME)) for its in kinds], dtype=np.int64),
         exempt=placed.exempt,
         least_exempt=given.min_exempt_priority if math.isfinite(given.min_exempt_priority) else float(NOT_SOON),
         youngest_first=given.youngest_first,

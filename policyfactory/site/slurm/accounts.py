@@ -209,6 +209,13 @@ class _LimitRow:
             self.origin.differs(beyond, f"jobs would wait, or be refused, for {name} beyond this", self.what)
         return known
 
+    def per_node(self, *names: str) -> Limits:
+        """Return the limits of a job on each of its nodes."""
+        known, setting = self.limits(names), self.first(*names)
+        if setting is not None and math.isfinite(known.nodes):
+            self.origin.correct(setting, self.what, "a limit of nodes on each node has no effect here; it is left out")
+        return dataclasses.replace(known, nodes=math.inf)
+
 
 def _association(
     account: str,
@@ -234,7 +241,7 @@ def _association(
         total=row.limits(("grptres",), ("grpjobs",), ("grpsubmitjobs", "grpsubmit"), older="grp"),
         own=Limits(row.number("maxjobs"), row.number("maxsubmitjobs", "maxsubmit")),
         per_job=row.limits(("maxtresperjob", "maxtres"), older="max"),
-        per_node=row.limits(("maxtrespernode",)),
+        per_node=row.per_node("maxtrespernode"),
         default_qos=fields["defaultqos"].value.lower() if "defaultqos" in fields else "",
         qos=_qos(fields, inherited, found),
         priority=whole(fields["priority"], 0, 2**32 - 1) if "priority" in fields else 0,
@@ -370,7 +377,7 @@ def _qos_of(row: _LimitRow) -> Qos:
             ("maxsubmitpa", "maxsubmitjobsperaccount"),
         ),
         per_job=row.limits(("maxtres", "maxtresperjob")),
-        per_node=row.limits(("maxtrespernode", "maxtrespn")),
+        per_node=row.per_node("maxtrespernode", "maxtrespn"),
         usage_factor=1.0 if factor is None else _factor(factor),
     )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import Origin, Setting
 from policyfactory.site.slurm.conf import listed, refused
+from policyfactory.workload.declared import LARGEST
 
-_WEIGHT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)([kKmMgGtTpP]?)", re.ASCII)
+_WEIGHT = re.compile(r"([-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?)([kKmMgGtTpP]?)", re.ASCII)
+_MOST_WORDS = 1000
 _POWERS = {unit: power for power, unit in enumerate(" kmgtp")}
 # Of resources of which no job holds any: they count for nothing (assoc_mgr_tres_weighted).
 _NOT_HELD = frozenset({"billing", "energy", "vmem", "pages", "fs/disk"})
@@ -34,7 +37,10 @@ def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, fl
         If it is no such list (names file and line).
     """
     known, weights = known_settings("tres"), dict[str, float]()
-    for word in listed(setting.value):
+    words = listed(setting.value)
+    if len(words) > _MOST_WORDS:
+        raise refused(setting, f"at most {_MOST_WORDS:,} weights")
+    for word in words:
         name, _, value = word.partition("=")
         match, name = _WEIGHT.fullmatch(value.strip()), name.strip().lower()
         if match is None or not name:
@@ -43,6 +49,13 @@ def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, fl
         # Memory counts in MB.
         base = _POWERS["m"] if name == "mem" else 0
         weight = float(match[1]) / 1024.0 ** max(power - base, 0)
+        if math.isinf(weight):
+            # Strtod's ERANGE, with which slurmctld does not start.
+            raise refused(setting, f"weights of at most {LARGEST:,}")
+        if name in known.modelled and abs(weight) > LARGEST:
+            how = f"a weight is at most {LARGEST:,} here, and is taken as that"
+            origin.correct(Setting(setting.key, word, setting.location), what, how)
+            weight = math.copysign(LARGEST, weight)
         if name in known.modelled:
             weights[name] = weight
         elif weight and name not in _NOT_HELD:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,12 +35,8 @@ def job_defaults(settings: Mapping[str, Setting], origin: Origin, what: str = ""
         If a value is no number (names file and line).
     """
     given = dict(settings)
-    # JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=1000, as scontrol prints it too.
-    together = settings.get("jobdefaults")
-    for word in listed(together.value) if together is not None else ():
-        name, _, value = word.partition("=")
-        if name.lower() in _FIELDS and together is not None:
-            given[name.lower()] = Setting(name, value, together.location)
+    if "jobdefaults" in settings:
+        given |= _together(settings["jobdefaults"])
     values = {
         field: unsigned(given[key], 64)
         for key, field in _FIELDS.items()
@@ -49,3 +46,10 @@ def job_defaults(settings: Mapping[str, Setting], origin: Origin, what: str = ""
         # Common/read_config.c, _parse_partitionname and _validate_and_set_defaults.
         origin.correct(given["defmempercpu"], what, "slurmctld passes over it, as DefMemPerNode is given")
     return values
+
+
+@functools.lru_cache(maxsize=16)
+def _together(setting: Setting) -> Mapping[str, Setting]:
+    """Return the words of JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=1000, as scontrol prints it too."""
+    words = (word.partition("=") for word in listed(setting.value))
+    return {name.lower(): Setting(name, value, setting.location) for name, _, value in words if name.lower() in _FIELDS}

@@ -343,6 +343,7 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
     sets = _node_sets(conf, nodes, named)
     order = {name: number for number, name in enumerate(name for group in nodes.groups for name in expand(group.names))}
     lists: dict[str, str] = {}  # many a cluster has partitions of the same nodes
+    billing: dict[Setting, dict[str, float]] = {}  # as many have that of PartitionName=DEFAULT
     defaults: dict[str, Setting] = {}
     partitions: list[Partition] = []
     for record in conf.records:
@@ -367,8 +368,11 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         if len(partitions) >= _MOST:
             raise SiteError(f"{record.location}: more than {_MOST:,} partitions; leave out those without jobs")
         more = job_defaults(settings, origin, what)
-        if "tresbillingweights" in settings and settings["tresbillingweights"].value.lower() != "(null)":
-            more["billing"] = billing_weights(settings["tresbillingweights"], origin, what)
+        weights = settings.get("tresbillingweights")
+        if weights is not None and weights.value.lower() != "(null)":
+            if weights not in billing:
+                billing[weights] = billing_weights(weights, origin, what)
+            more["billing"] = billing[weights]
         partitions.append(dataclasses.replace(_partition(record.name, settings, members), **more))
     return partitions
 

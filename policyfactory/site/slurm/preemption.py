@@ -7,10 +7,12 @@ import says so. Facts: src/common/read_config.c, src/interfaces/preempt.c and se
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping
 from typing import Literal
 
+from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import Origin, Partition, Preemption, Qos, Setting
 from policyfactory.site.slurm.conf import Conf, leading, listed, refused
 from policyfactory.site.values import LONGEST_TIME
@@ -23,6 +25,9 @@ _OUTCOMES: tuple[_Outcome, ...] = ("requeue", "cancel", "off")
 _MODES = ("off", "requeue", "cancel", "suspend", "gang", "within", "cluster", "checkpoint", "priority")
 _SUSPENDED = "running jobs would be suspended for others and go on later; here nobody is stopped for them"
 _UNSAID = {"", "cluster"}
+_INCOMPATIBLE = "nobody is stopped, as PreemptMode of the cluster is OFF; slurmctld does not start with the two"
+_LARGEST_PRIORITY = 2**32 - 3  # NO_VAL is no priority
+_MOST_REORDERS = 2**31 - 1
 _ABSENT = Setting("", "", "")
 
 
@@ -49,31 +54,44 @@ def read_preemption(conf: Conf, origin: Origin) -> Preemption:
         origin.differs(given["preempttype"], "another rule would say which running jobs are stopped; here nobody is")
         return Preemption()
     mode = _mode(given.get("preemptmode", _ABSENT), "", origin) or "off"
+    if _KINDS[kind] != "none" and mode == "off" and not _modes(conf.value("PreemptMode")) - {"off"}:
+        origin.differs(given["preempttype"], _INCOMPATIBLE)
     if _KINDS[kind] == "none" or mode == "off":
         return Preemption()
-    words = _parameters(conf)
+    words = _parameters(conf, origin)
     least = words.get("min_exempt_priority", _ABSENT)
+    if least.value and not 0 <= leading(least.value) <= _LARGEST_PRIORITY:
+        raise refused(least, f"a whole number from 0 to {_LARGEST_PRIORITY:,}")
     count = words.get("reorder_count", words.get("preempt_reorder_count", Setting("", "1", "")))
+    reorders = leading(count.value)
+    if not 0 <= reorders <= _MOST_REORDERS:
+        origin.correct(count, "PreemptParameters", f"it is none from 0 to {_MOST_REORDERS:,}; it is taken as 1")
+        reorders = 1
     return Preemption(
         kind=_KINDS[kind],
         mode=mode,
         exempt_time=_exempt(given["preemptexempttime"], 0.0) if "preemptexempttime" in given else 0.0,
         youngest_first=bool(words.keys() & {"youngest_first", "preempt_youngest_first"}),
         strict_order=bool(words.keys() & {"strict_order", "preempt_strict_order"}),
-        reorder_count=leading(count.value) if leading(count.value) >= 0 else 1,
+        reorder_count=reorders,
         min_exempt_priority=float(leading(least.value)) if least.value else math.inf,
         job_requeue=conf.value("JobRequeue", "1") != "0",
     )
 
 
-def _parameters(conf: Conf) -> dict[str, Setting]:
+def _parameters(conf: Conf, origin: Origin) -> dict[str, Setting]:
     """Return the words of PreemptParameters, and of SchedulerParameters, where some of them were before."""
     words: dict[str, Setting] = {}
     for key in ("schedulerparameters", "preemptparameters"):
         setting = conf.settings.get(key, _ABSENT)
         for word in listed(setting.value):
             name, _, text = word.partition("=")
-            words[name.strip().lower()] = Setting(name.strip(), text.strip(), setting.location)
+            part = Setting(name.strip(), text.strip(), setting.location)
+            words[part.key.lower()] = part
+            if key == "preemptparameters":
+                # A flag that is there is on, and has no value of its own.
+                part = dataclasses.replace(part, value=part.value or "yes")
+                known_settings("preemption").judge([part], origin, "PreemptParameters")
     return words
 
 
@@ -103,7 +121,7 @@ def qos_preemption(qos: Qos, row: Mapping[str, Setting], origin: Origin) -> Qos:
 
 def _mode(setting: Setting, of: str, origin: Origin) -> _Outcome:
     """Return what becomes of jobs that are stopped; empty: what is said elsewhere."""
-    words = {word.lower() for word in listed(setting.value)} - _UNSAID
+    words = _modes(setting.value)
     if not words <= set(_MODES):
         raise refused(setting, "OFF, REQUEUE, CANCEL, SUSPEND, GANG or WITHIN")
     if words & {"suspend", "checkpoint"}:
@@ -118,10 +136,18 @@ def _mode(setting: Setting, of: str, origin: Origin) -> _Outcome:
     return next((word for word in _OUTCOMES if word in words), "")
 
 
+@functools.lru_cache(maxsize=16)
+def _modes(text: str) -> frozenset[str]:
+    """Return the words of a PreemptMode, which may be that of PartitionName=DEFAULT."""
+    return frozenset(word.lower() for word in listed(text)) - _UNSAID
+
+
 def _grace(setting: Setting) -> float:
     """Return a grace time: seconds, or a time with colons."""
     text = setting.value
-    known = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else duration(text)
+    if text.lower() in {"infinite", "unlimited"}:
+        return float(LONGEST_TIME)
+    known = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else duration(text)
     if known is None or known > LONGEST_TIME:
         raise refused(setting, "a number of seconds, or HH:MM:SS")
     return float(known)
