@@ -15,6 +15,7 @@ from naive.slurm_jobs import Allocation, Demand, Entry
 from naive.slurm_limits import Rules
 from naive.slurm_nodes import Nodes, Use, place
 from policyfactory.site.model import Site
+from policyfactory.site.values import LONGEST_TIME
 
 __all__ = ["Preemption", "merge_sorted"]
 
@@ -44,8 +45,8 @@ class Preemption:
         """Return the seconds that a job has left when it is to be stopped."""
         qos = self.rules.qos.get(entry.qos)
         if self.by_partition:
-            return int(entry.partition.grace_time)
-        return int(qos.grace_time) if qos is not None else 0
+            return int(min(entry.partition.grace_time, LONGEST_TIME))
+        return int(min(qos.grace_time, LONGEST_TIME)) if qos is not None else 0
 
     def _exempt(self, entry: Entry, now: int) -> bool:
         """Return whether a running job is safe from all others."""

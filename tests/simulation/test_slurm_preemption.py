@@ -143,6 +143,13 @@ def test_grace_time_ends_at_a_look_at_limits(simulate: Simulate) -> None:
     assert [told(placed[1]), told(placed[2])] == [(3, 53, 0, 0), (53, 153, 0, 0)]
 
 
+def test_a_grace_time_without_end_stops_nobody(simulate: Simulate) -> None:
+    jobs = [job(1, 0, 500, 10, 2, partition="idle"), job(2, 30, 100, 10, 2)]
+    placed = simulate(by_partition(2, of_idle={"grace_time": float("inf")}), jobs, begin=0)
+    assert told(placed[1]) == (3, 503, 0, 0)
+    assert placed[2].start >= 503
+
+
 def test_grace_time_ends_with_the_run(simulate: Simulate) -> None:
     # 1 has 200 s left from 30 on, when its node fails at 100. It runs again from 250 on, and has all of them again from
     # 601 on: the look after 801 is that of 810.
