@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from schedulers.replay import replay
@@ -10,7 +12,7 @@ from schedulers.replay_site import accounting_commands, partition_line, schedule
 from schedulers.replays import RATE, compare, force
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes of Slurm's: make nightly")
 @pytest.mark.parametrize("name", list(CASES))
 def test_what_slurm_starts_now_is_wanted(name: str) -> None:
     record = replay(CASES[name](), RATE, seconds=600)
