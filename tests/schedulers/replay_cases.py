@@ -47,7 +47,7 @@ SHARED = (NodeGroup("n[1-8]", cores=4, memory=16_000),)
 BATCH = (Partition("batch", default=True),)
 FIFO = Priority("basic")
 ACCOUNTS = dict(zip(USERS, ("physics", "physics", "chemistry", "chemistry", "guests"), strict=True))
-_ENFORCED = ("associations", "limits", "qos")
+ENFORCED = ("associations", "limits", "qos")
 
 
 def plain(**scheduling: object) -> Site:
@@ -55,7 +55,7 @@ def plain(**scheduling: object) -> Site:
     return Site("test", SINGLE, BATCH, priority=FIFO, scheduling=Scheduling(**scheduling))
 
 
-def _associations(*, shares: Mapping[str, float] | None = None, **users: object) -> tuple[Association, ...]:
+def users_of_accounts(*, shares: Mapping[str, float] | None = None, **users: object) -> tuple[Association, ...]:
     accounts = tuple(Association(name, shares=(shares or {}).get(name, 1.0)) for name in sorted(set(ACCOUNTS.values())))
     return accounts + tuple(Association(account, user, account, **users) for user, account in ACCOUNTS.items())
 
@@ -133,8 +133,8 @@ def _partition_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
                 partitions=limited,
                 priority=weights,
                 qos=(Qos("normal"), Qos("part", total=Limits(cores=6))),
-                associations=_associations(qos=("normal",)),
-                enforced=_ENFORCED,
+                associations=users_of_accounts(qos=("normal",)),
+                enforced=ENFORCED,
             ),
             make_jobs(
                 14,
@@ -165,8 +165,8 @@ def _limit_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
             plain(),
             priority=Priority(qos=10_000, age=1000, max_age=21_600.0),
             qos=(normal, high),
-            associations=_associations(qos=both, **more),
-            enforced=_ENFORCED,
+            associations=users_of_accounts(qos=both, **more),
+            enforced=ENFORCED,
         )
 
     shares = {"physics": 5.0, "chemistry": 3.0, "guests": 1.0}
@@ -174,7 +174,7 @@ def _limit_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
         dataclasses.replace(entry, total=Limits(cores=9, jobs=5))
         if entry.account == "physics" and not entry.user
         else entry
-        for entry in _associations(qos=("normal",), own=Limits(jobs=2))
+        for entry in users_of_accounts(qos=("normal",), own=Limits(jobs=2))
     )
     return {
         "multifactor": (
@@ -198,7 +198,7 @@ def _limit_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
                 priority=Priority(age=1000, max_age=21_600.0),
                 qos=(Qos("normal"),),
                 associations=bounded,
-                enforced=_ENFORCED,
+                enforced=ENFORCED,
             ),
             make_jobs(19, 100, changes=[no_wider(9, 1)]),
         ),
@@ -209,8 +209,8 @@ def _limit_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:
                     fair_share=100_000, age=1000, max_age=21_600.0, calculation_period=60.0, half_life=3600.0
                 ),
                 qos=(Qos("normal"),),
-                associations=_associations(shares=shares, qos=("normal",)),
-                enforced=_ENFORCED,
+                associations=users_of_accounts(shares=shares, qos=("normal",)),
+                enforced=ENFORCED,
             ),
             make_jobs(20, changes=[of_users("account", ACCOUNTS)]),
         ),

@@ -23,7 +23,7 @@ from policyfactory.site.model import (
 )
 from schedulers.record import Job
 from schedulers.replay import Case
-from schedulers.replay_cases import _ENFORCED, ACCOUNTS, BATCH, FIFO, SHARED, SINGLE, _associations
+from schedulers.replay_cases import ACCOUNTS, BATCH, ENFORCED, FIFO, SHARED, SINGLE, users_of_accounts
 from schedulers.replay_workloads import (
     Change,
     at_random,
@@ -107,9 +107,9 @@ def _in_some_chains(jobs: Sequence[Job], seed: int) -> tuple[Job, ...]:
 
 def _mixed(name: str, **site: Any) -> Site:
     """Return a site with accounts and shares, and what else a case has."""
-    site = {"partitions": BATCH, "priority": FAIR, "qos": (Qos("normal"),), "enforced": _ENFORCED} | site
+    site = {"partitions": BATCH, "priority": FAIR, "qos": (Qos("normal"),), "enforced": ENFORCED} | site
     if "associations" not in site:
-        site["associations"] = _associations(shares=SHARES, qos=tuple(qos.name for qos in site["qos"]))
+        site["associations"] = users_of_accounts(shares=SHARES, qos=tuple(qos.name for qos in site["qos"]))
     return Site(name, **site)
 
 
@@ -147,7 +147,7 @@ def small_test_tiers() -> Case:
         partitions=parts,
         priority=dataclasses.replace(FAIR, fair_share=0, partition=0),
         qos=(Qos("normal"), Qos("high", priority=100)),
-        associations=_associations(qos=BOTH),
+        associations=users_of_accounts(qos=BOTH),
         scheduling=Scheduling(bf_max_job_test=10, bf_max_job_user=3, default_queue_depth=8),
     )
     changes = [at_random("partition", ("batch", "urgent"), (0.75, 0.25)), no_wider(12, 1)]
@@ -173,7 +173,7 @@ def qos_arrays_chains() -> Case:
         nodes=SINGLE,
         priority=Priority(qos=10_000, age=1000, max_age=21_600.0),
         qos=(Qos("normal", total=Limits(cores=12)), Qos("high", priority=100, per_user=Limits(jobs=2))),
-        associations=_associations(qos=BOTH),
+        associations=users_of_accounts(qos=BOTH),
     )
     jobs = in_arrays(make_jobs(201, COUNT, changes=[no_wider(8, 1), _QOS]), 6, (2, 3, 0))
     return Case("qos-arrays-chains", site, _in_some_chains(jobs, 201))
@@ -210,7 +210,7 @@ def reservations_begin() -> Case:
         nodes=SINGLE,
         partitions=(Partition("batch", default=True), Partition("urgent", "n[5-16]", tier=10)),
         priority=dataclasses.replace(AGED, job_size=0),
-        associations=_associations(qos=("normal",)),
+        associations=users_of_accounts(qos=("normal",)),
         reservations=(
             Reservation("some", "n[3-8]", 2700.0, 4500.0),
             Reservation("all", "n[1-16]", 7200.0, 8100.0, known=3000.0),
@@ -235,7 +235,7 @@ def accounts_partition_qos() -> Case:
         dataclasses.replace(entry, total=Limits(cores=9, jobs=5))
         if entry.account == "physics" and not entry.user
         else entry
-        for entry in _associations(shares=SHARES, qos=("normal",), own=Limits(jobs=3))
+        for entry in users_of_accounts(shares=SHARES, qos=("normal",), own=Limits(jobs=3))
     )
     site = _mixed(
         "test",
