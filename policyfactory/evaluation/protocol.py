@@ -19,6 +19,7 @@ from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import read_toml
 from policyfactory.evaluation.experiment import Experiment, Reference
 from policyfactory.evaluation.options import (
+    DEFAULT_METRICS,
     By,
     ClaimTable,
     ExperimentTable,
@@ -111,6 +112,8 @@ class _ExperimentBuilder:
             self._check_slurm(rules, contenders)
         with self._about("metrics"):
             metrics = check_metrics(METRICS if table.metrics == ("all",) else table.metrics)
+        if table.metrics == DEFAULT_METRICS and rules.backfill == "slurm" and rules.site and rules.site.preemption.on:
+            metrics = (*metrics, "preempted", "lost_node_hours")
         if table.windows is not None and table.resample is not None:
             raise self._error("resample", reason="an experiment has windows or resampled logs; leave one out")
         if table.lead_in is not None and (table.windows is not None or table.resample is not None):

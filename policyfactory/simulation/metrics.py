@@ -45,6 +45,15 @@ class InUse(Protocol):
     def processors(self) -> NDArray[np.int64]: ...
 
 
+class Stopped(Protocol):
+    """Runs that were stopped for other jobs (`policyfactory.simulation.schedule.StoppedRuns`)."""
+
+    @property
+    def times(self) -> NDArray[np.int64]: ...
+    @property
+    def node_seconds(self) -> NDArray[np.int64]: ...
+
+
 class Ran(Protocol):
     """What a metric is of: when each job of a workload ran (`policyfactory.simulation.schedule.Schedule`)."""
 
@@ -58,6 +67,8 @@ class Ran(Protocol):
     def backfilled(self) -> NDArray[np.bool_]: ...
     @property
     def carried(self) -> InUse | None: ...
+    @property
+    def stopped(self) -> Stopped | None: ...
     def __len__(self) -> int: ...
 
 
@@ -398,6 +409,22 @@ _OF_MACHINE = (
         lambda schedule: float(np.count_nonzero(schedule.backfilled)),
         "jobs started while one ahead of them in the queue stayed waiting",
         "backfilled jobs",
+    ),
+    Metric(
+        "preempted",
+        "runs",
+        True,
+        lambda schedule: 0.0 if schedule.stopped is None else float(schedule.stopped.times.sum()),
+        "runs stopped for other jobs, by a site's preemption",
+        "preempted runs",
+    ),
+    Metric(
+        "lost_node_hours",
+        "h",
+        True,
+        lambda schedule: 0.0 if schedule.stopped is None else float(schedule.stopped.node_seconds.sum()) / 3600,
+        "node hours of the runs that were stopped for other jobs",
+        "node hours lost to preemption",
     ),
 )
 

@@ -373,7 +373,8 @@ def draw_schedule(schedule: Ran, start: str, length: str) -> Figure:
 # The recorded schedule. -----------------------------------------------------------------------------------------------
 
 RECORDED = "recorded"
-_NOT_RECORDED = frozenset({"backfilled"})  # a log does not say who was overtaken
+# A log does not say who was overtaken, and hardly ever what was stopped.
+_NOT_RECORDED = frozenset({"backfilled", "preempted", "lost_node_hours"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

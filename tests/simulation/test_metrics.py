@@ -14,7 +14,8 @@ from naive import schedule_metrics
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.simulation.metrics import METRICS, measure
-from policyfactory.simulation.simulate import Rules, Schedule
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule, StoppedRuns
 from policyfactory.workload.jobs import Workload
 from refusals import refused
 
@@ -70,6 +71,8 @@ EXPECTED = {
     "user_max_bsld": 6.3 / 4,
     "total_wait": 30,
     "backfilled": 1,
+    "preempted": 3,
+    "lost_node_hours": 1.5,
 }
 
 
@@ -83,7 +86,8 @@ def schedule(ticks: int = 1, late: int = 0) -> Schedule:
         ticks=ticks,
     )  # fmt: skip
     backfilled = np.array([False, False, True, False])[order]
-    return Schedule(start[order], end[order], backfilled, workload, "any", Rules())
+    stopped = StoppedRuns(np.array([1, 0, 2, 0]), np.array([3600, 0, 1800, 0]))
+    return Schedule(start[order], end[order], backfilled, workload, "any", Rules(), stopped=stopped)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -95,7 +99,7 @@ def test_every_metric_is_tested_and_described() -> None:
     assert set(METRICS) == set(EXPECTED)
     for name, metric in METRICS.items():
         assert metric.name == name
-        assert metric.unit in {"s", "1", "%", "jobs"}
+        assert metric.unit in {"s", "1", "%", "jobs", "runs", "h"}
         assert metric.description
     assert METRICS["utilisation"].lower_is_better is False
     assert METRICS["backfilled"].lower_is_better is None

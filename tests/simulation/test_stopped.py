@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from naive.slurm_cases import job
 from naive.slurm_workload import workload_of
+from policyfactory.evaluation.options import DEFAULT_METRICS
+from policyfactory.evaluation.study import evaluate
 from policyfactory.policy.store import resolve
+from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
+from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Preemption, Site
 
 SITE = Site(
@@ -49,3 +54,17 @@ def test_where_nobody_is_stopped_nothing_is_said() -> None:
     assert schedule.start.tolist() == [3, 503]
     assert schedule.stopped is None
     assert "preempted" not in schedule.frame()
+
+
+def test_a_table_counts_what_was_stopped_where_the_site_stops_jobs(tmp_path: Path) -> None:
+    assert measure(schedule_of(SITE), ["preempted", "lost_node_hours"]) == {
+        "preempted": 1,
+        "lost_node_hours": 2 * 27 / 3600,
+    }
+    quiet = dataclasses.replace(SITE, preemption=Preemption())
+    assert measure(schedule_of(quiet), "preempted") == {"preempted": 0}
+    workload, path = workload_of(SITE, JOBS, 0), tmp_path / "site.toml"
+    for site, more in ((SITE, ("preempted", "lost_node_hours")), (quiet, ())):
+        write_site(site, path)
+        evaluation = evaluate(workload, ["FCFS", "SAF"], backfill="slurm", site=str(path)).outcome.evaluation
+        assert evaluation.metrics == (*DEFAULT_METRICS, *more)
