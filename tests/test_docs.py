@@ -123,11 +123,14 @@ def test_the_api_page_has_every_public_name() -> None:
 
 
 def test_the_walks_of_the_architecture_name_what_is_there() -> None:
-    steps = re.findall(r"\| `(\S+\.py)` `(?:\w+\.)?(\w+)` \|", (DOCS / "architecture.md").read_text(encoding="utf-8"))
-    assert len(steps) > 20
-    for file, name in steps:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"`(\w+/\S+\.py)` `(?:\w+\.)?(\w+)`", page)
+    assert len(pairs) > 40
+    for file, name in pairs:
         source = (ROOT / "policyfactory" / file).read_text(encoding="utf-8")
         assert re.search(rf"^\s*(?:def|class) {name}\b|^{name}(?:: .*)? = ", source, re.MULTILINE), f"{file}: {name}"
+    for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|toml|css))`", page):
+        assert (ROOT / "policyfactory" / path).exists(), path
 
 
 def test_the_reference_of_commands_is_made_from_the_commands() -> None:

@@ -119,7 +119,7 @@ class Epoch:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Policy:
-    """A formula in p, q, r, w, m, f and predictions; the queue is sorted by it, LOWER runs first.
+    """A formula in p, q, r, w, m, f, n, mem, g and predictions; the queue is sorted by it, LOWER runs first.
 
     Ties go by submit time and then by job id, in whatever uses the policy.
 

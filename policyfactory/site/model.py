@@ -580,10 +580,7 @@ def _names_of(groups: tuple[NodeGroup, ...]) -> tuple[str, ...]:
 
 # Where the entries of an imported site stand in the scheduler's own files ---------------------------------------------
 
-# Where the entries of an imported site stand in the scheduler's own files, and what was corrected there.
-#
 # A contradiction in an import is told with its line in the file that has to be changed, and a cure for that file.
-
 
 _LONGEST_LINE = 400
 

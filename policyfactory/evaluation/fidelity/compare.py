@@ -221,7 +221,7 @@ def _group(kind: str, name: str, observed: Int64Array, simulated: Int64Array, wo
         "order": order is not None and order < FIT.order and _matters(*alike),
     }
     beyond = tuple(name for name, is_far in far.items() if is_far) if jobs >= FIT.least_jobs else ()
-    light: Light = "cannot tell" if jobs < FIT.least_jobs else "far" if beyond else "near"
+    light: Nearness = "cannot tell" if jobs < FIT.least_jobs else "far" if beyond else "near"
     return GroupFit(
         kind=kind,
         name=name,
@@ -297,7 +297,7 @@ def _course(workload: Workload, site: Site, run: SlurmRun, known: _Mask, lead_in
 
 def _judge(
     groups: tuple[GroupFit, ...], course: Course | None, jobs: int, never: float
-) -> tuple[Light, tuple[str, ...]]:
+) -> tuple[Nearness, tuple[str, ...]]:
     """Return the light, and what is beyond the stated fit."""
     everybody = groups[0]
     beyond = [_WORDS[name] for name in everybody.beyond]
@@ -326,7 +326,7 @@ _WORDS = {
 # How near a replay is to its record, as numbers: waits of groups, cores in use over time, and the verdict.
 
 
-Light = Literal["near", "far", "cannot tell"]
+Nearness = Literal["near", "far", "cannot tell"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ class GroupFit:
     simulated: Waits | None
     distance: float
     order: float | None
-    light: Light
+    light: Nearness
     beyond: tuple[str, ...]
 
 
@@ -441,7 +441,7 @@ class Fidelity:
 
     workload: str
     site: str
-    light: Light
+    light: Nearness
     jobs: int
     lead_in: int
     unrecorded: int
@@ -473,7 +473,7 @@ class Fidelity:
 # In words, tables and pictures ----------------------------------------------------------------------------------------
 
 
-HEADINGS: dict[Light, str] = {
+HEADINGS: dict[Nearness, str] = {
     "near": "Near enough to the record to be trusted",
     "far": UNTRUSTED,
     "cannot tell": "Cannot tell whether to trust it",
@@ -490,7 +490,7 @@ STATED = (
     f"{FIT.least_jobs} jobs are not judged. The first {100 * FIT.lead_in:.0f} % of the jobs fill the machine, which is "
     "empty at first, and are not compared."
 )
-_MARKS: dict[Light, str] = {"near": "near", "far": "far", "cannot tell": "too few jobs"}
+_MARKS: dict[Nearness, str] = {"near": "near", "far": "far", "cannot tell": "too few jobs"}
 _EDGES = np.unique(np.geomspace(1, 400 * DAY, 400).astype(np.int64))
 
 

@@ -795,8 +795,8 @@ def fit_to(site: Site, workload: Workload) -> SiteFit:
 def without_misfits(workload: Workload, site: Site) -> tuple[Workload, str]:
     """Return a workload without the jobs that could never start on a site, and in a sentence which these are.
 
-    They ran, so the site has changed since, or its file is wrong; `policyfactory.fidelity` says whether there are too
-    many of them for anything that is simulated to be trusted.
+    They ran, so the site has changed since, or its file is wrong; `policyfactory.evaluation.fidelity` says whether
+    there are too many of them for anything that is simulated to be trusted.
 
     Parameters
     ----------
