@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands import runner
 from page_inputs import INPUTS
+from policyfactory.cli.main import build_command
 from support import ROOT, extra_module, shared_path
 
 DOCS = ROOT / "docs"
@@ -17,8 +19,12 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Their commands need a cluster: tests/slurm/test_afternoon.py and test_jobqueue.py run every one of them.
 ON_A_CLUSTER = {"afternoon", "clusters"}
-# Whole evaluations, fits and a bootstrap: five seconds of a processor and more each. README is of `make test`.
-LONG = {"evaluate", "how-certain", "predictions", "scores", "train", "tutorial", "workloads"}
+# Whole evaluations, fits and a bootstrap: two seconds of a processor and more each. README and api are of `make test`,
+# which also reads the commands of all pages.
+LONG = {
+    *("evaluate", "how-certain", "policies", "predictions", "protocols", "scores", "slurm", "train", "tuning"),
+    *("tutorial", "workloads"),
+}
 OF_EXTRAS = {"environment": "gymnasium"}
 # What trains a network needs torch, and is run apart from the rest of its page.
 NETWORKS = re.compile("--learner ppo")
@@ -29,6 +35,12 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def commands_of(code: str) -> list[list[str]]:
+    """Return the words of each command of the package in a block."""
+    lines = code.replace("\\\n", " ").splitlines()
+    return [shlex.split(line[2:], comments=True)[1:] for line in lines if line.startswith("$ policyfactory")]
 
 
 def pages_that_run() -> list[object]:
@@ -61,6 +73,23 @@ def test_code_and_commands_of_a_page_run(
     run_blocks([block for block in blocks(page) if not NETWORKS.search(block[1])], page, reader, monkeypatch, capfd)
 
 
+def test_the_commands_of_all_pages_are_understood() -> None:
+    pages = [page for page in PAGES if page.stem not in ON_A_CLUSTER]
+    parts = [(page, code) for page in pages for language, code in blocks(page) if language == "console"]
+    count = 0
+    for page, code in parts:
+        for words in commands_of(code):
+            command: Any = build_command()
+            rest = list(words)
+            while hasattr(command, "commands"):
+                assert rest[0] in command.commands, f"{page.name}: {shlex.join(words)}"
+                command = command.commands[rest.pop(0)]
+            # It has the options, and can read their values; files and logs are looked at by what it does.
+            command.make_context(shlex.join(words), rest)
+            count += 1
+    assert count > 80
+
+
 @pytest.mark.slow
 def test_the_networks_of_the_pages_are_trained(
     reader: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -87,9 +116,8 @@ def run_blocks(
             exec(compile(code, str(page), "exec"), namespace)
             printed += capfd.readouterr().out
         elif language == "console":
-            for line in code.replace("\\\n", " ").splitlines():
-                if line.startswith("$ policyfactory"):
-                    printed += run(*shlex.split(line[2:], comments=True)[1:]).stdout
+            for words in commands_of(code):
+                printed += run(*words).stdout
         elif code.startswith("In simulation: "):
             # A verdict is what really comes out, of what stands above it; "..." is left out.
             pieces = [_flat(piece) for line in code.splitlines() for piece in line.split("...")]

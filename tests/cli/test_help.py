@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,11 +117,12 @@ def test_values_are_completed() -> None:
         ("policyfactory evaluate --backfill cons", "conservative"),
     ],
 )
-def test_a_shell_asks_for_them(typed: str, offered: str) -> None:
-    words = typed.split()
-    asked = {"_POLICYFACTORY_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
-    run = "import sys; sys.argv = ['policyfactory']; from policyfactory.cli.main import build_command; "
-    run += "build_command()(prog_name='policyfactory')"
-    environment = {**os.environ, **asked}
-    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False, env=environment)
-    assert done.stdout.split() == [offered]
+def test_a_shell_asks_for_them(
+    typed: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_POLICYFACTORY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    with pytest.raises(SystemExit):
+        COMMAND([], prog_name="policyfactory")
+    assert capsys.readouterr().out.split() == [offered]
