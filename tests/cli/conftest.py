@@ -23,6 +23,12 @@ def own_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder for what the tests of a file make once, and copy before they change it."""
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     """Give ``run(*arguments, code=0, cwd=tmp_path)``."""

@@ -86,7 +86,8 @@ def test_wrong_use(run, net: Path, arguments: tuple[str, ...], code: int, says: 
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_evaluated_like_a_formula(run, net: Path, small_log: Path, tmp_path: Path) -> None:
-    run("evaluate", small_log, "--policies", "FCFS,SAF,net.json", "--output", "results", "--metric", "mean_bsld")
+    run("evaluate", small_log, "--policies", "FCFS,SAF,net.json", "--output", "results", "--metric", "mean_bsld",
+        "--analyses", "none")  # fmt: skip
     value = json.loads((tmp_path / "results" / "manifest.json").read_text(encoding="utf-8"))
     assert any(name.endswith("net.json") for name in value["inputs"])
     network = load_network(net)
@@ -94,6 +95,7 @@ def test_evaluated_like_a_formula(run, net: Path, small_log: Path, tmp_path: Pat
     assert "NET" in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blank_pictures")
 def test_workers_of_any_kind_give_the_same(run, net: Path, small_log: Path, tmp_path: Path) -> None:
     for backend in ("threading", "loky"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -20,12 +21,22 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SMALL = ("--least", 60, "--first-days", 1, "--every-days", 1, "--trees", 10, "--leaves", 5)
 
 
+@pytest.fixture(scope="module")
+def log(kept: Path) -> Path:
+    return write_log(kept / "habits.swf", users_with_habits(1))
+
+
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return write_log(tmp_path / "habits.swf", users_with_habits(1))
+def first(run: Run, kept: Path, log: Path, tmp_path: Path) -> Path:
+    """Give a folder of predictions of the log: a copy of what the command wrote once."""
+    if not (kept / "first").exists():
+        run("predict", log, "--output", kept / "first", *SMALL)
+    return Path(shutil.copytree(kept / "first", tmp_path / "first"))
 
 
-def test_everything_is_said_and_written(run: Run, log: Path, tmp_path: Path) -> None:
+def test_everything_is_said_and_written_and_the_same_again_is_the_same_bytes(
+    run: Run, log: Path, tmp_path: Path
+) -> None:
     done = run("predict", log, "--output", "predicted", *SMALL)
     for words in (
         "trained 5 times, on 80 to",
@@ -58,26 +69,19 @@ def test_everything_is_said_and_written(run: Run, log: Path, tmp_path: Path) -> 
     assert load_forests(folder / "model.json").jobs == report["trained_on"][-1]
     provenance = json.loads((folder / "model.json").read_text())["provenance"]
     assert provenance["inputs"] == manifest["inputs"]
-
-
-def test_the_same_again_is_the_same_bytes(run: Run, log: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        run("predict", log, "--output", name, *SMALL)
+    run("predict", log, "--output", "again", *SMALL)
     for name in ("accuracy.json", "predictions.csv", "calibration/calibration.svg"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    one, two = (json.loads((tmp_path / name / "model.json").read_text())["forests"] for name in ("one", "two"))
+        assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    one, two = (json.loads((at / "model.json").read_text())["forests"] for at in (folder, tmp_path / "again"))
     assert one == two
 
 
 @pytest.mark.usefixtures("blank_pictures")
-def test_results_are_not_replaced_unasked(run: Run, log: Path, tmp_path: Path) -> None:
-    run("predict", log, "--output", "predicted", *SMALL)
-    refused = run("predict", log, "--output", "predicted", *SMALL, code=1)
+def test_results_are_not_replaced_unasked(run: Run, log: Path, first: Path) -> None:
+    refused = run("predict", log, "--output", "first", *SMALL, code=1)
     assert "--overwrite" in refused.stderr
-    run(
-        "predict", log, "--output", "predicted", "--overwrite", "--model", tmp_path / "predicted" / "model.json", code=2
-    )
-    run("predict", log, "--output", "predicted", "--overwrite", *SMALL)
+    run("predict", log, "--output", "first", "--overwrite", "--model", first / "model.json", code=2)
+    run("predict", log, "--output", "first", "--overwrite", *SMALL)
 
 
 @pytest.mark.parametrize("name", ["model.json", "predictions.csv", "accuracy.json"])
@@ -90,10 +94,9 @@ def test_a_file_of_another_command_is_not_replaced_unasked(run: Run, log: Path, 
 
 
 @pytest.mark.usefixtures("blank_pictures")
-def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) -> None:
-    run("predict", log, "--output", "first", *SMALL)
+def test_a_kept_model_predicts_another_log(run: Run, log: Path, first: Path, tmp_path: Path) -> None:
     other = write_log(tmp_path / "other.swf", users_with_habits(2))
-    model = tmp_path / "first" / "model.json"
+    model = first / "model.json"
     done = run("predict", other, "--model", model, "--json", "--output", "second")
     report = json.loads(done.stdout)
     assert report["trained_on"] == []
@@ -121,9 +124,8 @@ def test_a_kept_model_predicts_another_log(run: Run, log: Path, tmp_path: Path) 
     ],
 )
 @pytest.mark.usefixtures("blank_pictures")
-def test_another_model_is_refused(run: Run, log: Path, tmp_path: Path, change: dict[str, object], says: str) -> None:
-    run("predict", log, "--output", "first", *SMALL)
-    model = tmp_path / "first" / "model.json"
+def test_another_model_is_refused(run: Run, log: Path, first: Path, change: dict[str, object], says: str) -> None:
+    model = first / "model.json"
     model.write_text(json.dumps(json.loads(model.read_text()) | change))
     refused = run("predict", log, "--model", model, code=1)
     assert f"{model}: {says}" in refused.stderr
@@ -197,8 +199,8 @@ def test_a_clock_that_goes_backwards(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("blank_pictures")
+@pytest.mark.usefixtures("first")
 def test_a_user_who_floods(run: Run, log: Path, tmp_path: Path) -> None:
-    run("predict", log, "--output", "first", *SMALL)
     flood = [
         f"{10_000 + job} {200_000 + job // 200} -1 {1 + job % 7} 1 -1 -1 1 3600 -1 1 99 -1 -1 -1 -1 -1 -1"
         for job in range(10_000)

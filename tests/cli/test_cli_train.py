@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ SHORT = (*FEW, "--restarts", 1, "--evaluations", 10, "--bands", "none")
 
 
 @pytest.fixture
-def log(run, tmp_path: Path) -> Path:
-    run("workload", "lublin", "--processors", 64, "--jobs", 1000, "--estimates", "tsafrir", "--output", "log.swf")
-    return tmp_path / "log.swf"
+def log(run, kept: Path, tmp_path: Path) -> Path:
+    if not (kept / "log.swf").exists():
+        words = ("--processors", 64, "--jobs", 1000, "--estimates", "tsafrir")
+        run("workload", "lublin", *words, "--output", kept / "log.swf")
+    return Path(shutil.copy(kept / "log.swf", tmp_path))
 
 
 def test_a_log_becomes_a_model_that_is_judged_and_can_be_exported(run, log: Path, tmp_path: Path) -> None:

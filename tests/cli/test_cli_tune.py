@@ -38,6 +38,7 @@ def test_policies_that_read_predictions_are_refused(capsys, monkeypatch, log: Pa
     assert "does not know: predictions are made while a log is simulated by our own rules" in message
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_log_is_tuned_and_written(run: Run, log: Path, tmp_path: Path) -> None:
     chosen = (
         "--feedback",

@@ -63,8 +63,8 @@ def sha256(content: bytes) -> str:
 def protocol_text(folder: Path, policy: str) -> bytes:
     return (
         f'schema_version = 1\nname = "one"\n[logs.own]\nfile = "{folder / "own.swf"}"\nestimate_missing = "runtime"\n'
-        f'[[experiments]]\nname = "a"\npolicies = ["FCFS", "{policy}"]\n'
-        f'[[experiments]]\nname = "b"\npolicies = ["FCFS", "{policy}"]\n'
+        f'[[experiments]]\nname = "a"\npolicies = ["FCFS", "{policy}"]\nanalyses = []\n'
+        f'[[experiments]]\nname = "b"\npolicies = ["FCFS", "{policy}"]\nanalyses = []\n'
     ).encode()
 
 
@@ -118,7 +118,7 @@ def test_logs_are_read_once(pipe: Pipe, packed: bool) -> None:
 def test_a_model_that_is_evaluated_from_python_is_named_with_its_digest(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_bytes(MODEL)
     (tmp_path / "own.swf").write_bytes(LOG)
-    result = evaluate(tmp_path / "own.swf", ["FCFS", tmp_path / "mine.json"], metrics=["mean_wait"])
+    result = evaluate(tmp_path / "own.swf", ["FCFS", tmp_path / "mine.json"], metrics=["mean_wait"], analyses=[])
     result.report(tmp_path / "out")
     inputs = json.loads((tmp_path / "out" / "manifest.json").read_text())["inputs"]
     assert inputs == {str(tmp_path / "own.swf"): sha256(LOG), str(tmp_path / "mine.json"): sha256(MODEL)}
@@ -138,7 +138,7 @@ def test_the_command_takes_protocol_log_and_models_from_pipes(
     assert (tmp_path / "out" / "protocol.toml").read_bytes().endswith(text)
     other = MODEL.replace(b"MINE", b"OTHER")
     run("evaluate", log := pipe(LOG), "--policies", f"FCFS,{pipe(MODEL)},{(model := pipe(other))}", "-o", "two",
-        "--estimate-missing", "runtime")  # fmt: skip
+        "--estimate-missing", "runtime", "--analyses", "none")  # fmt: skip
     inputs = json.loads((tmp_path / "two" / "manifest.json").read_text())["inputs"]
     assert (inputs[log], inputs[model]) == (sha256(LOG), sha256(other))
     assert "catalogue" not in run("export", pipe(MODEL), "--to", "python").stdout

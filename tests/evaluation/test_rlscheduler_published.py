@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +31,23 @@ def logs(protocol: Protocol, shared: Callable[[str], Path]) -> dict[str, ReadLog
     return {name: read_log(name, protocol.logs[name], [shared("traces")]) for name in read}
 
 
-Run = Callable[[str], tuple[Evaluation, list[tuple[str, str, bool, float]]]]
+Run = Callable[..., tuple[Evaluation, list[tuple[str, str, bool, float]]]]
 
 
 @pytest.fixture(scope="module")
 def run(protocol: Protocol, logs: dict[str, ReadLog]) -> Run:
     plans = {plan.name: plan for plan in protocol.experiments}
 
-    def evaluated(name: str) -> tuple[Evaluation, list[tuple[str, str, bool, float]]]:
-        experiment = with_cases(plans[name], logs)
+    def evaluated(
+        name: str, compared: Mapping[str, Mapping[str, float]] | None = None
+    ) -> tuple[Evaluation, list[tuple[str, str, bool, float]]]:
+        """Run an experiment: with all logs and policies, or with those that are compared."""
+        chosen = logs if compared is None else {log: logs[log] for log in compared}
+        experiment = with_cases(plans[name], chosen)
+        if compared is not None:
+            named = {policy for values in compared.values() for policy in values}
+            few = tuple(contender for contender in experiment.contenders if contender.name in named)
+            experiment = dataclasses.replace(experiment, contenders=few, references=())
         made = run_cases(experiment)
         rows = [
             (row.log, row.policy, row.met, row.deviation or 0.0)
@@ -83,7 +92,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_other_rules_and_more_windows_are_as_found_elsewhere(name: str, run: Run) -> None:
-    made = run(name)[0]
+    made = run(name, ELSEWHERE[name])[0]
     for log, policies in ELSEWHERE[name].items():
         means = dict(zip(made.policies, np.mean(made.matrix(log, "mean_bsld"), axis=0), strict=True))
         for policy, value in policies.items():

@@ -102,7 +102,8 @@ def test_a_site_file_means_slurms_rules_whoever_works(site: Path, tmp_path: Path
     log = daily(6)
     pages = []
     for workers in (1, 2):
-        found = pf.evaluate(log, "FCFS,SAF", site=str(site), windows="3x2d", metrics=METRICS, workers=workers)
+        options = {"windows": "3x2d", "metrics": METRICS, "analyses": ["groups"]}
+        found = pf.evaluate(log, "FCFS,SAF", site=str(site), workers=workers, **options)
         page = found.report(tmp_path / f"of{workers}")
         pages.append([(page.parent / name).read_bytes() for name in ("report.html", "results.csv", "evaluation.json")])
     assert pages[0] == pages[1]
@@ -196,7 +197,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path
     with pytest.raises(KeyboardInterrupt):
         run_protocol(protocol, settings=RunSettings(partial=partial, progress=lambda _: _Once()))
     said: list[str] = []
-    study = run_protocol(protocol, settings=RunSettings(Workers(2, "loky"), partial=partial, notify=said.append))
+    study = run_protocol(protocol, settings=RunSettings(Workers(2), partial=partial, notify=said.append))
     assert report_text(study) == expected
     assert any("1 of 2" in sentence for sentence in said)
 

@@ -26,6 +26,7 @@ from policyfactory.statistics.intervals import Estimate, Interval
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import write_swf
 from policyfactory.workload.swf.log import log_of_workload
+from support import NIGHTLY
 
 BEGIN = 1_600_000_000
 MACHINE = 64
@@ -128,7 +129,7 @@ def test_the_reverse_is_worse(tmp_path: Path) -> None:
     assert found.verdict.light == "worse", found.verdict.sentences
 
 
-@pytest.mark.parametrize("seed", [3, 5, 7, 9])
+@pytest.mark.parametrize("seed", [3, 5, 7, 9] if NIGHTLY else [3, 7])
 def test_no_change_is_no_verdict(seed: int, tmp_path: Path) -> None:
     found = reviewed(tmp_path, jobs_of(seed), jobs_of(seed + 100), "FCFS", "FCFS")
     assert found.verdict.light == "cannot tell", found.verdict.sentences

@@ -141,6 +141,7 @@ def test_what_is_left_out_is_not_looked_at() -> None:
         pf.predict(told, options=OPTIONS, leave_out=["status"])
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("policy", ["FCFS", "-ln(s) + ln(e)"])
 def test_what_happens_later_changes_no_earlier_prediction(tmp_path: Path, policy: str) -> None:
     workload = users_with_habits(5)
