@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import gc
 import hashlib
 import os
@@ -123,16 +122,6 @@ def few_trees() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(training, "_fitted", smaller)
-        yield
-
-
-@pytest.fixture(scope="module")
-def few_resamples() -> Iterator[None]:
-    """Resample scores 20 times and not 200, in tests of what `learn` does with fits: most of the time of a fit."""
-    from policyfactory.learning import steps
-
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(steps, "fit", functools.partial(steps.fit, bootstrap=20))
         yield
 
 

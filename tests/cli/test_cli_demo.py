@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+from small_fits import few_fits
+
 from policyfactory.core.files import exclusive
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
-    done = run("demo", "--tuples", 32, "--trials", 3200, "--output", "my demo")
+    with few_fits():
+        done = run("demo", "--tuples", 32, "--trials", 320, "--output", "my demo")
     folder = tmp_path / "my demo"
     content = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
     evaluation = content["experiments"]["evaluation"]
@@ -28,7 +33,7 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
 
 def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -> None:
     (tmp_path / "demo" / "forms.json").mkdir(parents=True)
-    done = run("demo", "--tuples", 32, "--trials", 3200, code=1)
+    done = run("demo", "--tuples", 32, "--trials", 320, code=1)
     assert "step 4/7 could not be done:\nerror: demo/forms.json: is a directory" in done.stderr
 
 

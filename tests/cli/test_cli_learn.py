@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from daily_log import daily
+from small_fits import few_fits
 
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
@@ -24,8 +25,9 @@ from policyfactory.workload.swf.log import log_of_workload
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, tmp_path: Path) -> None:
     run("workload", "lublin", "--processors", 64, "--jobs", 1300, "--estimates", "tsafrir", "--output", "log.swf")
-    few = ("--tuples", 32, "--trials", 3200, "--threshold", "20h")
-    done = run("learn", "log.swf", "--output", "my folder", *few)
+    few = ("--tuples", 32, "--trials", 320, "--threshold", "20h")
+    with few_fits():
+        done = run("learn", "log.swf", "--output", "my folder", *few)
     folder = tmp_path / "my folder"
     # The first quarter, the first half, and the second, in the log's order.
     numbers = [read_swf(folder / f"log-{part}.swf").job_id.tolist() for part in ("training", "choosing", "test")]
