@@ -60,10 +60,12 @@ def test_processes_give_the_same_as_threads(protocol: Protocol) -> None:
     assert processes == alone
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_as_threads(protocol: Protocol, alone: str, scheduler: str) -> None:
     assert report_text(run(protocol, workers=Workers(1, "dask", scheduler))) == alone
 
 
+@pytest.mark.slow
 def test_starts_are_written_by_the_calling_process(log: Workload, scheduler: str, tmp_path: Path) -> None:
     cases = [case_of(log)]
     policies = [resolve("FCFS"), resolve("SPF")]
