@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policyfactory.fitting.forms import FormsResult, fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fitting.regression import Fit
 from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable, read_score_table
 
@@ -49,3 +51,24 @@ def sc17_table(shared: Callable[[str], Path]) -> ScoreTable:
 def sc17(sc17_table: ScoreTable) -> Sample:
     """The rows of the SC'17 table."""
     return prepare(sc17_table)
+
+
+# Fits are frozen: those that many tests ask for are made once.
+
+
+@pytest.fixture(scope="session")
+def sc17_forms(sc17: Sample) -> FormsResult:
+    """The 576 forms, fitted to that table."""
+    return fit_all_forms(sc17)
+
+
+@pytest.fixture(scope="session")
+def sc17_polynomials(sc17: Sample) -> list[Fit]:
+    """The polynomials, fitted to that table."""
+    return list(fit_all_polynomials(sc17)[0])
+
+
+@pytest.fixture(scope="session")
+def sc17_power(sc17: Sample) -> Fit:
+    """A form that is not linear in all coefficients, fitted to that table."""
+    return fit_user_form(sc17, "a*p**b*q + c*log10(r)")

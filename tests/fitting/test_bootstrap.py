@@ -20,7 +20,8 @@ from policyfactory.fitting.bootstrap import (
     measure_certainty,
     refit,
 )
-from policyfactory.fitting.forms import fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fitting.forms import FormsResult, fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fitting.regression import Fit
 from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
 
@@ -33,13 +34,19 @@ def uneven(sc17_table: ScoreTable) -> Sample:
     return prepare(sc17_table.select(rng.permutation(rows)))
 
 
+@pytest.fixture(scope="module")
+def uneven_fits(uneven: Sample) -> list[Fit]:
+    return [*fit_all_forms(uneven).fits[:3], *fit_all_polynomials(uneven)[0][:2]]
+
+
 @pytest.mark.parametrize("block", [1, 1 << 10, 1 << 16])
-def test_a_refit_is_the_fit_of_the_copied_rows(uneven: Sample, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+def test_a_refit_is_the_fit_of_the_copied_rows(
+    uneven: Sample, uneven_fits: list[Fit], monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
     monkeypatch.setattr(resample, "_BLOCK", block)
-    fits = [*fit_all_forms(uneven).fits[:3], *fit_all_polynomials(uneven)[0][:2]]
     drawn = np.random.default_rng(8).integers(0, uneven.tuples, (6, uneven.tuples))
     counts = np.stack([np.bincount(row, minlength=uneven.tuples) for row in drawn], axis=1)
-    for fit in fits:
+    for fit in uneven_fits:
         prepared = refit(fit, uneven)
         solutions = prepared.solve(counts)
         coefficients = prepared.coefficients(solutions)
@@ -50,8 +57,10 @@ def test_a_refit_is_the_fit_of_the_copied_rows(uneven: Sample, monkeypatch: pyte
             assert errors[number] == pytest.approx(mae, rel=1e-8)
 
 
-def test_all_tuples_once_is_the_fit_itself(sc17: Sample) -> None:
-    fits = [fit_all_forms(sc17).fits[0], fit_all_polynomials(sc17)[0][5], fit_user_form(sc17, "a*p**b*q + c*log10(r)")]
+def test_all_tuples_once_is_the_fit_itself(
+    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: list[Fit], sc17_power: Fit
+) -> None:
+    fits = [sc17_forms.fits[0], sc17_polynomials[5], sc17_power]
     once = np.ones((sc17.tuples, 1), dtype=np.int64)
     for fit in fits:
         prepared = refit(fit, sc17)
@@ -80,8 +89,8 @@ def test_draws_are_of_tuples_with_replacement() -> None:
     assert not np.array_equal(counts, draw_counts(50, 400, seed=4))
 
 
-def test_ranks_and_shares(sc17: Sample) -> None:
-    result = bootstrap(fit_all_forms(sc17).fits[:8], sc17, replicates=100, seed=1)
+def test_ranks_and_shares(sc17: Sample, sc17_forms: FormsResult) -> None:
+    result = bootstrap(sc17_forms.fits[:8], sc17, replicates=100, seed=1)
     ranks = np.stack([candidate.rank for candidate in result.candidates])
     assert np.array_equal(np.sort(ranks, axis=0), np.repeat(np.arange(1, 9)[:, None], 100, axis=1))
     assert sum(candidate.first for candidate in result.candidates) == pytest.approx(1)
@@ -89,9 +98,9 @@ def test_ranks_and_shares(sc17: Sample) -> None:
     assert np.array_equal(errors.argmin(axis=0), ranks.argmin(axis=0))
 
 
-def test_the_published_order_is_not_certain(sc17: Sample) -> None:
+def test_the_published_order_is_not_certain(sc17: Sample, sc17_forms: FormsResult) -> None:
     # With 216 tuples the first five forms change places: F1 is first in about a quarter of the resamplings.
-    result = bootstrap(fit_all_forms(sc17).fits, sc17, replicates=200, seed=1)
+    result = bootstrap(sc17_forms.fits, sc17, replicates=200, seed=1)
     shares = [candidate.first for candidate in result.candidates]
     # Binomial standard deviation at 0.25 and 200 replicates: 0.03.
     assert 0.1 < shares[0] < 0.4
@@ -110,10 +119,10 @@ def test_the_interval_covers_the_truth(made) -> None:  # type: ignore[no-untyped
     assert covered >= 46
 
 
-def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample) -> None:
+def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample, uneven_fits: list[Fit]) -> None:
     from sklearn.model_selection import GroupKFold
 
-    fit = fit_all_polynomials(uneven)[0][1]
+    fit = uneven_fits[4]  # QDR
     design, total = fit.design(uneven), 0.0
     for train, test in GroupKFold(5).split(uneven.score, groups=uneven.tuple_of):
         kept = sorted(set(uneven.tuple_of[train].tolist()))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policyfactory.fitting.bootstrap import bootstrap
-from policyfactory.fitting.forms import fit_all_forms, fit_all_polynomials, fit_user_form
+from policyfactory.fitting.forms import FormsResult, fit_user_form
 from policyfactory.fitting.model import Fitted, agreement, diagnose, order_share, slopes
 from policyfactory.fitting.regression import Fit, infer
 from policyfactory.fitting.sample import Sample, prepare
@@ -21,14 +21,14 @@ def warnings(fit: Fit, sample: Sample) -> str:
     return "\n".join(diagnose(fit, sample, infer(fit, sample)).warnings)
 
 
-def test_f1_on_the_published_table_has_a_term_in_place_of_a_constant(sc17: Sample) -> None:
+def test_f1_on_the_published_table_has_a_term_in_place_of_a_constant(sc17: Sample, sc17_forms: FormsResult) -> None:
     # With a constant the coefficient of log10(r) is negative: the term is there for the level 1/32 of the scores.
-    result = warnings(fit_all_forms(sc17).fits[0], sc17).splitlines()
+    result = warnings(sc17_forms.fits[0], sc17).splitlines()
     assert len(result) == 2
     snapshot(result[0], result[1])
     with_constant = fit_user_form(sc17, "a*log10(p)*q + b*log10(r) + c")
     assert with_constant.coefficients[0] > 0 > with_constant.coefficients[1]
-    assert with_constant.mae < fit_all_forms(sc17).fits[0].mae
+    assert with_constant.mae < sc17_forms.fits[0].mae
 
 
 def test_where_a_form_has_a_level_no_term_stands_in_for_it(made) -> None:  # type: ignore[no-untyped-def]
@@ -51,8 +51,10 @@ def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # ty
     assert warnings(fit_user_form(sample, "a*p + b*q + c*r"), sample) == ""
 
 
-def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17: Sample) -> None:
-    quartic = fit_all_polynomials(sc17)[0][3]
+def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(
+    sc17: Sample, sc17_polynomials: list[Fit]
+) -> None:
+    quartic = sc17_polynomials[3]
     candidate = bootstrap([quartic], sc17, replicates=100, seed=1).candidates[0]
     result = "\n".join(Fitted(quartic, sc17, candidate).diagnosis.warnings)
     assert "variance inflation above 10 for 18 of 19 terms" in result
@@ -62,8 +64,8 @@ def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(sc17
     assert "not monotone: the formula falls as q grows" in result
 
 
-def test_lin_lets_later_jobs_overtake(sc17: Sample) -> None:
-    lin = fit_all_polynomials(sc17)[0][0]
+def test_lin_lets_later_jobs_overtake(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+    lin = sc17_polynomials[0]
     result = slopes(lin.expression, sc17)
     assert result == {"p": 0.0, "q": 0.0, "r": 1.0}
     snapshot(warnings(lin, sc17))

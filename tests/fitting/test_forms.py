@@ -9,7 +9,7 @@ import pytest
 
 from naive.fit import FUNCTIONS
 from naive.fit import fit_forms as naive_fit_forms
-from policyfactory.fitting.forms import distinct_forms, fit_all_forms
+from policyfactory.fitting.forms import FormsResult, distinct_forms, fit_all_forms
 from policyfactory.fitting.model import sort_key
 from policyfactory.fitting.regression import solve
 from policyfactory.fitting.sample import Sample, prepare
@@ -32,8 +32,8 @@ def test_f1_to_f4_are_found_in_order_with_their_coefficients(sc17_table: ScoreTa
         assert fit.mae == pytest.approx(mae, abs=5e-8)
 
 
-def test_they_are_shown_as_the_paper_writes_them(sc17: Sample) -> None:
-    fits = fit_all_forms(sc17).fits
+def test_they_are_shown_as_the_paper_writes_them(sc17: Sample, sc17_forms: FormsResult) -> None:
+    fits = sc17_forms.fits
     assert [sort_key(fit, digits=3) for fit in fits[:4]] == [
         "log10(p)*q + 871*log10(r)",
         "sqrt(p)*q + 25700*log10(r)",
@@ -42,9 +42,9 @@ def test_they_are_shown_as_the_paper_writes_them(sc17: Sample) -> None:
     ]
 
 
-def test_the_coefficients_of_the_artifacts_example_are_met(sc17: Sample) -> None:
+def test_the_coefficients_of_the_artifacts_example_are_met(sc17: Sample, sc17_forms: FormsResult) -> None:
     # Paper 004 appendix A.5.2: (-0.0155183403 log10(p)) * (-0.0005149209 q) + 0.0069596182 log10(r), fitness 0.0052776.
-    first = fit_all_forms(sc17).fits[0]
+    first = sc17_forms.fits[0]
     assert first.coefficients[0] == pytest.approx(0.0155183403 * 0.0005149209, rel=1e-5)  # leastsq stopped there
     assert first.coefficients[1] == pytest.approx(0.0069596182, rel=1e-7)
 
@@ -56,8 +56,8 @@ def test_576_ways_are_400_functions() -> None:
     assert len({way for ways in forms.values() for way in ways}) == 576
 
 
-def test_aliases_have_the_values_of_their_function(sc17: Sample) -> None:
-    for fit in fit_all_forms(sc17).fits[::9]:
+def test_aliases_have_the_values_of_their_function(sc17: Sample, sc17_forms: FormsResult) -> None:
+    for fit in sc17_forms.fits[::9]:
         design = fit.design(sc17.first_tuples(2))
         for alias in fit.aliases:
             assert spans(alias, sc17.first_tuples(2), design), alias
@@ -77,16 +77,16 @@ def spans(alias: str, sample: Sample, design: np.ndarray) -> bool:
     return bool(np.allclose(design / scale @ solution, value, rtol=1e-7))
 
 
-def test_each_form_alone_gives_the_same_error(sc17: Sample) -> None:
+def test_each_form_alone_gives_the_same_error(sc17: Sample, sc17_forms: FormsResult) -> None:
     expected = naive_fit_forms(sc17.p, sc17.q, sc17.r, sc17.score)
-    actual = {alias: fit.mae for fit in fit_all_forms(sc17).fits for alias in fit.aliases}
+    actual = {alias: fit.mae for fit in sc17_forms.fits for alias in fit.aliases}
     assert actual.keys() == expected.keys()
     assert np.allclose([actual[alias] for alias in expected], list(expected.values()), rtol=1e-8)
 
 
-def test_forms_without_a_value_are_counted_and_named(sc17: Sample) -> None:
+def test_forms_without_a_value_are_counted_and_named(sc17: Sample, sc17_forms: FormsResult) -> None:
     # 1,740 of the 6,912 jobs have one processor: 1/log10(q) has no value there. No job has r = 1 or r = 0.
-    result = fit_all_forms(sc17)
+    result = sc17_forms
     assert int((sc17.q == 1).sum()) == 1740
     assert len(result.undefined) == 40
     assert all("log10(q)" in name.partition("/")[2] for name in result.undefined)

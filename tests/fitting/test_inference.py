@@ -8,13 +8,13 @@ import inspect
 import numpy as np
 import pytest
 
-from policyfactory.fitting.forms import fit_all_forms, fit_all_polynomials, fit_user_form
-from policyfactory.fitting.regression import infer, inflation
+from policyfactory.fitting.forms import FormsResult, fit_user_form
+from policyfactory.fitting.regression import Fit, infer, inflation
 from policyfactory.fitting.sample import Sample, prepare
 
 
-def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:
-    fit = fit_all_forms(sc17).fits[0]
+def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample, sc17_forms: FormsResult) -> None:
+    fit = sc17_forms.fits[0]
     result = infer(fit, sc17)
     x = fit.design(sc17) * sc17.weight[:, None]
     residual = sc17.weight * (sc17.score - fit.design(sc17) @ fit.coefficients)
@@ -28,17 +28,17 @@ def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample) -> None:
     assert result.t == pytest.approx(fit.coefficients / expected, rel=1e-9)
 
 
-def test_the_classical_error_is_the_textbook_one(sc17: Sample) -> None:
-    fit = fit_all_polynomials(sc17)[0][0]
+def test_the_classical_error_is_the_textbook_one(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+    fit = sc17_polynomials[0]
     x = fit.design(sc17) * sc17.weight[:, None]
     variance = fit.sse / (len(sc17) - x.shape[1])
     expected = np.sqrt(np.diag(np.linalg.inv(x.T @ x)) * variance)
     assert infer(fit, sc17).stderr_classical == pytest.approx(expected, rel=1e-7)
 
 
-def test_rows_of_a_tuple_are_not_independent(sc17: Sample) -> None:
+def test_rows_of_a_tuple_are_not_independent(sc17: Sample, sc17_forms: FormsResult) -> None:
     # The classical error is 4 to 7 times too small on the published table: why the tuple is the unit.
-    result = infer(fit_all_forms(sc17).fits[0], sc17)
+    result = infer(sc17_forms.fits[0], sc17)
     assert (result.stderr / result.stderr_classical > 3).all()
 
 
@@ -58,10 +58,10 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool) -> None:
+def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool, sc17_polynomials: list[Fit]) -> None:
     from statsmodels.stats.outliers_influence import variance_inflation_factor
 
-    fit = fit_all_polynomials(sc17)[0][1]
+    fit = sc17_polynomials[1]
     columns = fit.design(sc17) * sc17.weight[:, None] if weighted else fit.design(sc17)[:, 1:]
     unit = columns / np.linalg.norm(columns, axis=0)
     # From 0.15 on statsmodels centres the columns unless told not to.
@@ -99,8 +99,8 @@ def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> Non
         assert 0 < error < abs(value)
 
 
-def test_the_constant_has_no_inflation_of_its_own(sc17: Sample) -> None:
-    result = infer(fit_all_polynomials(sc17)[0][0], sc17)
+def test_the_constant_has_no_inflation_of_its_own(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+    result = infer(sc17_polynomials[0], sc17)
     assert np.isnan(result.vif[0])
     assert not np.isnan(result.vif[1:]).any()
     assert (result.vif_weighted >= 1).all()

@@ -14,9 +14,9 @@ import pytest
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fitting import model as module
 from policyfactory.fitting.fits import fit, sentences
-from policyfactory.fitting.forms import fit_all_forms, fit_all_polynomials, fit_mixture, fit_user_form
+from policyfactory.fitting.forms import FormsResult, fit_all_forms, fit_mixture, fit_user_form
 from policyfactory.fitting.model import Fitted
-from policyfactory.fitting.regression import shown_term, sort_key
+from policyfactory.fitting.regression import Fit, shown_term, sort_key
 from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.policy.algebra import Shorter
 from policyfactory.policy.store import load_model, model_to_json, save_model
@@ -49,12 +49,14 @@ def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> Non
     assert written["provenance"]["inputs"]["sc17-score-distribution"] == sc17_table.sha256
 
 
-def test_the_sort_key_orders_as_the_fit_does(sc17: Sample) -> None:
+def test_the_sort_key_orders_as_the_fit_does(
+    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: list[Fit], sc17_power: Fit
+) -> None:
     fits = [
-        *fit_all_forms(sc17).fits[::40],
-        *fit_all_polynomials(sc17)[0],
+        *sc17_forms.fits[::40],
+        *sc17_polynomials,
         fit_mixture(sc17),
-        fit_user_form(sc17, "a*p**b*q + c*log10(r)"),
+        sc17_power,
         fit_user_form(sc17, "1e-9*p*q + a*log10(r)"),
     ]
     rng = np.random.default_rng(1)
@@ -131,8 +133,8 @@ def test_what_was_not_held_out_has_no_error(sc17_table: ScoreTable) -> None:
     assert without.model("x").diagnostics["mae_held_out"] is None
 
 
-def test_display_rounds_and_the_model_does_not(sc17: Sample) -> None:
-    power = fit_user_form(sc17, "a*p**b*q + c*log10(r)")
+def test_display_rounds_and_the_model_does_not(sc17: Sample, sc17_power: Fit) -> None:
+    power = sc17_power
     assert sort_key(power, digits=3) == "p**0.625*q + 99300*log10(r)"
     exponent = float(power.coefficients[[term.coefficient for term in power.terms].index("b")])
     assert f"p**{exponent!r}*q" in sort_key(power)

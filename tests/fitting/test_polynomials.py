@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policyfactory.fitting.forms import POLYNOMIALS, fit_all_polynomials, fit_mixture, monomials
-from policyfactory.fitting.regression import inflation
+from policyfactory.fitting.regression import Fit, inflation
 from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.trials.table import ScoreTable
 
@@ -52,10 +52,10 @@ def test_the_inflation_of_lin_is_that_of_table_3(sc17: Sample) -> None:
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_statsmodels_finds_the_same_coefficients(sc17: Sample, position: int) -> None:
+def test_statsmodels_finds_the_same_coefficients(sc17: Sample, position: int, sc17_polynomials: list[Fit]) -> None:
     import statsmodels.api as sm
 
-    fit = fit_all_polynomials(sc17)[0][position]
+    fit = sc17_polynomials[position]
     design = fit.design(sc17)
     scale = np.linalg.norm(design * sc17.weight[:, None], axis=0)
     weights = (sc17.weight / sc17.weight.mean()) ** 2

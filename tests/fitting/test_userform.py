@@ -7,21 +7,22 @@ import pytest
 
 from policyfactory.core.errors import FitError, FormulaError, UsageError
 from policyfactory.fitting import forms as userform
-from policyfactory.fitting.forms import fit_all_forms, fit_user_form, split_name
+from policyfactory.fitting.forms import FormsResult, fit_user_form, split_name
+from policyfactory.fitting.regression import Fit
 from policyfactory.fitting.sample import Sample, prepare
 from refusals import refusal, refused
 
 POWER = "a*p**b*q + c*log10(r)"
 
 
-def test_a_form_of_the_enumeration_gets_its_coefficients(sc17: Sample) -> None:
+def test_a_form_of_the_enumeration_gets_its_coefficients(sc17: Sample, sc17_forms: FormsResult) -> None:
     for text in (
         "a*log10(p)*q + b*log10(r)",
         "(c1*log10(p))*(c2*q) + c3*log10(r)",
         "c3*log10(r) - (c1*log10(p))*(c2*q)",
     ):
         fit = fit_user_form(sc17, text)
-        best = fit_all_forms(sc17).fits[0]
+        best = sc17_forms.fits[0]
         assert fit.method.startswith("exact")
         assert sorted(np.abs(fit.coefficients)) == pytest.approx(sorted(best.coefficients), rel=1e-12)
         assert fit.mae == pytest.approx(best.mae, rel=1e-12)
@@ -60,9 +61,9 @@ def test_a_formula_inside_a_function_is_found(made) -> None:  # type: ignore[no-
     )
 
 
-def test_the_nonlinear_minimum_is_one(sc17: Sample) -> None:
+def test_the_nonlinear_minimum_is_one(sc17: Sample, sc17_power: Fit) -> None:
     # No neighbour in any coefficient is better, and the special case b = 0.5 (F2) and the search over b agree.
-    fit = fit_user_form(sc17, POWER)
+    fit = sc17_power
     special = fit_user_form(sc17, "a*sqrt(p)*q + c*log10(r)")
     assert fit.sse < special.sse
     design = fit.design(sc17) * sc17.weight[:, None]
@@ -71,10 +72,10 @@ def test_the_nonlinear_minimum_is_one(sc17: Sample) -> None:
     assert np.abs(gradient).max() < 1e-6
 
 
-def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(sc17: Sample) -> None:
-    first, second = (fit_user_form(sc17, POWER, seed=seed) for seed in (1, 2))
-    assert first.converged
-    assert first.coefficients == pytest.approx(second.coefficients, rel=1e-5)
+def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(sc17: Sample, sc17_power: Fit) -> None:
+    second = fit_user_form(sc17, POWER, seed=2)
+    assert sc17_power.converged  # seed 1
+    assert sc17_power.coefficients == pytest.approx(second.coefficients, rel=1e-5)
 
 
 def test_the_seed_is_1_unless_another_is_given(made, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
