@@ -23,6 +23,7 @@ from policyfactory.exports.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
+from policyfactory.search import distill_fit
 from policyfactory.search.distill import distill, trained_with
 from policyfactory.search.distill_fit import published_formulas
 from policyfactory.search.environment.goals import goal_of
@@ -41,6 +42,19 @@ X, Y, V, C = "log10(max(p, 1))", "log10(q)", "log10(w + 10) - 1", "min(1, max(0,
 @pytest.fixture(scope="module")
 def workload():
     return generate_lublin(64, 3000, seed=5, load=0.9)
+
+
+@pytest.fixture(autouse=True)
+def few_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit every twelfth of the SC'17 paper's forms, in tests of families and of files: forms are most of the time."""
+    designs = [every[::12] for every in distill_fit._designs()]
+    monkeypatch.setattr(distill_fit, "_designs", lambda: designs)
+
+
+@pytest.fixture
+def every_form(few_forms: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit all of them nevertheless."""
+    monkeypatch.undo()
 
 
 def linear(weights: dict[str, float], name: str = "NET") -> Network:
@@ -90,7 +104,7 @@ def test_the_coefficients_of_a_family_are_found(workload, weights, family: str, 
     assert found.chosen.choice.judged.pairs > 0.98
 
 
-def test_a_wait_is_taken_where_it_is_worth_it_and_the_best_without_is_told(workload) -> None:
+def test_a_wait_is_taken_where_it_is_worth_it_and_the_best_without_is_told(workload, every_form: None) -> None:
     network = linear({X: 1.0, Y: 0.6, V: -0.9})
     found = distill(network, workload, options(families=("power", "linear")))
     choice, static = found.chosen.choice, found.chosen.static
@@ -125,7 +139,7 @@ def test_free_processors_are_never_in_the_choice_and_it_is_said_what_they_would_
     assert export(load_model(tmp_path / "found" / "static.json"), to="slurm-priority-lua").text
 
 
-def test_another_policy_is_said_to_be_no_copy(workload) -> None:
+def test_another_policy_is_said_to_be_no_copy(workload, every_form: None) -> None:
     found = distill(random_network(11, (6, 16, 1)), workload, options(families=("power",)))
     share = found.chosen.choice.judged.pairs
     assert share < 0.95

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from policyfactory.search.distill_fit import (
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
+
+NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 
 
 def crowd(seed: int, jobs: int = 60, machine: int = 12) -> Workload:
@@ -53,7 +56,7 @@ def rows_of(queues: Queues) -> list[tuple[list[tuple[float, ...]], float]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if NIGHTLY else 2))
 def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> None:
     network, windows = random_network(seed), [crowd(seed), crowd(seed + 100)]
     policy = Policy.from_network(network)
@@ -68,8 +71,9 @@ def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> 
     assert places == sorted(set(places))
 
 
-@pytest.mark.parametrize("backfill", [False, True])
-@pytest.mark.parametrize("jobs", [60, 200])
+@pytest.mark.parametrize(
+    ("jobs", "backfill"), [(60, False), (60, True), (200, False), pytest.param(200, True, marks=pytest.mark.slow)]
+)
 def test_in_mode_paper_they_are_those_that_its_program_shows(backfill: bool, jobs: int) -> None:
     network = random_network(5, (8, 6, 1), paper_inputs(700.0))
     window = crowd(3, jobs)
