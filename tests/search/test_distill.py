@@ -87,6 +87,10 @@ def test_a_network_that_orders_as_a_published_formula_is_that_formula(workload, 
     assert network.margin.verdict == "no difference"
 
 
+def test_it_is_that_formula_among_all_forms(workload, every_form: None) -> None:
+    assert distill(linear({X: 1.0, Y: 0.5}), workload, options(families=("power",))).policy.formula == "p*sqrt(q)"
+
+
 @pytest.mark.parametrize(
     ("weights", "family", "values"),
     [
