@@ -132,10 +132,10 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
 
 def _group(command: Any) -> None:
     """Put the commands in order, by what they are for."""
-    for title, names in _GROUPS.items():
-        for name in names:
-            command.commands[name].rich_help_panel = title
-    command.commands = {name: command.commands[name] for names in _GROUPS.values() for name in names}
+    titles = {name: title for title, names in _GROUPS.items() for name in names if name in command.commands}
+    for name, title in titles.items():
+        command.commands[name].rich_help_panel = title
+    command.commands = {name: command.commands[name] for name in titles}
 
 
 def _by_topic(command: Any, options: list[Any], first: tuple[str, ...]) -> None:

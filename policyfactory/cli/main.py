@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
+import importlib
 import io
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from policyfactory.cli.compiling import noted
 from policyfactory.core import inputs, process
@@ -22,24 +24,35 @@ if TYPE_CHECKING:
     import typer
 
 
-def build_app() -> typer.Typer:
-    """Return the whole command."""
+# Command -> the module that has it, in which a group of commands is called ``app``.
+_COMMANDS = {
+    "generate": "generate",
+    "fit": "fit",
+    "evaluate": "evaluate",
+    "tune": "evaluate",
+    "predict": "predict",
+    "learn": "learn",
+    "train": "train",
+    "judge": "train",
+    "distill": "distill",
+    "export": "export",
+    "shadow": "review",
+    "review": "review",
+    "demo": "learn",
+}
+_GROUPS = {"workload": "workload", "site": "site", "policy": "policy", "history": "predict"}
+
+
+def build_app(name: str = "") -> typer.Typer:
+    """Return the whole command, or as much of it as one of its commands needs.
+
+    Parameters
+    ----------
+    name : str
+        The command; empty for all of them.
+    """
     import typer
 
-    from policyfactory.cli import (
-        distill,
-        evaluate,
-        export,
-        fit,
-        generate,
-        learn,
-        policy,
-        predict,
-        review,
-        site,
-        train,
-        workload,
-    )
     from policyfactory.cli.help import Commands, show_all
 
     app = typer.Typer(
@@ -64,34 +77,27 @@ def build_app() -> typer.Typer:
             typer.echo(f"policyfactory {__version__}")
             raise typer.Exit
 
-    app.add_typer(workload.app, name="workload")
-    app.add_typer(site.app, name="site")
-    app.command("generate")(generate.generate)
-    app.command("fit")(fit.fit)
-    app.add_typer(policy.app, name="policy")
-    app.command("evaluate")(evaluate.evaluate)
-    app.command("tune")(evaluate.tune)
-    app.command("predict")(predict.predict)
-    app.command("learn")(learn.learn)
-    app.command("train")(train.train)
-    app.command("judge")(train.judge)
-    app.command("distill")(distill.distill)
-    app.command("export")(export.export)
-    app.add_typer(predict.app, name="history")
-    app.command("shadow")(review.shadow)
-    app.command("review")(review.review)
-    app.command("demo")(learn.demo)
+    for group, module in _GROUPS.items():
+        if name in {group, ""}:
+            app.add_typer(_module(module).app, name=group)
+    for command, module in _COMMANDS.items():
+        if name in {command, ""}:
+            app.command(command)(getattr(_module(module), command))
     return app
 
 
+def _module(name: str) -> Any:
+    return importlib.import_module(f"policyfactory.cli.{name}")
+
+
 @functools.cache
-def build_command() -> click.Command:
-    """Return the whole command as it is run: with both levels of its help."""
+def build_command(name: str = "") -> click.Command:
+    """Return the whole command, or the part of it for one command, as it is run: with both levels of its help."""
     import typer.main
 
     from policyfactory.cli.help import arrange, note_inputs
 
-    command: click.Command = note_inputs(arrange(typer.main.get_command(build_app())))
+    command: click.Command = note_inputs(arrange(typer.main.get_command(build_app(name))))
     return command
 
 
@@ -104,6 +110,8 @@ def run() -> None:
     ignore_folder()
     # What a command makes mostly lives to its end: looking for garbage after every 700 objects takes a tenth of a run.
     gc.set_threshold(20_000)
+    # And looking through all that is loaded once more, before the process ends, another tenth.
+    atexit.register(gc.freeze)
     for stream in (sys.stdout, sys.stderr):
         # Names of files may be no UTF-8, and a terminal may not have all characters: neither ends a run.
         if isinstance(stream, io.TextIOWrapper):
@@ -117,7 +125,8 @@ def run() -> None:
         try:
             process.install()
             with inputs.command(), noted(), no_empty_folders():
-                build_command()()
+                first = "".join(sys.argv[1:2])
+                build_command(first if first in {*_COMMANDS, *_GROUPS} else "")()
         except Exception as error:
             if (cause := process.behind(error)) is None:
                 raise
