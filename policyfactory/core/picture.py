@@ -59,21 +59,29 @@ def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
         from matplotlib import rc_context
 
-        with rc_context(_settings()):
+        with rc_context():
+            _take_settings()
             return draw(*args, **kwargs)
 
     return drawn
 
 
+def _take_settings() -> None:
+    """Give matplotlib our settings where they are not as they are already: it checks each value that it is given."""
+    from matplotlib import rcParams
+
+    if any(dict.get(rcParams, name) != value for name, value in _settings().items()):
+        rcParams.update(_settings())
+
+
 def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
     """Return an empty figure of ``width`` x ``height`` inches with constrained layout."""
-    from matplotlib import rcParams
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     # Axes take their look when they are made, texts and ticks when drawn: the style holds until
     # what the user called returns (`keeps_settings`), and again when it is written.
-    rcParams.update(_settings())
+    _take_settings()
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -127,7 +135,8 @@ def _bytes(figure: Figure, kind: str, dpi: int) -> bytes:
     metadata: dict[str, Any] = {undated: None}
     buffer = io.BytesIO()
     # The ids in an SVG and the ticks are made now.
-    with warnings.catch_warnings(), rc_context(_settings()):
+    with warnings.catch_warnings(), rc_context():
+        _take_settings()
         # A name from a log may have letters that the font has not: a box is drawn, and there is no cure.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         # With a layout of its own, matplotlib would draw the whole figure once for the layout and once for the file.

@@ -126,42 +126,28 @@ def binned_integral(
     -------
     float64 array (bins,), weight x ticks
     """
-    return _binned_integral(read_only(begin), read_only(end), read_only(weight), origin, width, bins)
-
-
-@kernel
-def _binned_integral(
-    begin: Int64Array, end: Int64Array, weight: Int64Array, origin: int, width: int, bins: int
-) -> FloatArray:
-    partial = np.zeros(bins)
+    low, high = np.maximum(begin, origin), np.minimum(end, origin + width * bins)
+    kept = high > low
+    low, high, weight = low[kept], high[kept], weight[kept]
+    first, final = (low - origin) // width, (high - 1 - origin) // width
+    is_long = first < final
+    # Processors times nanoseconds of a week do not fit into 64 bits.
+    height = weight.astype(np.float64)
+    at_first = height * (np.where(is_long, origin + (first + 1) * width, high) - low)
+    at_final = height * np.where(is_long, high - origin - final * width, 0)
+    bin_, amount = np.column_stack((first, final)).ravel(), np.column_stack((at_first, at_final)).ravel()
+    partial = np.bincount(bin_, amount, minlength=bins)
     # Rises and falls of the weight that holds for the whole of a bin.
     steps = np.zeros(bins + 1, dtype=np.int64)
-    last = origin + width * bins
-    for i in range(len(begin)):
-        low, high = max(begin[i], origin), min(end[i], last)
-        if high <= low:
-            continue
-        first, final = (low - origin) // width, (high - 1 - origin) // width
-        # Processors times nanoseconds of a week do not fit into 64 bits.
-        height = float(weight[i])
-        if first == final:
-            partial[first] += height * (high - low)
-            continue
-        partial[first] += height * (origin + (first + 1) * width - low)
-        partial[final] += height * (high - origin - final * width)
-        steps[first + 1] += weight[i]
-        steps[final] -= weight[i]
-    whole = 0
-    for k in range(bins):
-        whole += steps[k]
-        partial[k] += float(whole) * width
-    return partial
+    np.add.at(steps, first[is_long] + 1, weight[is_long])
+    np.subtract.at(steps, final[is_long], weight[is_long])
+    whole: FloatArray = partial + np.cumsum(steps[:bins]).astype(np.float64) * width
+    return whole
 
 
 # Sums of jobs by group: users, size classes, run-time classes, in one pass over a schedule ----------------------------
 
 
-@kernel
 def group_sums(
     code: Int64Array, groups: int, wait: Int64Array, run_time: Int64Array, processors: Int64Array, least: int
 ) -> tuple[Int64Array, FloatArray, FloatArray, FloatArray]:
@@ -193,17 +179,31 @@ def group_sums(
     slowdown : float64 array (groups,)
         Sum of the bounded slowdowns.
     """
-    jobs = np.zeros(groups, dtype=np.int64)
-    work, work_rest = np.zeros(groups), np.zeros(groups)
-    waited, waited_rest = np.zeros(groups), np.zeros(groups)
-    slowdown, slowdown_rest = np.zeros(groups), np.zeros(groups)
+    jobs, sums, rests = np.zeros(groups, dtype=np.int64), np.zeros((3, groups)), np.zeros((3, groups))
+    _sum_by_group(*map(read_only, (code, wait, run_time, processors)), least, jobs, sums, rests)
+    work, waited, slowdown = sums + rests
+    return jobs, work, waited, slowdown
+
+
+@kernel
+def _sum_by_group(
+    code: Int64Array,
+    wait: Int64Array,
+    run_time: Int64Array,
+    processors: Int64Array,
+    least: int,
+    jobs: Int64Array,
+    sums: FloatArray,
+    rests: FloatArray,
+) -> None:
+    """Add the jobs to ``jobs``, their work, waits and slowdowns to the rows of ``sums``; ``rests`` are corrections."""
     for i in range(len(code)):
         group = code[i]
         jobs[group] += 1
-        _add(work, work_rest, group, float(processors[i]) * float(run_time[i]))
-        _add(waited, waited_rest, group, float(wait[i]))
-        _add(slowdown, slowdown_rest, group, max((wait[i] + run_time[i]) / max(run_time[i], least), 1.0))
-    return jobs, work + work_rest, waited + waited_rest, slowdown + slowdown_rest
+        work = float(processors[i]) * float(run_time[i])
+        slowdown = max((wait[i] + run_time[i]) / max(run_time[i], least), 1.0)
+        for row in range(3):
+            _add(sums[row], rests[row], group, work if row == 0 else float(wait[i]) if row == 1 else slowdown)
 
 
 @inlined
