@@ -460,9 +460,10 @@ def timed_until(
         if state[FREE] < state[SMALLEST]:
             continue
         count_overdue(jobs, state, waiting, order.threshold)
-        score_waiting(jobs, state, waiting, formula, machine, work, scores[QUEUE])
-        if order.own_order and not order.same_formula:
-            score_waiting(jobs, state, waiting, backfill_formula, machine, work, scores[OWN])
+        for row in range(OWN + 1 if order.own_order and not order.same_formula else OWN):
+            # Called at one place, so that its code is there once.
+            asked = formula if row == QUEUE else backfill_formula
+            score_waiting(jobs, state, waiting, asked, machine, work, scores[row])
         _schedule_timed(jobs, state, heap, running, waiting, scores, order)
         close_gaps(jobs, state, waiting)
 
@@ -478,10 +479,11 @@ def _schedule_timed(
     order: Order,
 ) -> None:
     """Make one pass over scored jobs."""
-    first = head(jobs, state, waiting, scores[QUEUE], order)
-    while first > 0 and jobs.processors[waiting[first]] <= state[FREE]:
-        start_queued(jobs, state, heap, running, waiting[first])
+    while True:
         first = head(jobs, state, waiting, scores[QUEUE], order)
+        if first == 0 or jobs.processors[waiting[first]] > state[FREE]:
+            break
+        start_queued(jobs, state, heap, running, waiting[first])
     if first == 0 or not order.backfill or state[FREE] < state[SMALLEST]:
         return
     reserve_for(jobs, state, running, waiting[first])

@@ -83,7 +83,7 @@ def new_space(jobs: int, processors: int, depth: int) -> Space:
     return Space(new_state(processors), new_heap(rows), new_running(rows), waiting, scores, work)
 
 
-@inlined
+@joined
 def submit_all(jobs: Jobs, state: Int64Array, waiting: Int64Array) -> None:
     """Append every job that is submitted now."""
     while state[NEXT] < len(jobs.submit) and jobs.submit[state[NEXT]] == state[NOW]:
@@ -94,7 +94,7 @@ def submit_all(jobs: Jobs, state: Int64Array, waiting: Int64Array) -> None:
         state[SMALLEST] = min(state[SMALLEST], jobs.processors[job])
 
 
-@inlined
+@joined
 def close_gaps(jobs: Jobs, state: Int64Array, waiting: Int64Array) -> None:
     """Drop the jobs that were started; ``SMALLEST`` is exact afterwards."""
     kept = 0
@@ -108,7 +108,7 @@ def close_gaps(jobs: Jobs, state: Int64Array, waiting: Int64Array) -> None:
     state[SMALLEST] = smallest
 
 
-@inlined
+@joined
 def count_overdue(jobs: Jobs, state: Int64Array, waiting: Int64Array, threshold: int) -> None:
     """Let ``OVERDUE`` be how many jobs, from the beginning of the list, have waited longer than the threshold."""
     count = 0
@@ -119,7 +119,7 @@ def count_overdue(jobs: Jobs, state: Int64Array, waiting: Int64Array, threshold:
         _turn_instants(jobs, waiting, count)
 
 
-@inlined
+@joined
 def _turn_instants(jobs: Jobs, waiting: Int64Array, count: int) -> None:
     """Let the first ``count`` jobs be in the order of ocst: of those submitted at one instant the last first."""
     first = 1
@@ -142,7 +142,7 @@ def is_ahead(state: Int64Array, scores: FloatArray, order: Order, position: int,
     return bool(scores[position] < scores[other] or (order.last_first and scores[position] == scores[other]))
 
 
-@inlined
+@joined
 def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray, order: Order) -> int:
     """Return the place of the first job in the queue, 0 if none waits."""
     best = 0
@@ -154,7 +154,7 @@ def head(jobs: Jobs, state: Int64Array, waiting: Int64Array, scores: FloatArray,
     return best
 
 
-@kernel
+@joined
 def score_waiting(
     jobs: Jobs,
     state: Int64Array,
