@@ -180,7 +180,8 @@ def group_sums(
         Sum of the bounded slowdowns.
     """
     jobs, sums, rests = np.zeros(groups, dtype=np.int64), np.zeros((3, groups)), np.zeros((3, groups))
-    _sum_by_group(*map(read_only, (code, wait, run_time, processors)), least, jobs, sums, rests)
+    code, wait, run_time, processors = map(read_only, (code, wait, run_time, processors))
+    _sum_by_group(code, wait, run_time, processors, least, jobs, sums, rests)
     work, waited, slowdown = sums + rests
     return jobs, work, waited, slowdown
 
