@@ -158,6 +158,8 @@ class Simulation:
     def _started(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self.entries[entry.job.id] = entry
+            if entry not in self.c.running:
+                continue  # stopped for another in the pass that started it
             run = max(entry.job.run_time, 1)
             entry.end = min(entry.start + run, self._killed(entry))
             self._at(entry.end, "end", (entry, entry.start))

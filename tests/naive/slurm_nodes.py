@@ -338,8 +338,8 @@ def will_run_from(
         nodes.heavy = set()
         if found is not None:
             return now, found
-        if now_only and not gone:
-            return None
+    if now_only and not gone:
+        return None
     future = use.copy()
     for entry in running:
         if entry.believed_end < start and set(among) & set(entry.allocation):

@@ -59,7 +59,6 @@ class Controller:
                 entry.accrue = entry.begin
             if entry.begin < 0 and entry.job.after in self.ended:
                 entry.begin = max(self.now, entry.job.eligible)
-                self.changed = self.now
         found = [entry for entry in self.pending if self._may_be_looked_at(entry)]
         if not self.preemption.on:
             return sorted(found, key=self._order)

@@ -62,7 +62,6 @@ class Priorities:
         self.most_of_qos = max((qos.priority for qos in site.qos), default=0)
         self.decay = 1 - 0.693 / self.settings.half_life if self.settings.half_life > 0 else 1.0
         self.last = -1
-        self.submitted = 0
         self._grow()
 
     def _grow(self) -> None:
@@ -175,10 +174,8 @@ class Priorities:
             self._classic(one)
 
     def at_submission(self, entry: Entry, now: int) -> None:
-        """Set the first priority; under priority/basic each job is one below the job before."""
-        self.submitted += 1
-        basic = self.settings.kind == "basic"
-        entry.priority = LARGEST - self.submitted if basic else self.priority(entry, now)
+        """Set the first priority; under priority/basic the order of submission decides, whoever goes back with whom."""
+        entry.priority = LARGEST if self.settings.kind == "basic" else self.priority(entry, now)
 
     def priority(self, entry: Entry, now: int) -> int:
         """Return the weighed sum, cut to 1 ... 2**32 - 1."""

@@ -20,7 +20,7 @@ from policyfactory.site.model import (
     Site,
 )
 
-__all__ = ["FEATURES", "draw"]
+__all__ = ["FEATURES", "MORE", "draw"]
 
 # What a case may have beside nodes of one kind in one partition; drawn for each case, or asked for by name.
 FEATURES = (
@@ -31,6 +31,7 @@ FEATURES = (
 # cores of several "threads"; jobs that may start in several "lists" of partitions; running jobs that are stopped for
 # others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults"; limits on what a job has
 # of "each node"; weights of "billing"; reservations of several kinds, "kept for some".
+MORE = ("rules", "threads", "lists", "preemption", "defaults", "each node", "billing", "kept for some")
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -60,7 +61,21 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site = _with_billing(random.Random(f"billing {seed}"), site)
     if "kept for some" in chosen:
         site, drawn = _with_reservations(random.Random(f"kept for some {seed}"), site, drawn)
+    if chosen & {"lists", "kept for some"}:
+        drawn = _with_arrays(drawn)
     return site, drawn
+
+
+def _with_arrays(jobs: list[Job]) -> list[Job]:
+    """Return jobs of which the tasks of an array ask for the same, as they do in Slurm."""
+    first: dict[int, Job] = {}
+    own = "id", "submit", "run_time", "eligible", "after"
+    return [
+        dataclasses.replace(first.setdefault(job.array, job), **{name: getattr(job, name) for name in own})
+        if job.array >= 0
+        else job
+        for job in jobs
+    ]
 
 
 def _site(rng: random.Random, has: set[str]) -> Site:

@@ -13,7 +13,7 @@ import pytest
 from naive import slurm_kernels as plain
 from naive.slurm_jobs import Job
 from naive.slurm_nodes import Nodes
-from naive.slurm_random import BEGIN, FEATURES, draw
+from naive.slurm_random import BEGIN, FEATURES, MORE, draw
 from naive.slurm_workload import run_fast, workload_of
 from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.model import VERSIONS, NodeGroup, Partition, Scheduling, Site
@@ -124,6 +124,34 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
     rng = random.Random(seed)
     features = [name for name in FEATURES if name == "partitions" or rng.random() < 0.3]
     site, jobs = drawn(version, seed, 40, *features, "kept for some")
+    assert_alike(site, jobs, seed)
+
+
+# Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
+# that go back into the queue together under priority/basic; arrays in lists of partitions.
+@pytest.mark.parametrize(
+    ("slurm_version", "seed", "features"),
+    [
+        ("26.05", 209, "memory,weights,limits,shares,outages,eligible,plan,arrays"),
+        ("22.05", 402, "memory,weights,limits,shares,outages,arrays,preemption"),
+        ("24.11", 85, "memory,gpus,eligible,plan,threads,preemption,defaults,each node,kept for some"),
+        ("22.05", 12, "cores,weights,partitions,limits,shares,arrays,preemption,lists"),
+    ],
+)
+def test_mixed_cases_in_which_they_differed_are_too(
+    slurm_version: str, seed: int, features: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_out_found_gpus(slurm_version, monkeypatch)
+    site, jobs = drawn(slurm_version, seed, 40, *features.split(","))
+    assert_alike(site, jobs, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sites_that_mix_all_of_it_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    rng = random.Random(f"tw {seed}")
+    features = [name for name in FEATURES if rng.random() < 0.5] + [name for name in MORE if rng.random() < 0.4]
+    site, jobs = drawn(version, seed, 40, *features)
     assert_alike(site, jobs, seed)
 
 

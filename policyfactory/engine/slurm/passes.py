@@ -324,7 +324,7 @@ def _end_jobs(
                 add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
-            let_go(jobs, run, weights, job, now)
+            let_go(jobs, run, settings, weights, job, now)
     while state[LEAVING] > 0 and run.leaving[state[LEFT], 0] <= now:
         run.completing[run.leaving[state[LEFT], 1]] -= 1
         state[LEFT], state[LEAVING] = (state[LEFT] + 1) % len(run.leaving), state[LEAVING] - 1

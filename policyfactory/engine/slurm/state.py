@@ -311,7 +311,6 @@ def see_all(run: RunState) -> None:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] -= RELEASED
             run.state[UNSEEN] += 1
-            run.state[CHANGED] = now
             _change_queue(run)
         else:
             run.seen[job] = 1

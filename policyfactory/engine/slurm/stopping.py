@@ -392,7 +392,7 @@ def _stop_now(
     if preemption.outcome[preemption.kind[job]] == IS_CANCELLED:
         run.end[job] = now
         tell_rows(jobs, run, job)
-        let_go(jobs, run, weights, job, now + 1)
+        let_go(jobs, run, settings, weights, job, now + 1)
         return
     row = jobs.first[job]
     run.seen_processors[row] = 0
@@ -430,13 +430,18 @@ def _forget_ends(run: RunState, job: int) -> None:
 
 
 @step
-def let_go(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int, time: int) -> None:
+def let_go(
+    jobs: SlurmJobs, run: RunState, settings: SlurmSettings, weights: PriorityWeights, job: int, time: int
+) -> None:
     """Let the jobs start from a time on that waited for the end of another."""
     first, passed = jobs.first[job], max(run.state[MAIN], run.state[PASSED])
+    # The pass that follows when the nodes of the other are free again finds those that must not begin before it.
+    found = max(run.state[NOW] + settings.turn_round, time)
     other = run.dependent[first]
     while other >= 0:
         # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
-        run.seen[other] = RELEASED + (weights.from_submission and passed >= run.submit[other])
+        seen = weights.from_submission and passed >= run.submit[other]
+        run.seen[other] = seen + RELEASED * (run.ready[other] <= found)
         run.ready[other] = max(run.ready[other], time)
         push_end(run.heap, run.ready[other], len(jobs.ready) + other)
         other = run.sibling[other]
