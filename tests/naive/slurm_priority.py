@@ -180,13 +180,7 @@ class Priorities:
     def priority(self, entry: Entry, now: int) -> int:
         """Return the weighed sum, cut to 1 ... 2**32 - 1."""
         weights, job = self.settings, entry.job
-        value = 0.0
-        if entry.accrue >= 0:
-            value += weights.age * min(max(now - entry.accrue, 0) / weights.max_age, 1.0)
-        share = self.tree.get((job.account, job.user))
-        if share is not None:
-            value += weights.fair_share * share.factor
-        value += weights.job_size * self._size(entry)
+        value: float = weights.job_size * self._size(entry)
         part, qos = entry.partition.job_factor, self.rules.qos.get(entry.qos)
         raw_part = self.flags & {"NO_NORMAL_PART", "NO_NORMAL_ALL"}
         value += weights.partition * (part if raw_part else part / self.most_of_parts if self.most_of_parts else 0.0)
@@ -194,7 +188,14 @@ class Priorities:
             raw_qos = self.flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"}
             value += weights.qos * (qos.priority if raw_qos else qos.priority / self.most_of_qos)
         value += weights.association * self._of_association(job)
-        value += self._resources(entry) + job.site_factor
+        value += self._resources(entry)
+        value += job.site_factor
+        # What changes comes last, as in the kernel: by another order a sum that is whole may come out a little less.
+        share = self.tree.get((job.account, job.user))
+        if share is not None:
+            value += weights.fair_share * share.factor
+        if entry.accrue >= 0:
+            value += weights.age * min(max(now - entry.accrue, 0) / weights.max_age, 1.0)
         return min(int(max(value, 1)), LARGEST)
 
     def _of_association(self, job: Job) -> float:

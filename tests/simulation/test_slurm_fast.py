@@ -128,7 +128,8 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 
 
 # Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
-# that go back into the queue together under priority/basic; arrays in lists of partitions.
+# that go back into the queue together under priority/basic; arrays in lists of partitions; the size of a job on whole
+# nodes relative to its time limit; sums that are whole numbers.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
     [
@@ -136,6 +137,8 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
         ("22.05", 402, "memory,weights,limits,shares,outages,arrays,preemption"),
         ("24.11", 85, "memory,gpus,eligible,plan,threads,preemption,defaults,each node,kept for some"),
         ("22.05", 12, "cores,weights,partitions,limits,shares,arrays,preemption,lists"),
+        ("26.05", 1187, "cores,gpus,weights,partitions,reservations,rules,threads,lists,billing"),
+        ("22.05", 1005, "cores,memory,gpus,age,outages,rules,threads,lists,each node"),
     ],
 )
 def test_mixed_cases_in_which_they_differed_are_too(

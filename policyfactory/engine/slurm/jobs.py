@@ -129,6 +129,10 @@ class SlurmJobs(NamedTuple):
         The part of the priority that time and usage do not change.
     by_processor : float64 array (n,)
         How much of it a processor more gives.
+    by_larger : float64 array (n,)
+        The same of each beyond an even share of its nodes, by SMALL_RELATIVE_TO_TIME.
+    even : float64 array (n,)
+        The processors that as many nodes of the cluster have on average.
     usage_factor : float64 array (n,)
         What a processor second, or a second of what is billed, counts in fair share.
     first, other : int64 array (n,)
@@ -157,6 +161,8 @@ class SlurmJobs(NamedTuple):
     no_reserve: UInt8Array
     fixed: FloatArray
     by_processor: FloatArray
+    by_larger: FloatArray
+    even: FloatArray
     usage_factor: FloatArray
     first: Int64Array
     other: Int64Array

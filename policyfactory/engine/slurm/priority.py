@@ -108,6 +108,8 @@ def new_priority(
     processors = run.seen_processors[jobs.first[job]]
     if processors > 0:
         priority += jobs.by_processor[job] * (processors - jobs.processors[job])
+        even = jobs.even[job]
+        priority += jobs.by_larger[job] * (max(processors, even) - max(jobs.processors[job], even))
     if run.seen[job] % RELEASED == 1:
         since = run.submit[job] if weights.from_submission else run.ready[job]
         priority += weights.age * min(max(time - since, 0) / weights.max_age, 1.0)

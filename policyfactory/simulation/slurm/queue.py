@@ -192,7 +192,9 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
     # Of the fraction that the snapshot cuts off, its mean.
     fixed = [jobs.fixed[row] if priority is None else priority + 0.5 - age[row] for row, priority in enumerate(known)]
-    jobs = jobs._replace(hopeless=hopeless, fixed=np.array(fixed, dtype=np.float64), by_processor=np.zeros(len(of)))
+    nothing = np.zeros(len(of))
+    fixed_now = np.array(fixed, dtype=np.float64)
+    jobs = jobs._replace(hopeless=hopeless, fixed=fixed_now, by_processor=nothing, by_larger=nothing)
     settings = settings_of(site, now)
     run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]
