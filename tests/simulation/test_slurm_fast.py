@@ -128,14 +128,15 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 
 
 # Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
-# that go back into the queue together under priority/basic; arrays in lists of partitions; the size of a job on whole
-# nodes relative to its time limit; sums that are whole numbers.
+# that go back into the queue together under priority/basic; nothing but a start at once, and that after maintenance;
+# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; sums that are whole.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
     [
         ("26.05", 209, "memory,weights,limits,shares,outages,eligible,plan,arrays"),
         ("22.05", 402, "memory,weights,limits,shares,outages,arrays,preemption"),
         ("24.11", 85, "memory,gpus,eligible,plan,threads,preemption,defaults,each node,kept for some"),
+        ("24.11", 32, "cores,partitions,age,plan,kept for some"),
         ("22.05", 12, "cores,weights,partitions,limits,shares,arrays,preemption,lists"),
         ("26.05", 1187, "cores,gpus,weights,partitions,reservations,rules,threads,lists,billing"),
         ("22.05", 1005, "cores,memory,gpus,age,outages,rules,threads,lists,each node"),
