@@ -47,7 +47,7 @@ class Finding:
 
 
 def judge(*comparisons: Sequence[Finding]) -> Light:
-    """Return the light of all comparisons of a policy together: the rule of learn, evaluate, review and shadow.
+    """Return the light of all comparisons of a policy together: of learn, evaluate, train, judge, review and shadow.
 
     A comparison (with the simulated baseline, with the record) is worse if one of its sources shows it and none shows
     the policy to be better; better if all of its sources that are needed show it, and there is one, and none shows it

@@ -138,7 +138,7 @@ class Distilled:
     def model(self) -> Model:
         """The choice as a model, which every export that can take its variables takes."""
         against = next(standing for standing in self.judged if standing.role == "network")
-        compared = _compared(against.margin, "it")
+        compared = "it" if against.margin is None else margin_words(against.margin, "it")
         return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
 
     @property
@@ -185,7 +185,7 @@ class Distilled:
     def verdict(self) -> str:
         """What was found, in sentences."""
         goal = self.options.windows.goal
-        compared = [_compared(standing.margin, standing.policy.name) for standing in self.judged[1:]]
+        compared = [margin_words(row.margin, row.policy.name) for row in self.judged if row.margin is not None]
         return f"{self._agreeing}. On {len(self.windows.judged)} judged windows its {goal} is {'; '.join(compared)}."
 
     @property
@@ -270,16 +270,6 @@ def _shares(agreement: Agreement) -> dict[str, Any]:
         "tau": agreement.tau,
         "first": agreement.first,
     }
-
-
-def _compared(choice: Paired | None, name: str) -> str:
-    """Return in words how the choice stands beside a policy."""
-    if choice is None:
-        return f" {name}"
-    if not choice.wins + choice.losses:
-        return f"that of {name}"
-    word, change = margin_words(choice)
-    return f"{word} {name} {change}"
 
 
 # How far each candidate orders queues as the network does -------------------------------------------------------------

@@ -21,13 +21,15 @@ from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
-from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge
+from policyfactory.report.verdict import Finding, Light, judge
+from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of
+from policyfactory.search.environment.goals import judge as judge_guards
 from policyfactory.search.families import PUBLISHED, REFERENCES
 from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
 from policyfactory.search.options import Objective
 from policyfactory.search.replicated import AIMS, Best
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
-from policyfactory.statistics.intervals import Estimate, Interval, adjusted, freedom_of, level_of
+from policyfactory.statistics.intervals import Estimate, Interval, Verdict, adjusted, freedom_of, level_of
 
 # Of a goal that may be 0, the amount that is next to nothing, in its unit: a second, or a percent.
 _NOTHING = {"s": 1.0, "%": 1.0}
@@ -147,15 +149,17 @@ def least_of(goal: Goal) -> float:
 def breaches_of(values: FloatArray, baseline: FloatArray, bands: Sequence[Bound]) -> tuple[Breach, ...]:
     """Return the guards whose means over the windows are outside their bands."""
     means, other = (dict(zip(GUARDS, part[:, 1:].mean(axis=0).tolist(), strict=True)) for part in (values, baseline))
-    return judge(means, other, bands)
+    return judge_guards(means, other, bands)
 
 
-def margin_words(margin: Paired) -> tuple[str, str]:
-    """Return what a margin in percent says: ``better than`` and ``(-3.1 %, 95 % interval -5.0 to -1.2 %)``."""
+def margin_words(margin: Paired, name: str) -> str:
+    """Return what a margin in percent says of a policy: ``better than SAF (-3.1 %, 95 % interval -5.0 to -1.2 %)``."""
+    if not margin.wins + margin.losses:
+        return f"that of {name}"
     words = {"better": "better than", "worse": "worse than", "differs": "other than"}
     interval = margin.estimate.interval
     more = "" if interval is None else f", 95 % interval {interval.low:+.1f} to {interval.high:+.1f} %"
-    return words.get(margin.verdict, "not to be told from"), f"({margin.estimate.value:+.1f} %{more})"
+    return f"{words.get(margin.verdict, 'not to be told from')} {name} ({margin.estimate.value:+.1f} %{more})"
 
 
 def margin_json(margin: Paired) -> dict[str, Any]:
@@ -231,6 +235,28 @@ def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
     return tuple(standings)
 
 
+def light_of(standings: Sequence[Standing], *, held_out: bool) -> Light:
+    """Return the light of a choice on the judged windows, by the rule of all verdicts.
+
+    It is compared with each policy beside, but not with first come, first served, which is easy to beat. Where it was
+    learned on the same windows, or leaves the bands of the guards, nothing shows it to be better.
+
+    Parameters
+    ----------
+    standings : sequence of Standing
+        The choice first.
+    held_out : bool
+        Whether nothing was learned on the judged windows.
+    """
+    choice, *others = standings
+    beside = [
+        [Finding(standing.margin.verdict)]
+        for standing in others
+        if standing.role == "beside" and standing.policy.name != "FCFS" and standing.margin is not None
+    ]
+    return judge(*beside, *([] if held_out and not choice.out else [[Finding("")]]))
+
+
 def baseline_of(task: Task) -> Policy:
     """Return the published policy that is best on the training replicas: what anybody could run."""
     goal = goal_of(task.options.goal)
@@ -288,7 +314,6 @@ def _values(task: Task, windows: Played, policies: Sequence[Policy]) -> list[Flo
 
 KIND = "judgement"
 SCHEMA = 1
-CANNOT_TELL = "cannot tell"
 
 
 def ratios_of(values: FloatArray, baseline: FloatArray) -> dict[str, float | None]:
@@ -350,10 +375,9 @@ class HeldOutVerdict:
         return Interval(max(1 + wide.low / 100, 0.0), 1 + wide.high / 100)
 
     @property
-    def verdict(self) -> str:
-        """``better`` or ``worse``, by the replicas, if the weeks do not say the contrary; else ``cannot tell``."""
-        word, weeks = _word(self.interval), _word(self.weeks_interval)
-        return CANNOT_TELL if {word, weeks} == {"better", "worse"} else word
+    def verdict(self) -> Light:
+        """By the rule of all verdicts: of the replicas, which the weeks can contradict, or show to be worse."""
+        return judge([Finding(_word(self.interval)), Finding(_word(self.weeks_interval), needed=False)])
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -369,7 +393,7 @@ class HeldOutVerdict:
             "weeks": {
                 "ratio": None if weeks is None else _finite(1 + weeks.value / 100),
                 "interval": _ends(self.weeks_interval),
-                "verdict": _word(self.weeks_interval),
+                "verdict": judge([Finding(_word(self.weeks_interval))]),
             },
             "error": None,
         }
@@ -506,12 +530,9 @@ class Judgement:
         }
 
 
-def _word(interval: Interval | None) -> str:
+def _word(interval: Interval | None) -> Verdict:
     """Return what the interval of a ratio says."""
-    if interval is None:
-        return CANNOT_TELL
-    verdict = verdict_of(Interval(interval.low - 1, interval.high - 1))
-    return verdict if verdict in {"better", "worse"} else CANNOT_TELL
+    return verdict_of(None if interval is None else Interval(interval.low - 1, interval.high - 1))
 
 
 def _ends(interval: Interval | None) -> list[float | None] | None:

@@ -20,6 +20,7 @@ from policyfactory.core.text import csv_text, shortened
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_from_json, model_to_json, save_model
+from policyfactory.report.verdict import LIGHTS
 from policyfactory.search.environment.goals import Band, check_goal, goal_of
 from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import (
@@ -30,6 +31,7 @@ from policyfactory.search.judging import (
     baseline_of,
     choose,
     judge_choice,
+    light_of,
     margin_json,
     margin_words,
 )
@@ -122,17 +124,16 @@ class Trained:
         goal = self.task.options.goal
         windows = len(self.task.windows.judged)
         noun = self.task.windows.noun
-        others = [standing for standing in self.standings[1:] if standing.policy.name != "FCFS"]
-        margins = [standing.margin for standing in others if standing.margin is not None]
-        words = [margin_words(margin) for margin in margins]
-        compared = [f"{word} {other.policy.name} {change}" for other, (word, change) in zip(others, words, strict=True)]
+        compared = [
+            margin_words(standing.margin, standing.policy.name)
+            for standing in self.standings
+            if standing.margin is not None and standing.policy.name != "FCFS"
+        ]
         later = f"later {noun}" if noun == "windows" else "replicas of later jobs, where predictors learn in each run,"
         if not self.task.windows.held_out:
             later = "windows, the same that it was learned on,"
-        beside = [standing.margin and standing.margin.verdict for standing in others if standing.role == "beside"]
-        shown = self.task.windows.held_out and all(verdict == "better" for verdict in beside)
-        light = "Shown to be better" if shown and not self.standings[0].out else "Not shown to be better"
-        return f"{light}: {goal} of {self.policy.name} on {windows} {later} is {'; '.join(compared)}."
+        light = LIGHTS[light_of(self.standings, held_out=self.task.windows.held_out)]
+        return f"{light}. On {windows} {later} {goal} of {self.policy.name} is {'; '.join(compared)}."
 
     @property
     def members(self) -> tuple[RankedCandidate, ...]:

@@ -33,7 +33,7 @@ def test_a_log_becomes_a_network_that_is_judged_and_evaluated(run, log: Path, tm
     assert network.diagnostics["goal"] == "mean_bsld"
     assert network.provenance["learner"] == "ppo"
     assert network.provenance["settings"]["rollouts"] == 3
-    assert f"mean_bsld of {model.policy.name} on 5 later windows is" in done.stdout
+    assert f"On 5 later windows mean_bsld of {model.policy.name} is" in done.stdout
     report = json.loads((tmp_path / "found" / "report.json").read_text())
     origins = [row["origin"] for row in report["candidates"] if row["learned"]]
     assert sorted(origin.split(",")[0] for origin in origins) == [f"checkpoint after round {n}" for n in (1, 2, 3)]

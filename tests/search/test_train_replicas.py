@@ -78,7 +78,7 @@ def test_the_margin_over_the_runner_up_has_its_interval(found) -> None:
     assert report["baseline"] == found.task.baseline.name
     assert report["windows"]["noun"] == "replicas"
     assert report["windows"]["judged"] == [[1440, 2400]] * 6
-    assert "on 6 replicas of later jobs, where predictors learn in each run, is" in found.verdict
+    assert "On 6 replicas of later jobs, where predictors learn in each run, " in found.verdict
     json.dumps(report, allow_nan=False)
 
 
