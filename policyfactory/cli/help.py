@@ -79,6 +79,14 @@ _GROUPS = {
     "The cluster": ("site", "predict", "history", "shadow", "review"),
     "Policies": ("policy",),
 }
+# What stands for the value of an option that is written as text, by its parameter.
+_TAKEN = {
+    "analyses": "NAME", "assume_limit": "TIME", "base_url": "URL", "default_limit": "NAME=TIME", "end": "DATE",
+    "form": "FORMAT", "lead_in": "TIME|JOBS", "length": "TIME", "longest_request": "TIME", "max_estimate": "TIME",
+    "partition": "NAME", "preset": "NAME", "partition_limit": "NAME=TIME", "period": "TIME", "sha256": "DIGEST",
+    "slurm_version": "VERSION", "start": "DATE", "threshold": "TIME", "time_zone": "ZONE", "unlimited": "TIME",
+    "uhi": "NUMBER", "ulow": "NUMBER", "umed": "NUMBER", "uprob": "NUMBER", "windows": "NxLENGTH",
+}  # fmt: skip
 _OTHERS = "Further options"
 _ALL = "policyfactory.all_options"  # key of a context's notes
 
@@ -211,8 +219,10 @@ def _metavar(option: Any) -> str | None:
     if typing.get_origin(kind) is typing.Literal:
         words = [str(word) for word in typing.get_args(kind)]
         return "WORD" if all(word in (option.help or "") for word in words) else "|".join(words)
-    names: dict[Any, str] = {bool: " ", int: "N", float: "NUMBER", str: "TEXT", Path: "FILE"}
-    return names.get(kind)
+    names: dict[Any, str] = {bool: " ", int: "N", float: "NUMBER", Path: "FILE"}
+    if kind is Path and (option.help or "").startswith("Folder"):
+        return "DIR"
+    return _TAKEN.get(option.name, "TEXT") if kind is str else names.get(kind)
 
 
 # What typer says of an option that cannot be used, in the words of every other message --------------------------------

@@ -42,7 +42,7 @@ def render() -> str:
     counted = Counter(pair for rows in _tables(command) for pair in rows if pair[0].startswith("- `-"))
     common: dict[str, str] = {}
     for (row, default), many in counted.most_common():
-        if many >= _MANY and not row.startswith("- `--output`"):
+        if many >= _MANY and not row.startswith("- `--output "):
             common.setdefault(row, default)
     lines = [_HEAD, "## Options of many commands\n", *(row + default for row, default in common.items()), ""]
     _describe(command, "policyfactory", common, {}, lines)
@@ -100,7 +100,10 @@ def _row(parameter: Any) -> str:
         name = (parameter.metavar or parameter.name).strip("[].").upper() + ("..." if parameter.nargs == -1 else "")
         name = f"`{name}`" if parameter.required else f"`[{name}]`"
     else:
-        name = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
+        taken = (parameter.metavar or "").strip()
+        name = ", ".join(
+            f"`{option} {taken}`".replace(" `", "`") for option in (*parameter.opts, *parameter.secondary_opts)
+        )
     return f"- {name}: " + " ".join((getattr(parameter, "help", None) or "").split())
 
 
