@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.text import DAY, format_duration, parse_duration
+from policyfactory.core.text import DAY, counted, format_duration, parse_duration
 from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, LimitKind, State
 from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
 from policyfactory.workload.accounting.times import duration, shown
@@ -770,6 +770,9 @@ def lacking(jobs: ImportedJobs, extra: dict[str, Column], partition: Column) -> 
     named = (table.user_name[jobs.rows] > 0).any() or not all(name.isdigit() for name in table.names["user"][1:])
     known = {*extra, *(("partition",) if (partition >= 0).any() else ()), *(("user_name",) if named else ())}
     words = [words for name, words in LACKING.items() if name not in known]
-    if "partitions" not in extra and (lists_of(jobs) > 0).any():
-        words.append("lists of partitions (--anonymize leaves them out): each job waits for the one in which it was")
+    if "partitions" not in extra and (several := int((lists_of(jobs) > 0).sum())):
+        words.append(
+            f"lists of partitions (--anonymize leaves out those of {counted(several, 'job')}): each job waits for the "
+            "one in which it was"
+        )
     return tuple(f"the log has no {what}" for what in words)
