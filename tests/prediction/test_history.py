@@ -76,6 +76,19 @@ def test_an_end_is_noted_once_and_in_its_order() -> None:
     assert history.groups[HASHED("g100")].count == history.shapes[HASHED("s3600/4")].count == 4
 
 
+def test_what_was_cancelled_before_it_started_counts_nowhere_what_was_killed_for_the_time_that_it_ran() -> None:
+    history = History()
+    rows = [
+        job("1", NOW, end=NOW + 40, state=State.cancelled, run=0),
+        job("2", NOW + 1, NOW + 1, NOW + 61, state=State.cancelled),
+        job("3", NOW + 2, NOW + 2, NOW + 32, state=State.timeout),
+    ]
+    assert update(history, rows, NOW + 100, HASHED, LIMITS)[:3] == (2, 0, 0)
+    user = history.users[HASHED("u1000")]
+    assert [(one.run, one.status) for one in user.jobs] == [(30, 0), (60, 5)]
+    assert user.ended == history.groups[HASHED("g100")].count == history.shapes[HASHED("s3600/4")].count == 2
+
+
 def test_what_happens_after_the_instant_is_left_to_the_next_update() -> None:
     history = History()
     rows = [job("1", NOW, NOW + 10, NOW + 20), job("2", NOW + 5), job("3", NOW + 30)]
