@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 # Beside the checkout, or beside a folder that holds checkouts.
@@ -22,6 +23,17 @@ NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 def cases(nightly: int, daily: int) -> range:
     """Return as many random cases as a night, or a change, has time for."""
     return range(nightly if NIGHTLY else daily)
+
+
+def seeds(daily: int, slow: int, nightly: int) -> list[Any]:
+    """Return numbers of random cases: the first for every change, more where `slow` tests run, all of them at night."""
+    wide = range(daily, nightly if NIGHTLY else slow)
+    return [*range(daily), *(pytest.param(seed, marks=pytest.mark.slow) for seed in wide)]
+
+
+def examples(number: int) -> settings:
+    """Ask hypothesis for this number of examples; for a quarter of them where few are asked for (`make test`)."""
+    return settings(max_examples=number if settings.default.max_examples >= 100 else number // 4)
 
 
 def shared_path(name: str) -> Path:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.allocation import allocate as naive_allocate
 from policyfactory.engine.metrics import _release, allocate
+from support import examples
 
 Jobs = tuple[list[int], list[int], list[int], int]
 
@@ -41,7 +42,7 @@ def schedules(draw: st.DrawFn) -> Jobs:
     return start, end, size, machine
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(schedules(), st.randoms())
 def test_the_kernel_is_its_plain_twin_and_no_processor_has_two_jobs(jobs: Jobs, random: object) -> None:
     start, end, size, machine = jobs

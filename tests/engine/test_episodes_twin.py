@@ -18,6 +18,7 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from refusals import refused
+from support import seeds
 
 COSTS = {"wait": "mean_wait", "turnaround": "mean_turnaround", "bsld": "mean_bsld", "slowdown": "mean_slowdown"}
 
@@ -110,7 +111,7 @@ def test_the_random_cases_have_what_they_are_for() -> None:
     assert lead_ins > 10
 
 
-@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 300))])
+@pytest.mark.parametrize("seed", seeds(12, 300, 300))
 def test_random_decisions_as_the_twin(seed: int) -> None:
     rng = np.random.default_rng((1601, seed))
     log, options, cost = random_case(rng)

@@ -122,7 +122,7 @@ def assert_same(workload: Workload, text: str, rules: Rules, extra: Extra) -> No
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_workloads(shape: Shape, formulas: tuple[str, ...]) -> None:
     rng = np.random.default_rng([41, SHAPES.index(shape), len(formulas)])
-    for _ in cases(200, 50):
+    for _ in cases(200, 15):
         workload = random_workload(rng, shape)
         backfill = "none" if rng.random() < 0.1 else "easy"
         tie_rank = rng.permutation(len(workload)) if rng.random() < 0.5 else None
@@ -225,7 +225,11 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize(("name", "threshold"), ALONE)
+# By day the case in which each rule changes something.
+@pytest.mark.parametrize(
+    ("name", "threshold"),
+    [pytest.param(*case, marks=[] if case == ("SAF", HOURS_40) else pytest.mark.slow) for case in ALONE],
+)
 def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Path]) -> None:
     log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     order, ours = resolve(name), Rules(threshold=threshold, overrun="kill")

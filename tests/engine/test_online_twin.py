@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.online_cases import (
@@ -24,7 +24,7 @@ from naive.online_cases import (
 from policyfactory.policy.policy import Policy
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
-from support import cases
+from support import cases, examples
 
 SHAPES = (
     Shape(),
@@ -48,7 +48,7 @@ def assert_same(workload: Workload, policy_: Policy, rules: Rules, prediction: n
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str) -> None:
     rng = np.random.default_rng([21, SHAPES.index(shape), len(formulas), len(backfill)])
-    for _ in cases(*{"none": (60, 20), "easy": (250, 60), "conservative": (60, 20)}[backfill]):
+    for _ in cases(*{"none": (60, 6), "easy": (250, 15), "conservative": (60, 6)}[backfill]):
         workload = random_workload(rng, shape)
         rule = "oldest-waiting" if rng.random() < 0.2 else "window-start"
         prediction = rng.integers(0, shape.longest + 1, len(workload))
@@ -59,7 +59,7 @@ def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda policy: policy.formula)
 def test_networks(network: Policy, backfill: str) -> None:
     rng = np.random.default_rng([24, NETWORKS.index(network), len(backfill)])
-    for _ in cases(40, 15):
+    for _ in cases(40, 5):
         shape = SHAPES[int(rng.integers(len(SHAPES)))]
         workload = random_workload(rng, shape)
         prediction = rng.integers(0, shape.longest + 1, len(workload))
@@ -85,7 +85,7 @@ def workloads(draw: st.DrawFn) -> Workload:
     return Workload("drawn", machine, np.arange(len(jobs)), np.cumsum(gap), run_time, request, width, unknown, unknown)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     workloads(),
     st.sampled_from(sorted(FORMULAS)),

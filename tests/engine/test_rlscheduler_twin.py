@@ -17,9 +17,9 @@ from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from refusals import refusal, refused
+from support import seeds
 
 MACHINE = 16
-SEEDS = range(40)
 
 
 def random_log(seed: int) -> Workload:
@@ -66,7 +66,7 @@ def begun(log: CommittedLog, jobs: int, first: Sequence[int], *, backfill: bool)
 
 
 @pytest.mark.parametrize("backfill", [False, True])
-@pytest.mark.parametrize("seed", [*SEEDS[:16], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[16:])])
+@pytest.mark.parametrize("seed", seeds(6, 40, 40))
 def test_every_step_is_that_of_the_twin(seed: int, backfill: bool) -> None:
     log = CommittedLog.of_workload(random_log(seed))
     twin = twin_of(log, backfill=backfill)
@@ -114,7 +114,7 @@ FORMULAS = {
 
 @pytest.mark.parametrize("backfill", [False, True])
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("seed", SEEDS[:12])
+@pytest.mark.parametrize("seed", seeds(4, 12, 12))
 def test_formulas_choose_as_in_the_twin(seed: int, formula: str, backfill: bool) -> None:
     workload = random_log(seed)
     log = CommittedLog.of_workload(workload)
@@ -175,7 +175,7 @@ def half_seconds(workload: Workload) -> Workload:
 
 
 @pytest.mark.parametrize("backfill", [False, True])
-@pytest.mark.parametrize("seed", SEEDS[:6])
+@pytest.mark.parametrize("seed", seeds(2, 6, 6))
 def test_a_network_sees_the_jobs_that_are_shown(seed: int, backfill: bool) -> None:
     workload = random_log(seed)
     log = CommittedLog.of_workload(workload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.engine.events import (
@@ -25,6 +25,7 @@ from policyfactory.engine.events import (
     take_running,
     upper_bound,
 )
+from support import examples
 
 
 def used(table: np.ndarray) -> list[tuple[int, ...]]:
@@ -90,7 +91,7 @@ def test_reservation() -> None:
     assert reserve(running, 9, 1, 3) == (9, 3)  # what ends now beside what has outlived
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_sort_keys_order_as_the_scores(scores: list[float]) -> None:
     values = np.array(scores)

@@ -1,4 +1,4 @@
-"""Every kernel against its plain twin on small random workloads: 4,000 here, 100,000 in the nightly target.
+"""Every kernel against its plain twin on small random workloads: 1,600 here, 100,000 in the nightly target.
 
 Each night has its own seed, which ``conftest.py`` draws and prints; ``POLICYFACTORY_SEED`` repeats a night.
 """
@@ -15,7 +15,7 @@ from naive.small_workloads import FEATURES, KERNELS, small_workload
 
 # Workloads of each of the eight kernels in a part; the parts can run side by side.
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
-PARTS, EACH = (25 if NIGHTLY else 1, 500)
+PARTS, EACH = (25, 500) if NIGHTLY else (1, 200)
 SEED = int(os.environ.get("POLICYFACTORY_SEED", "51"))
 
 
@@ -36,4 +36,4 @@ def test_the_kernel_is_its_plain_twin(kernel: str, part: int) -> None:
 
 
 def test_the_number_of_workloads() -> None:
-    assert PARTS * EACH * len(KERNELS) == (100_000 if PARTS > 1 else 4000)
+    assert PARTS * EACH * len(KERNELS) == (100_000 if NIGHTLY else 1600)

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
@@ -29,6 +29,7 @@ from policyfactory.engine.trials import (
     shuffle,
     turn,
 )
+from support import examples
 
 
 def random_orders(seed: int, count: int, n: int) -> np.ndarray:
@@ -81,7 +82,7 @@ def test_without_delay_the_kernel_is_within_what_the_delay_explains(oracle):
     assert np.median(differences) < -1e-8
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(tuples(), st.integers(0, 2**32))
 def test_trials_are_those_of_the_plain_twin(case, seed):
     problem = pose(*case)
@@ -98,7 +99,7 @@ def test_trials_are_those_of_the_plain_twin(case, seed):
     assert_array_equal(fronts, expected_fronts)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(tuples())
 def test_the_state_is_that_of_the_plain_twin(case):
     p, q, r, machine, state, _ = case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.formula import evaluate as plain
@@ -14,6 +14,7 @@ from policyfactory.engine import waiting as machine
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.expression import MAX_REPEATED, OF_A_JOB, VARIABLES, Expression, number, parse, whole_exponent
 from refusals import refused
+from support import examples
 
 JOBS = random_jobs(40, seed=1)
 
@@ -30,7 +31,7 @@ def run(tree: Expression, jobs: list[dict[str, float]]) -> np.ndarray:
     return stack[0].copy()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(expressions(depth=5, variables=tuple(VARIABLES)), st.integers(0, 2**32))
 def test_program_equals_the_plain_twin(tree: Expression, seed: int) -> None:
     jobs = random_jobs(8, seed)

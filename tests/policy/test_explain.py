@@ -7,7 +7,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from naive.formula import evaluate, expressions, random_jobs
 from policyfactory.core.errors import UsageError
@@ -15,6 +15,7 @@ from policyfactory.policy.explain import Job, additive_terms, explain, parse_job
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
+from support import examples
 
 
 def test_a_job_is_read_with_durations() -> None:
@@ -103,7 +104,7 @@ def test_terms_in_their_order() -> None:
     assert terms("p*(q + r)") == ["p*(q + r)"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(expressions(depth=4, functions=("sqrt", "abs")))
 def test_terms_add_up(tree) -> None:
     for job in random_jobs(3, seed=2):

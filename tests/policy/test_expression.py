@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.formula import evaluate, expressions, same_bits
@@ -29,6 +29,7 @@ from policyfactory.policy.expression import (
 )
 from policyfactory.policy.store import CATALOGUE
 from refusals import refusal, refused
+from support import examples
 
 P, Q, R = Variable("p"), Variable("q"), Variable("r")
 JOB = {"p": 3600.0, "q": 64.0, "r": 86400.0, "w": 120.0, "m": 256.0, "f": 96.0}
@@ -58,7 +59,7 @@ def test_precedence_is_that_of_python(text: str, tree: object) -> None:
 
 
 # Our rule for whole exponents is repeated multiplication; Python's ** may differ in the last bit: none is here.
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(expressions(depth=4))
 def test_text_means_what_it_means_in_python(tree) -> None:
     text = tree.text()
@@ -78,7 +79,7 @@ def test_text_means_what_it_means_in_python(tree) -> None:
         assert same_bits(evaluate(tree, JOB), expected)
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(expressions(depth=5, variables=list(VARIABLES)))
 def test_text_parses_back_to_the_same_tree(tree) -> None:
     assert parse(tree.text()) == tree
@@ -301,7 +302,7 @@ def test_ten_thousand_strings_are_formulas_or_refused_with_a_place() -> None:
     assert 500 < accepted < 5000
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.text(max_size=60))
 def test_any_text_is_a_formula_or_refused(text: str) -> None:
     fault = _read(text)[1]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from naive.formula import expressions
 from policyfactory.policy.expression import VARIABLES, parse, to_latex
+from support import examples
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_coefficient_is_upright() -> None:
     assert to_latex(parse("c_1*p", coefficients=True)) == r"\mathrm{c\_1} \, p"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(expressions(variables=list(VARIABLES)))
 def test_braces_and_delimiters_are_paired(tree) -> None:
     latex = to_latex(tree)

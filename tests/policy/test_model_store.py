@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory import __version__
@@ -26,6 +26,7 @@ from policyfactory.policy.store import (
     save_model,
 )
 from refusals import refused
+from support import examples
 
 MODEL = Model(
     Policy("Über-F1", "log10(p)*q + 1043*log10(r)", "fitted here", "own data", Epoch("fixed", 1_767_225_600), 72_000.0),
@@ -163,7 +164,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.sampled_from(sorted(model_to_json(MODEL))), JSON_VALUES)
 def test_any_value_of_any_field_is_read_or_refused(field: str, value: Any) -> None:
     content = copy.deepcopy(model_to_json(MODEL))

@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.formula import expressions, random_jobs, same_bits
@@ -18,13 +18,14 @@ from policyfactory.policy.expression import parse
 from policyfactory.policy.network import STANDARD_INPUTS, Layer, Network, paper_inputs
 from policyfactory.policy.policy import Policy
 from refusals import refusal, refused
+from support import examples
 
 
 def columns(jobs: list[dict[str, float]]) -> list[np.ndarray]:
     return [np.array([job[name] for job in jobs]) for name in "pqrw"]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.integers(0, 2**32),
     st.lists(st.integers(1, 20), min_size=0, max_size=4),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.network import random_network
@@ -27,6 +27,7 @@ from policyfactory.policy.network import (
 )
 from policyfactory.policy.store import Model, load_model, resolve, resolve_model, save_model
 from refusals import refused
+from support import examples
 
 NETWORK = dataclasses.replace(
     random_network(4),
@@ -195,7 +196,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from(sorted(network_to_json(NETWORK))), JUNK)
 def test_a_strangers_field_is_read_or_refused(field: str, value: Any) -> None:
     whole = network_to_json(NETWORK) | {field: value}

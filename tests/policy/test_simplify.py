@@ -9,7 +9,7 @@ from collections.abc import Callable
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from naive.formula import expressions, random_jobs
@@ -26,6 +26,7 @@ from policyfactory.policy.expression import PREDICTIONS, Binary, Call, Expressio
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from refusals import refused
+from support import examples
 
 # Constants far from the ends of the doubles, so that 400 digits hold every sum.
 MODEST = st.one_of(st.integers(0, 10**7).map(float), st.floats(1e-12, 1e12), st.sampled_from([0.5, 1.0, 870.0, 2.56e4]))
@@ -194,7 +195,7 @@ def exact(node: Expression, job: dict[str, mpmath.mpf]) -> mpmath.mpf:
     raise TypeError(node)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(expressions(depth=4, functions=("log10", "log2", "ln", "sqrt", "abs"), constants=MODEST))
 def test_ranking_is_kept(tree: Expression) -> None:
     """In 400 digits, so that only the coefficients' rounding to doubles is left: pairs closer than 1e-9 are ties."""
@@ -225,7 +226,7 @@ def test_the_property_sees_a_wrong_simplification() -> None:
     assert (exact(tree, jobs[0]) < exact(tree, jobs[1])) != (exact(wrong, jobs[0]) < exact(wrong, jobs[1]))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(expressions(depth=4, functions=("log10", "sqrt", "abs")))
 def test_sympy_and_back_is_the_same_function(tree: Expression) -> None:
     try:
@@ -331,7 +332,7 @@ def test_the_factors_of_numbers_are_not_looked_for(text: str) -> None:
     assert calls(lambda: simplify_order(tree)) < 300_000
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(expressions(depth=7, functions=("log10", "log2", "ln", "sqrt", "abs", "exp")))
 def test_the_work_is_bounded_by_the_size(tree: Expression) -> None:
     if tree.size <= 1000:
@@ -396,7 +397,7 @@ def test_equal_orders_are_recognised(one: str, other: str) -> None:
     assert same_order(parse(other), parse(one))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.sampled_from(["pqrwmf", [*"pqmf", *PREDICTIONS]]).flatmap(
         lambda names: expressions(depth=5, functions=("log10", "log2", "ln", "sqrt", "abs", "exp"), variables=names)
