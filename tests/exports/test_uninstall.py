@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -57,8 +58,14 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     return Site(tmp_path, request.param)
 
 
+@functools.cache
+def exported(policy: str, to: str) -> pf.Exported:
+    """Export once for all tests and both shells."""
+    return pf.export(policy, to)
+
+
 def installed(site: Site, to: str, file: str) -> Path:
-    pf.export("SAF", to, site.folder / file)
+    exported("SAF", to).save(site.folder / file)
     return site.folder / f"{Path(file).stem}.uninstall.sh"
 
 
@@ -119,7 +126,7 @@ def test_a_priority_is_given_back_to_the_plugin_but_for_held_jobs(site: Site) ->
 
 
 def test_lines_of_the_plugin_go_and_its_file(site: Site) -> None:
-    pf.export("WFP3", "slurm-site-factor-c", site.folder / "export")
+    exported("WFP3", "slurm-site-factor-c").save(site.folder / "export")
     script, plugin = site.folder / "export" / "uninstall.sh", site.folder / "site_factor_policyfactory.so"
     lines = "PrioritySiteFactorPlugin=site_factor/policyfactory\nPrioritySiteFactorParameters=wait=submit\n"
     site.conf.write_text(CONF + lines)

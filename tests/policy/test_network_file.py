@@ -179,13 +179,13 @@ def test_no_network_at_all(tmp_path: Path) -> None:
     refused(ModelFileError, "list.json NaN JSON", load_network, path)
 
 
-def test_files_are_bounded(tmp_path: Path) -> None:
+def test_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "large.json"
     path.write_bytes(b" " * (LARGEST_FILE + 1))
     refused(InputError, "large.json 8,388,608 read", load_network, path)
-    wide = np.full((1024, 1024), 0.123)
-    layers = [(np.ones((1, 1024)), np.ones(1024)), (wide, np.ones(1024)), (np.ones((1024, 1)), [0])]
-    refused(UsageError, "8,388,608 would", save_network, Network.of("wide", ("p",), layers), tmp_path / "wide.json")
+    monkeypatch.setattr("policyfactory.policy.network.LARGEST_FILE", 10_000)
+    layers = [(np.ones((1, 64)), np.ones(64)), (np.full((64, 64), 0.123), np.ones(64)), (np.ones((64, 1)), [0])]
+    refused(UsageError, "10,000 would", save_network, Network.of("wide", ("p",), layers), tmp_path / "wide.json")
     assert not (tmp_path / "wide.json").exists()
 
 

@@ -292,7 +292,7 @@ def calls(work: Callable[[], object]) -> int:
 # A formula has at most 4,000 characters, 150 steps in a row and 40 levels.
 NESTED = [
     "(({})**1.1*1.1 + q)",
-    "sqrt({}*1.1e-200 + q*r)",
+    pytest.param("sqrt({}*1.1e-200 + q*r)", marks=pytest.mark.slow),  # of seconds
     "({}*1.7 + q)",
     "-({})/(q + 3.7)",
     "(({} + w)/m)**100",

@@ -108,7 +108,7 @@ def test_all_orders_of_a_small_queue_are_the_known_answer(estimator, queue):
             assert (exact.max() - exact.min()) > 10 * result.stderr.max()
 
 
-@pytest.mark.parametrize("offset", [137, 1803, 6433])
+@pytest.mark.parametrize("offset", [137, *(pytest.param(offset, marks=pytest.mark.slow) for offset in (1803, 6433))])
 def test_the_estimators_agree_in_expectation(shared, offset):
     # Sum over jobs of squared differences, whitened by the paper estimator's errors: 32 scores that sum to 1 are
     # 31 free ones. Chi-squared at 1e-5 a side and a tuple: fails with probability 6e-5 if they agree.
@@ -122,7 +122,7 @@ def test_the_estimators_agree_in_expectation(shared, offset):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("queue", "trials"), [(5, 2_000), (32, 12_800)])
+@pytest.mark.parametrize(("queue", "trials"), [(5, 2_000), pytest.param(32, 12_800, marks=pytest.mark.slow)])
 def test_standard_errors_are_honest(estimator, queue, trials):
     # z-scores of 600 repetitions around a reference of 1,500 times the trials: their root mean square is 1, here within
     # 0.9 to 1.1 on average over jobs (its own standard error is below 0.02: a false alarm below 1e-5), and

@@ -33,7 +33,9 @@ def expected(tmp_path_factory) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "workers", [1, 2, 4, pytest.param(Workers(1, "loky"), marks=pytest.mark.slow), Workers(3, "loky")], ids=str
+    "workers",
+    [1, 4, Workers(2, "loky"), *(pytest.param(Workers(count, "loky"), marks=pytest.mark.slow) for count in (1, 3))],
+    ids=str,
 )
 def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
     output = tmp_path / "t.csv"
