@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive import schedule_metrics
@@ -18,6 +18,7 @@ from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule, StoppedRuns
 from policyfactory.workload.jobs import Workload
 from refusals import refused
+from support import examples
 
 # 4 processors, four jobs (A, B, C, D):
 #
@@ -172,7 +173,7 @@ def test_refusals() -> None:
     refused(EvaluationError, "empty measure", measure, Schedule(empty, empty, empty == 1, workload, "any", Rules()))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.floats(-1e12, 1e12), max_size=50))
 def test_total_is_exact_to_the_last_digits(values: list[float]) -> None:
     exact = schedule_metrics.total(values)

@@ -306,10 +306,7 @@ def test_tasks_of_an_array_wait_for_each_other() -> None:
 # When it would start: the run goes on from where the snapshot was taken -----------------------------------------------
 
 
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 37))]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 37)))])
 def test_a_run_goes_on_from_a_snapshot_as_if_it_had_not_been_left(seed: int) -> None:
     """The plain Slurm runs a drawn workload; a snapshot in its middle, where nobody submits any more, goes on alike.
 

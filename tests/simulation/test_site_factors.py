@@ -37,12 +37,13 @@ from policyfactory.site.model import NodeGroup, Partition, Priority, Site
 from policyfactory.workload.jobs import Attributes, Workload
 from site_history import FIRST_GROUP, FIRST_USER, POLICY, make_site_past, name_of
 from site_history import Site as Recorded
+from support import seeds
 
 STATIC = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q) + 0.01*e90 - 0.3*user_waiting + user_running/7")
 TIMED = Policy("TIMED", "-ln(s) + ln(e) - 0.2*ln(1 + w) + 0.1*user_running")
 AGES = Policy("AGES", "p*q - 40*w")
 LATE = Policy("LATE", "p*q", threshold=900.0)
-SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 25))]
+SEEDS = seeds(2, 8, 25)
 
 
 def drawn(seed: int) -> tuple[Site, Workload, list[Job]]:

@@ -18,9 +18,10 @@ from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import simulate as simulated
 from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.model import VERSIONS, NodeGroup, Outage, Partition, Priority, Site
+from support import seeds
 
 Simulate = Callable[..., dict[int, object]]
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))]
+SEEDS = seeds(2, 12, 60)
 FAT, THIN = Partition("fat", "n1", default=True, max_time=3600), Partition("thin", "n[2-3]", max_time=3600)
 
 

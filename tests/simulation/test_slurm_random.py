@@ -11,9 +11,10 @@ from naive.slurm_cases import IMPLEMENTATIONS
 from naive.slurm_random import BEGIN, draw
 from policyfactory.site.fits import node_numbers, partition_nodes
 from policyfactory.site.model import Site
+from support import seeds
 
 pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
-SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 80))]
+SEEDS = seeds(3, 20, 80)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -25,9 +25,10 @@ from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 from refusals import refused
 from schedulers.record import read_record
+from support import seeds
 
 Simulate = Callable[..., dict[int, object]]
-SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))]
+SEEDS = seeds(2, 12, 60)
 PARTS = (Partition("batch", default=True),)
 
 
