@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from naive import pbs as server
 from naive.exports import POLICIES
@@ -38,6 +38,7 @@ from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
 from refusals import refused
+from support import NIGHTLY, examples
 
 EPOCH = Epoch("fixed", 1_767_225_600)
 NOW = 20_000_000  # seconds since the epoch at which the queue is sorted
@@ -80,14 +81,15 @@ ASKING = [
 
 
 @pytest.mark.parametrize("policy", [*BASE, *ASKING], ids=lambda policy: policy.name)
-def test_a_thousand_jobs_in_the_policys_order(policy: Policy) -> None:
+def test_jobs_in_the_policys_order(policy: Policy) -> None:
+    jobs = JOBS if NIGHTLY else JOBS[::4]
     policy = exported(policy)
     text = formula(policy)
     server.validate(text)
-    p, q, r, w = (np.array([job[name] for job in JOBS]) for name in "pqrw")
-    asked = [[job[name] for job in JOBS] for name in ("n", "mem", "g")]
+    p, q, r, w = (np.array([job[name] for job in jobs]) for name in "pqrw")
+    asked = [[job[name] for job in jobs] for name in ("n", "mem", "g")]
     scores = policy.scores(p, q, r, w, 1024, asked=asked)
-    values = [server.evaluate(text, in_pbs(job)) for job in JOBS]
+    values = [server.evaluate(text, in_pbs(job)) for job in jobs]
     assert server.SILENT_ZERO not in values
     order = np.argsort(scores, kind="stable")
     ranked = np.array(values, dtype=float)[order]
@@ -287,7 +289,7 @@ def test_a_resource_that_is_no_number_is_refused() -> None:
         server.validate("walltime +")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(expressions(depth=5, variables="pqrwm"))
 def test_any_formula_is_safe_or_refused(tree) -> None:
     if not tree.variables - {"m"}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,11 @@ from policyfactory.core.errors import ExportError, OutputError, UsageError
 from policyfactory.exports.options import ExportOptions
 from refusals import refused
 from sites import make_queue
+
+
+@functools.cache
+def requests_of_a_model() -> pf.Workload:
+    return pf.tsafrir_estimates(pf.generate_lublin(64, 500, seed=2), max_estimate=64_800, seed=2)
 
 
 def test_the_text_is_that_of_the_command(tmp_path: Path) -> None:
@@ -55,8 +61,7 @@ def test_a_policy_in_memory_is_exported_with_what_is_known_of_it(tmp_path: Path)
 
 
 def test_the_jobs_of_a_workload_in_memory_make_the_range() -> None:
-    log = pf.generate_lublin(64, 500, seed=2)
-    log = pf.tsafrir_estimates(log, max_estimate=64_800, seed=2)
+    log = requests_of_a_model()
     assert f"Range learnt from: {log.name}, 500 jobs" in pf.export("SAF", workload=log).text
 
 
@@ -98,8 +103,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers() -> None:
 
 
 def test_ties_of_a_small_weight_are_a_note_and_those_of_a_formula_a_warning() -> None:
-    log = pf.generate_lublin(64, 500, seed=2)
-    log = pf.tsafrir_estimates(log, max_estimate=64_800, seed=2)
+    log = requests_of_a_model()
     chosen = pf.export("SAF", workload=log, weight=2)
     assert "ties: 100 % of" in chosen.notes[1]
     assert chosen.notes[2].startswith("these ties are made by --weight 2: of jobs with one number the earlier")

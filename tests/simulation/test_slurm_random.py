@@ -14,7 +14,8 @@ from policyfactory.site.model import Site
 from support import seeds
 
 pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
-SEEDS = seeds(3, 20, 80)
+# By day not the second, which takes seconds.
+SEEDS = [0, 2, *(case for case in seeds(0, 20, 80) if case.values[0] not in {0, 2})]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
