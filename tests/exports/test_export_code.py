@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from naive.exports import JOBS, MORE, POLICIES, compiler, expected, same_order
 from naive.formula import expressions, same_bits
@@ -23,6 +23,7 @@ from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
+from support import examples
 
 NAMES = [policy.name for policy in POLICIES]
 # How jobs reach a function: as a scheduler's whole numbers would.
@@ -123,7 +124,7 @@ def test_lua_gives_the_same_bits(policy: Policy, version: str) -> None:
         assert result[finite] == pytest.approx(wanted[finite], rel=1e-13, abs=1e-13 * np.abs(wanted[finite]).max())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(expressions(depth=5, variables="pqrwm"))
 def test_any_formula_in_python_and_lua(tree) -> None:
     if not tree.variables - {"m"}:

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.exports import compiler
@@ -20,6 +20,7 @@ from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from refusals import refused
+from support import examples
 
 PIECES = [
     "\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "*/", "/*", "*//*", "]]", "--[[", "--]]",
@@ -42,7 +43,7 @@ def plain(target: str) -> str:
     return TARGETS[target].make(hostile("x", "x", "x"), ExportSite()).text
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(TEXTS, TEXTS, TEXTS)
 def test_python_is_the_same_program(name: str, words: str, command: str) -> None:
     text = TARGETS["python"].make(hostile(name, words, command), ExportSite()).text
@@ -61,7 +62,7 @@ def without_comments(text: str) -> str:
     return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(TEXTS, TEXTS, TEXTS)
 def test_c_is_the_same_program(name: str, words: str, command: str) -> None:
     text = TARGETS["c"].make(hostile(name, words, command), ExportSite()).text
@@ -80,7 +81,7 @@ def test_c_with_the_worst_names_compiles_without_a_warning(tmp_path: Path) -> No
     subprocess.run([compiler(), *strict, "-c", "x.c"], cwd=tmp_path, check=True)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(TEXTS, TEXTS, TEXTS)
 def test_lua_is_the_same_program(name: str, words: str, command: str) -> None:
     text = TARGETS["lua"].make(hostile(name, words, command), ExportSite()).text
@@ -95,7 +96,7 @@ def test_lua_is_the_same_program(name: str, words: str, command: str) -> None:
     assert module[b"score"](10, 1, 10) == 871.0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(TEXTS, TEXTS, TEXTS)
 def test_latex_has_the_same_commands(name: str, words: str, command: str) -> None:
     text = TARGETS["latex"].make(hostile(name, f"x{words}", command), ExportSite()).text
@@ -113,7 +114,7 @@ def test_latex_has_the_same_commands(name: str, words: str, command: str) -> Non
     assert all(c.isprintable() for c in shown)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(TEXTS, TEXTS, TEXTS)
 def test_pbs_runs_the_same_commands(name: str, words: str, command: str) -> None:
     text = TARGETS["pbs"].make(hostile(name, words, command), ExportSite()).text
@@ -124,7 +125,7 @@ def test_pbs_runs_the_same_commands(name: str, words: str, command: str) -> None
     assert text.startswith("#!/bin/sh\n")
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(TEXTS.filter(lambda text: "\ud800" not in text), TEXTS.filter(lambda text: "\ud800" not in text))
 def test_json_is_json(name: str, words: str) -> None:
     value = json.loads(TARGETS["json"].make(hostile(name, words, words), ExportSite()).text)
@@ -132,7 +133,7 @@ def test_json_is_json(name: str, words: str) -> None:
     assert value["formula"] == "log10(p)*q + 870*log10(r)"
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXTS)
 def test_text_of_a_comment(text: str) -> None:
     shown = ascii_text(text)

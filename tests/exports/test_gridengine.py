@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.exports import POLICIES
@@ -25,6 +25,7 @@ from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from refusals import refused
 from schedulers.processes import require
 from sites import make_queue, make_sample, make_site
+from support import examples
 
 # One of the policies has no finite score at all, and is refused for it.
 STATIC = [policy for policy in POLICIES if "w" not in policy.variables and policy.name != "overflow"]
@@ -137,7 +138,7 @@ def test_limits_are_read_as_users_and_server_write_them(program: str) -> None:
     assert max(unknown) - min(unknown) < min(known) - max(unknown)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\x00"), max_size=30), min_size=1, max_size=4)
 )
@@ -387,7 +388,7 @@ def test_a_rollback_leaves_a_verifier_of_the_site_in_place(tmp_path: Path, way: 
     assert master.state()["scheduler"] == master.before["scheduler"]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
     sample = ExportSite.of(make_sample(200))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from naive.exports import POLICIES
 from naive.hostile import PIECES, TEXTS, hostile_model
@@ -24,6 +24,7 @@ from policyfactory.policy.store import CATALOGUE, Model
 from refusals import refused
 from schedulers.processes import require
 from sites import make_queue, make_site
+from support import examples
 
 EPOCH = 1_767_225_600 - 90 * DAY
 
@@ -211,7 +212,7 @@ def code_of(words: str) -> list[str]:
     return [line for line in file.text.split("\n") if not line.startswith("#")]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
     assert code_of(words) == code_of("x")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.exports import MORE
@@ -27,6 +27,7 @@ from policyfactory.policy.store import CATALOGUE, Model
 from policyfactory.review.shadow_log import read_shadow
 from refusals import refusal, refused
 from sites import make_queue, make_site
+from support import examples
 
 EPOCH = 1_767_225_600
 NOW = EPOCH + 30 * 86_400
@@ -293,7 +294,7 @@ def test_a_job_that_cannot_be_read_is_no_error_of_slurms(target: str) -> None:
         assert job[FIELD[target]] == NO_VAL or 1 <= job[FIELD[target]] <= LARGEST
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(expressions(depth=5, variables="pqrwm"), st.integers(1, 10**6), st.integers(1, 10**5))
 def test_any_formula_gives_a_number_in_the_range(tree: Any, minutes: int, size: int) -> None:
     if not tree.variables - {"m", "w"} or "w" in tree.variables:
@@ -389,7 +390,7 @@ return slurm.SUCCESS
 PIECES = ["\n", "\r", "]]", "--[[", "--]]", "'", '"', "\\", "%", "\x00", "\x1b[2J", "\u2028", "é", "os.exit()", "x"]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_a_strangers_words_stay_in_comments(words: str) -> None:
     site: Callable[..., ExportSite] = make_site

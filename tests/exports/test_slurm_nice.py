@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
@@ -27,6 +27,7 @@ from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from refusals import refused
 from sites import make_queue, make_sample
 from snapshots import snapshot
+from support import examples
 
 NOW = 1_767_225_600 + 30 * 86_400
 EPOCH = Epoch("fixed", 1_767_225_600)
@@ -290,7 +291,7 @@ def code_of(words: str) -> list[str]:
     return [line for line in text.split("\n") if not line.startswith("#")]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
     assert code_of(words) == code_of("x")

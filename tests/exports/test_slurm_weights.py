@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
@@ -34,6 +34,7 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from refusals import refusal, refused
 from sites import make_queue, make_sample, make_site
+from support import examples
 
 MACHINE = ExportMachine(64, 4)
 EPOCH = Epoch("fixed", 1_767_225_600)
@@ -58,7 +59,7 @@ def test_linear_formulas_are_distinguished_from_others() -> None:
     assert slope(parse("p*q"), "r") == 0
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.floats(-1e3, 1e3).filter(lambda c: abs(c) > 1e-3),
     st.floats(0, 1e-2).filter(lambda d: d == 0 or d > 1e-5),
@@ -272,7 +273,7 @@ def benign(name: str) -> list[str]:
     return lines_of(CATALOGUE[name], "x")
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_comments(words: str) -> None:
     assert lines_of(CATALOGUE["SQF"], words) == benign("SQF")
