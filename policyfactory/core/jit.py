@@ -57,9 +57,10 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": False,
     "forceinline": False,  # not said, it is taken over from the caller that has it compiled
     "nogil": True,
+    "no_cfunc_wrapper": True,  # by which C would call them
 }
 # What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
-_STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "_nrt": False}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
 _JOINED: dict[str, Any] = {**_STEP, "inline": "always"}
 

@@ -13,12 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted
 from policyfactory.engine.events import NEVER
-from policyfactory.engine.slurm.numbers import ROWS, Numbering, follow_run, new_followed, slurm_numbered
-from policyfactory.engine.slurm.passes import slurm
+from policyfactory.engine.slurm.numbers import ROWS, LivePredictions, Numbering, follow_run, new_followed
 from policyfactory.engine.slurm.state import NOW, WAITING
 from policyfactory.engine.waiting import ASKED, COLUMNS
 from policyfactory.policy.policy import Policy, predictions_needed
@@ -30,7 +28,7 @@ from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule, StoppedRuns
 from policyfactory.simulation.slurm.jobs import limits_of, never_words, partitions_of, without_misfits
-from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, run_slurm
+from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, go_on, run_slurm
 from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site_of, without_strangers
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
@@ -334,8 +332,11 @@ class SiteFactors:
         )
         run, count = parts.run, len(jobs)
         seen, lessons = new_followed(parts.jobs.submit[:count], run.start[:count], run.end[:count]), self.foresight
-        given = (*parts, numbering, seen, lessons.past)
-        while interruptible(slurm_numbered, *given, lessons.sight, lessons.next + zero):
+
+        def predictions() -> LivePredictions | None:
+            return LivePredictions(seen, lessons.past, lessons.sight) if self.at_submission else None
+
+        while go_on(parts, numbering, predictions(), lessons.next + zero):
             while lessons.next + zero <= parts.run.state[NOW]:
                 follow_run(seen, lessons.past, lessons.next + zero - 1)
                 lessons.learn()
@@ -363,9 +364,11 @@ class SwitchedFactors:
         """Run all jobs; as of `policyfactory.simulation.slurm.run.Numbers`."""
         fixed, run, first = parts.jobs.fixed, parts.run, parts.jobs.first
         others = fixed - self.first[first]
-        while interruptible(slurm, *parts):
+        until = 0
+        while go_on(parts, until=until):
             now, waiting = int(run.state[NOW]) - zero, run.waiting[: run.state[WAITING]]
             fixed[waiting] = others[waiting] + self._factors[int(self._in_force(now))].numbers(first[waiting], now)
+            until = int(run.state[NOW]) + 1
 
 
 def _learnt_scale(prepared: Prepared, policy: Policy) -> PriorityScale:

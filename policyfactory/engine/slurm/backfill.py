@@ -119,7 +119,7 @@ _LEFT, _STARTED, _FULL, _BUSY, _KEPT = range(5)
 _MOST_TASKS = 20  # of an array that are planned (bf_max_job_array_resv)
 
 
-@step
+@joined
 def _is_over(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: SlurmSettings, job: int) -> bool:
     """Tell whether enough jobs of its partition, user or association were looked at; count this one if not."""
     tally, partition, user, association = run.tally, jobs.partition[job], jobs.user[job], jobs.association[job]

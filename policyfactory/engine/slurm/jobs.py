@@ -190,7 +190,7 @@ class SlurmMachine(NamedTuple):
         Its begin and end (s), since when it is known, its kind (`policyfactory.engine.slurm.holding`).
     event : int64 array (E, 2)
         Seconds, ascending; 0: up again, 1: down, 2: drained.
-    of_event : uint8 array (E, N)
+    of_event : uint8 array (E, N), or None if there are none
         1 for its nodes.
     """
 
@@ -202,7 +202,7 @@ class SlurmMachine(NamedTuple):
     reserved: UInt8Array
     reservation: Int64Array
     event: Int64Array
-    of_event: UInt8Array
+    of_event: UInt8Array | None
 
 
 @by_pointer

@@ -108,18 +108,15 @@ def choose(
         How many nodes were chosen; 0 if there are not enough.
     """
     # On idle cores it can only fail where they may be spread in several ways.
-    if (
-        version < SKIPS_IDLE
-        and request[WHOLE] == 0
-        and request[NODE_CORES] == 0
-        and request[TOTAL_CORES] > request[NODES]
-        and _choose_among(request, has, used, blocks, weights, allowed, choice, version, True) == 0
-    ):
-        return 0
-    return _choose_among(request, has, used, blocks, weights, allowed, choice, version, False)
+    spread = request[WHOLE] == 0 and request[NODE_CORES] == 0 and request[TOTAL_CORES] > request[NODES]
+    for idle in range(int(version < SKIPS_IDLE and spread), -1, -1):
+        chosen = _choose_among(request, has, used, blocks, weights, allowed, choice, version, idle == 1)
+        if chosen == 0:
+            return 0
+    return chosen
 
 
-@step
+@joined
 def _choose_among(
     request: Int64Array,
     has: Int64Array,
@@ -227,10 +224,13 @@ def _choose_usable(
         return 0
     for block in range(blocks.size[BLOCKS]):
         skipped[block] = 0
-    chosen = _choose(request, blocks, weights, choice)
-    # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
-    least = 1
-    while chosen == 0 and nodes > request[NODES] and least < most:
+    chosen, least, again = 0, 1, True
+    while True:
+        if again:
+            chosen = _choose(request, blocks, weights, choice)
+        if chosen > 0 or nodes <= request[NODES] or least >= most:
+            return chosen
+        # A greedy choice may use up the most nodes allowed on small ones: without the smallest it is made again.
         removed = 0
         for block in range(blocks.size[BLOCKS]):
             if usable[block] > 0 and size[block] <= least and nodes > request[NODES]:
@@ -240,10 +240,8 @@ def _choose_usable(
                     usable[block] = 0
                 nodes -= gone
                 removed += gone
-        if removed > 0 or least == 1:
-            chosen = _choose(request, blocks, weights, choice)
+        again = removed > 0 or least == 1
         least += 1
-    return chosen
 
 
 @joined
@@ -261,7 +259,7 @@ def _choose_first(request: Int64Array, blocks: Blocks, weights: Int64Array, choi
     return 1
 
 
-@step
+@joined
 def _choose(request: Int64Array, blocks: Blocks, weights: Int64Array, choice: NodeChoice) -> int:
     """Choose among the usable nodes, whose cores stay as they are; return how many."""
     runs, usable, skipped, part = choice.runs, choice.usable, choice.skipped, -1

@@ -1,4 +1,4 @@
-"""A run under Slurm's rules whose jobs get their numbers, ``site_factor``, as it goes on, as an export gives them.
+"""The numbers, ``site_factor``, that jobs get as a run under Slurm's rules goes on, as an export gives them.
 
 A formula with predictions is worked out when jobs are submitted, and for those that are predicted anew when priorities
 are calculated; one with the wait, or with a threshold, for all waiting jobs when priorities are calculated.
@@ -12,14 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.engine.past import DESCRIBED, Past, note_end, note_return, note_start, take_changed
 from policyfactory.engine.predicted import DUE, PERIOD, Foresight, foresee, foresee_submitted
-from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings
-from policyfactory.engine.slurm.passes import AT_CALCULATION, AT_SUBMISSION, slurm
-from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
-from policyfactory.engine.slurm.state import NOW, STOPPED, WAITING, RunState
+from policyfactory.engine.slurm.jobs import SlurmJobs
+from policyfactory.engine.slurm.state import AT_CALCULATION, AT_SUBMISSION, NOW, STOPPED, WAITING, RunState
 from policyfactory.engine.waiting import ASKED, COLUMNS, PREDICTIONS, evaluate
 
 # Of `Numbering.columns`.
@@ -69,67 +67,33 @@ class Numbering(NamedTuple):
     others: FloatArray
 
 
-@kernel
-def slurm_numbered(
-    jobs: SlurmJobs,
-    machine: SlurmMachine,
-    run: RunState,
-    settings: SlurmSettings,
-    weights: PriorityWeights,
-    shares: FairShares,
-    numbering: Numbering,
-    followed: Followed,
-    past: Past,
-    sight: Foresight,
-    until: int,
-) -> bool:
-    """Run all jobs and number them, or up to where the predictor is to learn.
+def no_numbering() -> Numbering:
+    """Return what leaves the numbers of a run as they are."""
+    none, rows = np.zeros(0), np.zeros((ROWS, 0))
+    return Numbering(np.zeros(0, np.int64), none, rows, rows, 0.0, 0.0, 0.0, 0.0, 0.0, 0, False, none)
+
+
+@joined
+def renumber(jobs: SlurmJobs, run: RunState, numbering: Numbering, predictions: LivePredictions | None) -> None:
+    """Give the jobs their numbers that are submitted now, or wait.
 
     Parameters
     ----------
     jobs : SlurmJobs
         ``fixed`` is changed.
-    machine : SlurmMachine
     run : RunState
-    settings : SlurmSettings
-        Which has the run stop where it should.
-    weights : Weights
-    shares : Shares
-        The same as of `policyfactory.engine.slurm.passes.slurm`.
+        Which stands where jobs are submitted, or priorities calculated.
     numbering : Numbering
-    followed : Followed
-        Of this run.
-    past : Past
-    sight : Foresight
-        Its predictions are rows of ``numbering.columns``.
-    until : int
-        Seconds, on the run's clock. The first stop from then on is left for the next call.
-
-    Returns
-    -------
-    bool
-        Whether it is to be called again.
+    predictions : LivePredictions or None
+        Of this run; None where nothing is predicted.
     """
-    while True:
-        stop, now = run.state[STOPPED], run.state[NOW]
-        if stop in (AT_SUBMISSION, AT_CALCULATION):
-            if now >= until:
-                return True
-            if stop == AT_SUBMISSION:
-                first = past.progress[DESCRIBED]
-                foretell_submitted(followed, past, sight, now)
-                for job in range(first, past.progress[DESCRIBED]):
-                    sight.renewed[job - first] = job
-                _number(jobs, numbering, sight.renewed, past.progress[DESCRIBED] - first, now)
-            else:
-                if settings.foretells:
-                    # Those that are not ready are predicted anew as well.
-                    count = foretell_waiting(followed, past, sight, now)
-                    _number(jobs, numbering, sight.renewed, count, now)
-                if numbering.changes:
-                    _number(jobs, numbering, run.waiting, run.state[WAITING], now)
-        if not slurm(jobs, machine, run, settings, weights, shares):
-            return False
+    now = run.state[NOW]
+    if predictions is not None:
+        # Those that are not ready are predicted anew as well.
+        count = _foretell(predictions, run.state[STOPPED] == AT_SUBMISSION, now)
+        _number(jobs, numbering, predictions.sight.renewed, count, now)
+    if run.state[STOPPED] == AT_CALCULATION and numbering.changes:
+        _number(jobs, numbering, run.waiting, run.state[WAITING], now)
 
 
 @step
@@ -219,6 +183,24 @@ def new_followed(submit: Int64Array, start: Int64Array, end: Int64Array) -> Foll
     )
 
 
+@by_pointer
+class LivePredictions(NamedTuple):
+    """What predicts the jobs of a run from what has happened in it.
+
+    Parameters
+    ----------
+    followed : Followed
+        Of this run.
+    past : Past
+    sight : Foresight
+        Its predictions are rows of ``Numbering.columns``.
+    """
+
+    followed: Followed
+    past: Past
+    sight: Foresight
+
+
 @kernel
 def follow_run(followed: Followed, past: Past, until: int) -> None:
     """Note what has happened up to a second.
@@ -275,18 +257,25 @@ def _insert(jobs: Int64Array, count: int, time: Int64Array, job: int) -> int:
 
 
 @step
-def foretell_submitted(followed: Followed, past: Past, sight: Foresight, now: int) -> None:
-    """Predict the jobs that are submitted now, one after the other.
+def _foretell(
+    predictions: LivePredictions,
+    submitted: bool,  # noqa: FBT001 (kernels have no keyword-only arguments)
+    now: int,
+) -> int:
+    """Predict jobs; list them in ``sight.renewed`` and return how many these are."""
+    followed, past, sight = predictions.followed, predictions.past, predictions.sight
+    if not submitted:
+        return _foretell_waiting(followed, past, sight, now)
+    first = past.progress[DESCRIBED]
+    _foretell_submitted(followed, past, sight, now)
+    for job in range(first, past.progress[DESCRIBED]):
+        sight.renewed[job - first] = job
+    return int(past.progress[DESCRIBED] - first)
 
-    Parameters
-    ----------
-    followed : Followed
-    past : Past
-    sight : Foresight
-        ``features`` and ``predictions`` are filled in.
-    now : int
-        Seconds.
-    """
+
+@joined
+def _foretell_submitted(followed: Followed, past: Past, sight: Foresight, now: int) -> None:
+    """Predict the jobs that are submitted now, one after the other."""
     _follow(followed, past, now)
     job = past.progress[DESCRIBED]
     while job < len(followed.submit) and followed.submit[job] <= now:
@@ -296,19 +285,9 @@ def foretell_submitted(followed: Followed, past: Past, sight: Foresight, now: in
         job += 1
 
 
-@step
-def foretell_waiting(followed: Followed, past: Past, sight: Foresight, now: int) -> int:
-    """Predict anew, if it is time, the waiting jobs of users of whom a job has ended; return how many these are.
-
-    Parameters
-    ----------
-    followed : Followed
-    past : Past
-    sight : Foresight
-        ``renewed`` and ``predictions`` are filled in.
-    now : int
-        Seconds.
-    """
+@joined
+def _foretell_waiting(followed: Followed, past: Past, sight: Foresight, now: int) -> int:
+    """Predict anew, if it is time, the waiting jobs of users of whom a job has ended; return how many these are."""
     period = sight.renewal[PERIOD]
     if period == 0 or now < sight.renewal[DUE]:
         return 0

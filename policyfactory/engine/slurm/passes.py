@@ -53,15 +53,19 @@ from policyfactory.engine.slurm.nodes import (
     choose,
     count_nodes,
 )
+from policyfactory.engine.slurm.numbers import LivePredictions, Numbering, renumber
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights, _calculate, add_usage, new_priority
 from policyfactory.engine.slurm.starts import NOBODY, OVER_LIMIT, choose_now, stop_for
 from policyfactory.engine.slurm.state import (
     ASIDE,
+    AT_CALCULATION,
+    AT_SUBMISSION,
     CALCULATED,
     CHANGED,
     DUE,
     EVENTS,
     FULL,
+    GOES_ON,
     HORIZON,
     LEAVING,
     LEFT,
@@ -69,8 +73,10 @@ from policyfactory.engine.slurm.state import (
     MAIN_SKIPPED,
     MAIN_UNTIL,
     MAIN_VERSION,
+    NOT_BEGUN,
     NOW,
     PASSED,
+    PAUSED,
     PENDING,
     PLAN_UNTIL,
     PLAN_VERSION,
@@ -103,8 +109,6 @@ from policyfactory.engine.slurm.stopping import (
 _NEVER = 2**61
 # How often a queue is looked at that waits for nothing.
 _PATIENCE = 100
-# Values of `STOPPED`.
-_NOT_BEGUN, _GOES_ON, AT_CALCULATION, AT_SUBMISSION, _PAUSED = range(5)
 # Kinds of node events.
 _UP, _DOWN = 0, 1
 
@@ -116,35 +120,50 @@ def slurm(
     run: RunState,
     settings: SlurmSettings,
     weights: PriorityWeights,
-    shares: FairShares,
+    shares: FairShares | None,
+    numbering: Numbering,
+    predictions: LivePredictions | None,
+    until: int,
 ) -> bool:
-    """Run all jobs, or up to when priorities are calculated or jobs submitted next, or up to a pause.
+    """Run all jobs and number them, or up to where the caller is to do something.
+
+    Of a run without fair share, and of one in which nothing is predicted, the parts that are None are not compiled.
 
     Parameters
     ----------
     jobs : SlurmJobs
+        ``fixed`` is changed where jobs are numbered.
     machine : SlurmMachine
     run : RunState
         As `new_run` gives it; afterwards it has the starts, ends and restarts. Jobs that never could start have -1.
     settings : SlurmSettings
-    weights : Weights
-    shares : Shares
-        Changed.
+        Which say where the run stops to number jobs.
+    weights : PriorityWeights
+    shares : FairShares or None
+        Changed. None if ``weights`` do not count them.
+    numbering : Numbering
+        How the jobs get their numbers.
+    predictions : LivePredictions or None
+        Of the jobs, for numbers that are made from them.
+    until : int
+        Seconds, on the run's clock. The first stop from then on is left for the next call.
 
     Returns
     -------
     bool
-        Whether it is to be called again, after the ``fixed`` parts of priorities were changed: of the jobs that are
-        about to be submitted (``settings.foretells``), or of waiting ones (``settings.stops``); or after a pause, once
-        ``settings`` name a later one.
+        Whether it is to be called again: with a later ``until``, or, after a pause, once ``settings`` name a later one.
     """
     state = run.state
-    if state[STOPPED] == _NOT_BEGUN:
+    if state[STOPPED] == NOT_BEGUN:
         state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
         state[CHANGED] = settings.origin - 1
         _calculate(jobs, machine, run, weights, shares, settings.origin)
     while state[STUCK] < _PATIENCE:
         time = state[NOW]
+        if state[STOPPED] == AT_CALCULATION or state[STOPPED] == AT_SUBMISSION:
+            if time >= until:
+                return True
+            renumber(jobs, run, numbering, predictions)
         if state[STOPPED] != AT_CALCULATION:
             if state[STOPPED] != AT_SUBMISSION:
                 _tick(jobs, machine, run, settings, weights)
@@ -157,15 +176,15 @@ def slurm(
                 _change_nodes(jobs, machine, run, settings, weights, shares)
                 if settings.foretells and state[READY] < len(jobs.ready) and jobs.submit[state[READY]] <= time:
                     state[STOPPED] = AT_SUBMISSION
-                    return True
+                    continue
             _submit(jobs, machine, run, weights, shares)
         due = (
             settings.calculation > 0 and (time - settings.origin) % settings.calculation == 0 and time > settings.origin
         )
         if due and settings.stops and state[WAITING] > 0 and state[STOPPED] != AT_CALCULATION:
             state[STOPPED] = AT_CALCULATION
-            return True
-        state[STOPPED] = _GOES_ON
+            continue
+        state[STOPPED] = GOES_ON
         if due:
             _calculate(jobs, machine, run, weights, shares, state[CALCULATED])
             state[CALCULATED] = time
@@ -181,7 +200,7 @@ def slurm(
                 close_queue(run)
             state[PASSED] = time
         if 0 < settings.most_waiting < state[WAITING] or 0 < settings.most_submitted <= state[READY]:
-            state[STOPPED] = _PAUSED
+            state[STOPPED] = PAUSED
             return True
     return False
 
@@ -301,7 +320,7 @@ def _end_jobs(
     run: RunState,
     settings: SlurmSettings,
     weights: PriorityWeights,
-    shares: FairShares,
+    shares: FairShares | None,
 ) -> None:
     """End the jobs whose time it is; put those that are ready now into the queue."""
     n, now, state = len(jobs.ready), run.state[NOW], run.state
@@ -356,16 +375,16 @@ def _has_ended(run: RunState, job: int) -> bool:
     return bool(0 <= run.end[job] <= run.state[NOW])
 
 
-@step
+@joined
 def _change_nodes(
     jobs: SlurmJobs,
     machine: SlurmMachine,
     run: RunState,
     settings: SlurmSettings,
     weights: PriorityWeights,
-    shares: FairShares,
+    shares: FairShares | None,
 ) -> None:
-    """Let nodes go and come; jobs on a node that is down go back into the queue later."""
+    """Let reservations begin and end, and nodes go and come."""
     state = run.state
     for reservation in range(len(machine.reservation)):
         if state[NOW] == machine.reservation[reservation, 0]:
@@ -374,53 +393,69 @@ def _change_nodes(
             if state[NOW] == machine.reservation[reservation, side]:
                 state[CHANGED] = state[NOW]
                 state[VERSION] += 1
-    while state[EVENTS] < len(machine.event) and machine.event[state[EVENTS], 0] <= state[NOW]:
-        event = state[EVENTS]
-        state[EVENTS] += 1
-        kind, nodes, back = machine.event[event, 1], machine.of_event[event], 0
-        for node in range(len(nodes)):
-            if nodes[node]:
-                count_room(machine, run, node, -1)
-                run.up[node] = kind == _UP
-                count_room(machine, run, node, 1)
-                back += kind == _UP
-        state[CHANGED] = state[NOW]
-        state[VERSION] += 1
-        if back > 0:
-            state[PENDING] = 1
-        if kind != _DOWN:
-            continue
-        position = 0
-        while position < state[RUNNING]:
-            job = run.running[position]
-            hit = 0
-            for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-                hit += nodes[run.held_node[entry]]
-            if hit == 0:
-                position += 1
+    _move_nodes(jobs, machine, run, settings, weights, shares, machine.of_event)
+
+
+@step
+def _move_nodes(
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    weights: PriorityWeights,
+    shares: FairShares | None,
+    of_event: UInt8Array | None,
+) -> None:
+    """Let nodes go and come; jobs on a node that is down go back into the queue later."""
+    state = run.state
+    if of_event is not None:
+        while state[EVENTS] < len(machine.event) and machine.event[state[EVENTS], 0] <= state[NOW]:
+            event = state[EVENTS]
+            state[EVENTS] += 1
+            kind, nodes, back = machine.event[event, 1], of_event[event], 0
+            for node in range(len(nodes)):
+                if nodes[node]:
+                    count_room(machine, run, node, -1)
+                    run.up[node] = kind == _UP
+                    count_room(machine, run, node, 1)
+                    back += kind == _UP
+            state[CHANGED] = state[NOW]
+            state[VERSION] += 1
+            if back > 0:
+                state[PENDING] = 1
+            if kind != _DOWN:
                 continue
-            if weights.tail:
-                add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
-            _clean_up(run, settings, job, nodes)
-            give_back(jobs, machine, run, job)
-            forget_grace(job, run.preemption)
-            row = jobs.first[job]
-            while row >= 0:
-                # With its age up to now, and with the processors that were seen for it.
-                run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
-                run.start[row] = run.end[row] = -1
-                run.by[row] = run.seen[row] = 0
-                run.submit[row], run.ready[row] = state[NOW], state[NOW] + settings.requeue_delay
-                push_end(run.heap, run.ready[row], len(jobs.ready) + row)
-                state[ASIDE] += 1
-                row = jobs.other[row]
-            run.seen_processors[jobs.first[job]] = 0
-            run.restarts[jobs.first[job]] += 1
+            position = 0
+            while position < state[RUNNING]:
+                job = run.running[position]
+                hit = 0
+                for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+                    hit += nodes[run.held_node[entry]]
+                if hit == 0:
+                    position += 1
+                    continue
+                if weights.tail:
+                    add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
+                _clean_up(run, settings, job, nodes)
+                give_back(jobs, machine, run, job)
+                forget_grace(job, run.preemption)
+                row = jobs.first[job]
+                while row >= 0:
+                    # With its age up to now, and with the processors that were seen for it.
+                    run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
+                    run.start[row] = run.end[row] = -1
+                    run.by[row] = run.seen[row] = 0
+                    run.submit[row], run.ready[row] = state[NOW], state[NOW] + settings.requeue_delay
+                    push_end(run.heap, run.ready[row], len(jobs.ready) + row)
+                    state[ASIDE] += 1
+                    row = jobs.other[row]
+                run.seen_processors[jobs.first[job]] = 0
+                run.restarts[jobs.first[job]] += 1
 
 
 @step
 def _submit(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares
+    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares | None
 ) -> None:
     """Put the submitted jobs into the queue, or what is not ready yet aside."""
     state = run.state

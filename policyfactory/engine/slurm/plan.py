@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from policyfactory.core.by_pointer import by_pointer
-from policyfactory.core.jit import inlined, kernel, step
+from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int64Array, UInt64Array
 from policyfactory.engine.slurm.nodes import WORD, move_on
 
@@ -220,7 +220,7 @@ def reserve(plan: BackfillPlan, taken: UInt64Array, start: int, end: int, resolu
     _join(plan, before, after)
 
 
-@kernel
+@step
 def _split(plan: BackfillPlan, current: int, time: int) -> None:
     """Split a record in two at a time within it, or at its begin."""
     record, new = plan.record, plan.size[RECORDS]
@@ -233,7 +233,7 @@ def _split(plan: BackfillPlan, current: int, time: int) -> None:
     plan.size[RECORDS] += 1
 
 
-@kernel
+@joined
 def _join(plan: BackfillPlan, before: int, after: int) -> None:
     """Join the first record from ``before`` on that is equal to the one that follows it; stop at ``after``."""
     record, current = plan.record, before

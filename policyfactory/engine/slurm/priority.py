@@ -91,7 +91,7 @@ class FairShares(NamedTuple):
 
 @step
 def new_priority(
-    jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares, job: int, time: int
+    jobs: SlurmJobs, run: RunState, weights: PriorityWeights, shares: FairShares | None, job: int, time: int
 ) -> float:
     """Return the priority of a job at a time, a whole number.
 
@@ -100,11 +100,13 @@ def new_priority(
     jobs : SlurmJobs
     run : RunState
     weights : Weights
-    shares : Shares
+    shares : FairShares or None
     job, time : int
         Its number; seconds.
     """
-    priority = jobs.fixed[job] + weights.fair_share * shares.factor[jobs.association[job]]
+    priority = jobs.fixed[job]
+    if shares is not None:
+        priority += weights.fair_share * shares.factor[jobs.association[job]]
     processors = run.seen_processors[jobs.first[job]]
     if processors > 0:
         priority += jobs.by_processor[job] * (processors - jobs.processors[job])
@@ -122,11 +124,11 @@ def add_usage(
     machine: SlurmMachine,
     run: RunState,
     weights: PriorityWeights,
-    shares: FairShares,
+    shares: FairShares | None,
     job: int,
     since: int,
 ) -> None:
-    """Add what a job has used since a time to its association and all above.
+    """Add what a job has used since a time to its association and all above, where that counts.
 
     Parameters
     ----------
@@ -134,24 +136,25 @@ def add_usage(
     machine : SlurmMachine
     run : RunState
     weights : Weights
-    shares : Shares
+    shares : FairShares or None
         ``usage`` is changed.
     job, since : int
         Its number; seconds.
     """
-    used = float(run.state[NOW] - max(run.start[job], since))
-    cores = 0
-    for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
-        cores += run.held_cores[entry]
-    processors = cores * jobs.threads[job]
-    billed = float(processors)
-    if not math.isnan(weights.billing[jobs.partition[job], 0]):
-        billed = _billed(jobs, machine, run, weights, job, processors)
-    used *= weights.decay**used * billed * jobs.usage_factor[job]
-    assoc = jobs.association[job]
-    while assoc >= 0:
-        shares.usage[assoc] += used
-        assoc = shares.parent[assoc]
+    if shares is not None:
+        used = float(run.state[NOW] - max(run.start[job], since))
+        cores = 0
+        for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
+            cores += run.held_cores[entry]
+        processors = cores * jobs.threads[job]
+        billed = float(processors)
+        if not math.isnan(weights.billing[jobs.partition[job], 0]):
+            billed = _billed(jobs, machine, run, weights, job, processors)
+        used *= weights.decay**used * billed * jobs.usage_factor[job]
+        assoc = jobs.association[job]
+        while assoc >= 0:
+            shares.usage[assoc] += used
+            assoc = shares.parent[assoc]
 
 
 @step
@@ -173,9 +176,14 @@ def _billed(
     return float(max(largest, of_gpus) if weights.largest == 1 else of_gpus + largest)
 
 
-@kernel
+@step
 def _calculate(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares, since: int
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    weights: PriorityWeights,
+    shares: FairShares | None,
+    since: int,
 ) -> None:
     """Calculate usage, shares and the priority of every waiting job, and sort the queue.
 
@@ -184,17 +192,17 @@ def _calculate(
     jobs : SlurmJobs
     machine : SlurmMachine
     run : RunState
-    weights : Weights
-    shares : Shares
+    weights : PriorityWeights
+    shares : FairShares or None
     since : int
         When this was done last (s).
     """
-    left = weights.decay ** float(run.state[NOW] - since)
-    for assoc in range(len(shares.usage)):
-        shares.usage[assoc] *= left
-    for position in range(run.state[RUNNING]):
-        add_usage(jobs, machine, run, weights, shares, run.running[position], since)
-    if weights.fair_share > 0:
+    if shares is not None:
+        left = weights.decay ** float(run.state[NOW] - since)
+        for assoc in range(len(shares.usage)):
+            shares.usage[assoc] *= left
+        for position in range(run.state[RUNNING]):
+            add_usage(jobs, machine, run, weights, shares, run.running[position], since)
         if weights.tree:
             fair_tree(shares)
         else:

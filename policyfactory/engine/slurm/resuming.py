@@ -6,12 +6,13 @@ from policyfactory.core.jit import kernel
 from policyfactory.core.options import Int64Array
 from policyfactory.engine.slurm.holding import part_blocks, start_job
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings
-from policyfactory.engine.slurm.passes import _GOES_ON, _change_nodes, _submit
+from policyfactory.engine.slurm.passes import _change_nodes, _submit
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import (
     CALCULATED,
     CHANGED,
     FULL,
+    GOES_ON,
     MAIN,
     NOW,
     PASSED,
@@ -31,7 +32,7 @@ def resume(
     run: RunState,
     settings: SlurmSettings,
     weights: PriorityWeights,
-    shares: FairShares,
+    shares: FairShares | None,
     start: Int64Array,
     parts_from: Int64Array,
     node: Int64Array,
@@ -51,7 +52,7 @@ def resume(
         As `new_run` gives it.
     settings : SlurmSettings
     weights : PriorityWeights
-    shares : FairShares
+    shares : FairShares or None
     start : int64 array (k,)
         When each of the running ones started (s). They end after the origin by their run times, or are killed then.
     parts_from : int64 array (k + 1,)
@@ -71,7 +72,7 @@ def resume(
         start_job(jobs, machine, run, settings, job, count, 0)
     state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
     state[CHANGED] = settings.origin
-    state[READY], state[STOPPED] = len(start), _GOES_ON
+    state[READY], state[STOPPED] = len(start), GOES_ON
     _change_nodes(jobs, machine, run, settings, weights, shares)
     _submit(jobs, machine, run, weights, shares)
     for position in range(state[WAITING]):

@@ -33,6 +33,8 @@ from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
     DIVIDED, UNSEEN,
 ) = range(28)  # fmt: skip
 _PLACES = 28
+# Values of STOPPED.
+NOT_BEGUN, GOES_ON, AT_CALCULATION, AT_SUBMISSION, PAUSED = range(5)
 # Columns of `Run.rooms`.
 FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
 # In `Run.seen`: the job that this one waited for has ended, which the next pass finds.

@@ -76,7 +76,7 @@ class SlurmPreemption(NamedTuple):
         Whether the queue is not in order by reservations, tiers and priorities alone.
     weights : PriorityWeights
         Of the run.
-    shares : FairShares
+    shares : FairShares or None
         Of the run.
     until : int64 array (n,)
         When the grace time of a running job ends; `NOT_SOON` where none has begun.
@@ -117,7 +117,7 @@ class SlurmPreemption(NamedTuple):
     reorders: int
     sorts: bool
     weights: PriorityWeights
-    shares: FairShares
+    shares: FairShares | None
     until: Int64Array
     stopped_at: Int64Array
     last_stopping: Int64Array

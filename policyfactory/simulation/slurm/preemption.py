@@ -24,7 +24,7 @@ _DEPTH = 64  # of halves of halves of a queue
 
 
 def preemption_of(
-    site: Site, layout: Layout, nodes: int, placed: Placed, weights: PriorityWeights, shares: FairShares
+    site: Site, layout: Layout, nodes: int, placed: Placed, weights: PriorityWeights, shares: FairShares | None
 ) -> SlurmPreemption | None:
     """Return what the engine is given of a site's preemption; None if no job is ever stopped for another.
 
@@ -40,7 +40,7 @@ def preemption_of(
         The jobs.
     weights : PriorityWeights
         Of the run.
-    shares : FairShares
+    shares : FairShares or None
         Of the run.
     """
     given, n = site.preemption, len(placed.jobs.ready)

@@ -18,16 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration, shortened
 from policyfactory.engine.slurm.jobs import ABSENT, WELCOME
-from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import Parts
+from policyfactory.simulation.slurm.run import Parts, go_on
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -100,7 +98,7 @@ class QueueRun:
 
     def run(self) -> None:
         """Run all jobs."""
-        interruptible(slurm, *self.parts)
+        go_on(self.parts)
 
     def starts(self, queue: QueueOnSite) -> dict[int, int]:
         """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
@@ -178,7 +176,7 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     if run_time is not None:
         workload = dataclasses.replace(workload, run_time=run_time)
     machine, layout = machine_of(site, workload.unix_start)
-    shares, associations = shares_of(site)
+    _, associations = shares_of(site)
     names = {its.name: number for number, its in enumerate(site.reservations)}
     reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
     placed = place_jobs(workload, site, layout, associations, None, reservation)
@@ -200,7 +198,7 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)
     np.cumsum([len(queue.nodes[index]) for index in first], out=parts_from[1:])
-    parts = Parts(jobs, machine, run, settings, weights, shares)
+    parts = Parts(jobs, machine, run, settings, weights, None)
     resume(
         *parts,
         np.array([queue.jobs[index].start for index in first], dtype=np.int64),

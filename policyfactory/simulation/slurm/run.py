@@ -15,6 +15,7 @@ import numpy as np
 from policyfactory.core.jit import interruptible
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, number_text
+from policyfactory.engine.events import NEVER
 from policyfactory.engine.slurm.jobs import (
     CLOSED,
     CONFINED,
@@ -25,6 +26,7 @@ from policyfactory.engine.slurm.jobs import (
     SlurmSettings,
 )
 from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES
+from policyfactory.engine.slurm.numbers import LivePredictions, Numbering, no_numbering
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
@@ -43,7 +45,17 @@ class Parts(NamedTuple):
     run: RunState
     settings: SlurmSettings
     weights: PriorityWeights
-    shares: FairShares
+    shares: FairShares | None
+
+
+def go_on(
+    parts: Parts,
+    numbering: Numbering | None = None,
+    predictions: LivePredictions | None = None,
+    until: int = NEVER,
+) -> bool:
+    """Go on with a run; return whether it is to go on again. See `policyfactory.engine.slurm.passes.slurm`."""
+    return interruptible(slurm, *parts, numbering or no_numbering(), predictions, until)
 
 
 class Numbers(Protocol):
@@ -151,9 +163,10 @@ def run_slurm(
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
     weights = weights_of(site)
-    preemption = preemption_of(site, layout, len(machine.has), placed, weights, shares)
+    counted = shares if weights.fair_share > 0 else None
+    preemption = preemption_of(site, layout, len(machine.has), placed, weights, counted)
     run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
-    parts = Parts(placed.jobs, machine, run, settings, weights, shares)
+    parts = Parts(placed.jobs, machine, run, settings, weights, counted)
     if numbers is not None and not numbers.at_submission:
         placed.jobs.fixed[:] += numbers.first[placed.jobs.first]
     if numbers is not None and (numbers.at_submission or numbers.at_calculation):
@@ -161,7 +174,7 @@ def run_slurm(
     elif watch is not None:
         watch.run(parts, placed, site, zero)
     else:
-        interruptible(slurm, *parts)
+        go_on(parts)
 
     def in_rows(column: Int64Array) -> Int64Array:
         rows = np.empty(n, dtype=np.int64)
@@ -271,7 +284,7 @@ class Watch:
         self._progress(0)
         while True:
             settings = parts.settings._replace(most_waiting=limit, most_submitted=submitted)
-            going = interruptible(slurm, *parts._replace(settings=settings))
+            going = go_on(parts._replace(settings=settings))
             self._progress(int(state[READY]))
             if not going:
                 return
