@@ -176,7 +176,7 @@ def _billed(
     return float(max(largest, of_gpus) if weights.largest == 1 else of_gpus + largest)
 
 
-@step
+@kernel
 def _calculate(
     jobs: SlurmJobs,
     machine: SlurmMachine,
