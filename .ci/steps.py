@@ -45,7 +45,7 @@ STEPS: dict[str, Sequence[str]] = {
     # Once each, without timing: on a shared machine speeds, memory and scaling would say nothing; make bench has them.
     "benchmarks": (*PYTEST, "benchmarks", "--benchmark-disable", "-k", "not memory and not two_workers"),
 }
-# Steps whose tests are those of every change, with the same examples.
+# Steps whose tests are those of every change, with the same examples; of small workloads, mutants take more.
 BY_DAY = {"mutants", "lowest", "benchmarks"}
 
 

@@ -1,5 +1,7 @@
 """Every kernel against its plain twin on small random workloads: 1,600 here, 100,000 in the nightly target.
 
+Fewer workloads notice fewer mutants: their runs (tests/mutation) have 500 of each kernel, as a part of a night has.
+
 Each night has its own seed, which ``conftest.py`` draws and prints; ``POLICYFACTORY_SEED`` repeats a night.
 """
 
@@ -15,7 +17,8 @@ from naive.small_workloads import FEATURES, KERNELS, small_workload
 
 # Workloads of each of the eight kernels in a part; the parts can run side by side.
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
-PARTS, EACH = (25, 500) if NIGHTLY else (1, 200)
+MUTANTS = bool(os.environ.get("POLICYFACTORY_MUTANTS"))
+PARTS, EACH = 25 if NIGHTLY else 1, 500 if NIGHTLY or MUTANTS else 200
 SEED = int(os.environ.get("POLICYFACTORY_SEED", "51"))
 
 
@@ -36,4 +39,4 @@ def test_the_kernel_is_its_plain_twin(kernel: str, part: int) -> None:
 
 
 def test_the_number_of_workloads() -> None:
-    assert PARTS * EACH * len(KERNELS) == (100_000 if NIGHTLY else 1600)
+    assert PARTS * EACH * len(KERNELS) == (100_000 if NIGHTLY else 4000 if MUTANTS else 1600)

@@ -55,6 +55,7 @@ def _run_pytest(target: Target, finder: InMemory | None, plugin: object) -> int:
 
         numba.config.DISABLE_JIT = not target.compiled
         os.environ["NUMBA_CACHE_DIR"] = os.environ["TMPDIR"]  # what a mutant was made of nobody else needs
+    os.environ["POLICYFACTORY_MUTANTS"] = "1"  # more examples: tests/engine/test_small_workloads.py
     os.chdir(target.root)
     sys.path.insert(0, str(target.root))
     if finder is not None:
