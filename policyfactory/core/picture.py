@@ -67,7 +67,7 @@ def keeps_settings(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def _take_settings() -> None:
-    """Give matplotlib our settings where they are not as they are already: it checks each value that it is given."""
+    """Set ours, unless they are set: matplotlib checks each value it is given."""
     from matplotlib import rcParams
 
     if any(dict.get(rcParams, name) != value for name, value in _settings().items()):
