@@ -117,7 +117,8 @@ Feedback = Annotated[
     ),
 ]
 Period = Annotated[
-    str, typer.Option(help="How long a policy stays, for example 1d or 1w; several separated by commas.")
+    str,
+    typer.Option(metavar="TIME", help="How long a policy stays, for example 1d or 1w; several separated by commas."),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import typing
 from collections.abc import Iterator
@@ -73,20 +74,6 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
-_GROUPS = {
-    "The main job": ("demo", "workload", "learn", "export"),
-    "Research": ("generate", "fit", "evaluate", "train", "distill", "judge", "tune"),
-    "The cluster": ("site", "predict", "history", "shadow", "review"),
-    "Policies": ("policy",),
-}
-# What stands for the value of an option that is written as text, by its parameter.
-_TAKEN = {
-    "analyses": "NAME", "assume_limit": "TIME", "base_url": "URL", "default_limit": "NAME=TIME", "end": "DATE",
-    "form": "FORMAT", "lead_in": "TIME|JOBS", "length": "TIME", "longest_request": "TIME", "max_estimate": "TIME",
-    "partition": "NAME", "preset": "NAME", "partition_limit": "NAME=TIME", "period": "TIME", "sha256": "DIGEST",
-    "slurm_version": "VERSION", "start": "DATE", "threshold": "TIME", "time_zone": "ZONE", "unlimited": "TIME",
-    "uhi": "NUMBER", "ulow": "NUMBER", "umed": "NUMBER", "uprob": "NUMBER", "windows": "NxLENGTH",
-}  # fmt: skip
 _OTHERS = "Further options"
 _ALL = "policyfactory.all_options"  # key of a context's notes
 
@@ -107,8 +94,6 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
         ``--help-all`` of the whole command, which all others get too.
     """
     all_options = all_options or next(param for param in command.params if param.name == "help_all")
-    if not path:
-        _group(command)
     for name, sub in getattr(command, "commands", {}).items():
         arrange(sub, f"{path} {name}".strip(), all_options)
     # Paragraphs as wide as the terminal, whatever the width of the source.
@@ -136,14 +121,6 @@ def arrange(command: Any, path: str = "", all_options: Any = None) -> Any:
 
     command.format_help = format_help
     return command
-
-
-def _group(command: Any) -> None:
-    """Put the commands in order, by what they are for."""
-    titles = {name: title for title, names in _GROUPS.items() for name in names if name in command.commands}
-    for name, title in titles.items():
-        command.commands[name].rich_help_panel = title
-    command.commands = {name: command.commands[name] for name in titles}
 
 
 def _by_topic(command: Any, options: list[Any], first: tuple[str, ...]) -> None:
@@ -208,21 +185,24 @@ def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def _metavar(option: Any) -> str | None:
-    """Return what stands for the value of an option: nothing for a flag, one word for many that its text says.
+    """Return what stands for the value of an option that declares nothing: what its type says, nothing for a flag.
 
-    None leaves it to typer, whose older versions do not show types.
+    Of words there is one for all where the text says them. None leaves it to typer, whose older versions do not show
+    types.
     """
     kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
     kinds = [member for member in typing.get_args(kind) if member is not type(None)]
     if typing.get_origin(kind) is not typing.Literal and len(kinds) == 1:
         kind = kinds[0]
+    words: list[str] = []
     if typing.get_origin(kind) is typing.Literal:
         words = [str(word) for word in typing.get_args(kind)]
+    elif isinstance(kind, type) and issubclass(kind, enum.Enum):
+        words = [str(member.value) for member in kind]
+    if words:
         return "WORD" if all(word in (option.help or "") for word in words) else "|".join(words)
-    names: dict[Any, str] = {bool: " ", int: "N", float: "NUMBER", Path: "FILE"}
-    if kind is Path and (option.help or "").startswith("Folder"):
-        return "DIR"
-    return _TAKEN.get(option.name, "TEXT") if kind is str else names.get(kind)
+    names: dict[Any, str] = {bool: " ", int: "N", float: "NUMBER", Path: "FILE", str: "TEXT"}
+    return names.get(kind)
 
 
 # What typer says of an option that cannot be used, in the words of every other message --------------------------------

@@ -108,9 +108,12 @@ def shadow(
 ProcessorsOption = Annotated[
     int | None, typer.Option(help="Processors of the machine (default: the most in use at once).", min=1)
 ]
-UnlimitedOption = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
+UnlimitedOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Requested time of jobs without a limit: 30d.")
+]
 ZoneOption = Annotated[
-    str | None, typer.Option(help="Zone of times that have none (default: this machine's): Europe/Berlin.")
+    str | None,
+    typer.Option(metavar="ZONE", help="Zone of times that have none (default: this machine's): Europe/Berlin."),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for the page and the tables (CSV).")

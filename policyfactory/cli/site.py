@@ -49,9 +49,13 @@ def replay(
     output: OutputOption = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."),
+        typer.Option(
+            "--from", metavar="DATE", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."
+        ),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")
+    ] = None,
     json: Json = False,
     overwrite: Overwrite = False,
     **reading: Any,
@@ -155,6 +159,7 @@ def import_site(
     slurm_version: Annotated[
         str | None,
         typer.Option(
+            metavar="VERSION",
             help="Slurm's version, whose defaults hold for what slurm.conf does not say, and whose rules are simulated "
             "(default: what scontrol show config says; else the defaults of 26.05 and the rules of 24.11): 24.11.",
             show_default=False,

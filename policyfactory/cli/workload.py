@@ -44,7 +44,9 @@ def show(
     traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs (SWF, also .gz).", show_default=False)],
     processors: _PROCESSORS = None,
     force_processors: _FORCE = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for pictures of each log.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for pictures of each log.")
+    ] = None,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
 ) -> None:
@@ -122,7 +124,9 @@ def clean(
     zero_run: Annotated[
         ZeroRun | None, typer.Option(help="Jobs of run time 0 (default: as the preset has it).")
     ] = None,
-    longest_request: Annotated[str | None, typer.Option(help="Cap requested times, for example at 30d.")] = None,
+    longest_request: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Cap requested times, for example at 30d.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the account as JSON to this file too.")] = None,
     overwrite: option.Overwrite = False,
     json: option.Json = False,
@@ -200,15 +204,20 @@ def window(
     windows: Annotated[
         str | None,
         typer.Option(
+            metavar="NxLENGTH",
             help="Cut into windows: 10x15d, 15d (as many as there are), 10x5000jobs, sc17:10x15d, "
-            "rlscheduler:10x1024jobs:1."
+            "rlscheduler:10x1024jobs:1.",
         ),
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="From this time on: 30d after the first job, or a date 2000-05-01[T12:00]."),
+        typer.Option(
+            "--from", metavar="DATE", help="From this time on: 30d after the first job, or a date 2000-05-01[T12:00]."
+        ),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Up to this time, not included; as --from.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")
+    ] = None,
     skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
     overwrite: option.Overwrite = False,

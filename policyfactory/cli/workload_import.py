@@ -42,6 +42,7 @@ _FORM = Annotated[
     str | None,
     typer.Option(
         "--format",
+        metavar="FORMAT",
         help="sacct, sacct-json, filetxt, pbs or gridengine (default: what the file's beginning shows); or a published "
         "table: kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, "
         "theta-swf, adastra.",
@@ -52,7 +53,7 @@ _MAPPING = Annotated[
     typer.Option(help="What the columns of a table of your own mean (TOML), in place of --format."),
 ]
 _PARTITION = Annotated[
-    list[str] | None, typer.Option(help="Keep the jobs of this partition or queue; can be given again.")
+    list[str] | None, typer.Option(metavar="NAME", help="Keep the jobs of this partition or queue; can be given again.")
 ]
 _UNIT = Annotated[
     Literal["cpus", "nodes"] | None,
@@ -63,13 +64,20 @@ _UNIT = Annotated[
 ]
 _START = Annotated[
     str | None,
-    typer.Option("--from", help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds."),
+    typer.Option(
+        "--from",
+        metavar="DATE",
+        help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds.",
+    ),
 ]
-_END = Annotated[str | None, typer.Option("--to", help="Keep jobs submitted before this date, written likewise.")]
+_END = Annotated[
+    str | None, typer.Option("--to", metavar="DATE", help="Keep jobs submitted before this date, written likewise.")
+]
 _TIME_ZONE = Annotated[
     str | None,
     typer.Option(
-        help="Zone of times that have none, and of dates: Europe/Berlin (default: this machine's; a table's own)."
+        metavar="ZONE",
+        help="Zone of times that have none, and of dates: Europe/Berlin (default: this machine's; a table's own).",
     ),
 ]
 _PROCESSORS = Annotated[
@@ -90,13 +98,16 @@ _REQUEUED = Annotated[
 _KEEP_UNSTARTED = Annotated[
     bool, typer.Option("--keep-unstarted", help="Keep jobs cancelled before they started, with -1.")
 ]
-_UNLIMITED = Annotated[str | None, typer.Option(help="Requested time of jobs without a limit: 30d.")]
+_UNLIMITED = Annotated[str | None, typer.Option(metavar="TIME", help="Requested time of jobs without a limit: 30d.")]
 _PARTITION_LIMIT = Annotated[
-    list[str] | None, typer.Option(help="Requested time of jobs with their partition's limit: batch=24h.")
+    list[str] | None,
+    typer.Option(metavar="NAME=TIME", help="Requested time of jobs with their partition's limit: batch=24h."),
 ]
 _DEFAULT_LIMIT = Annotated[
     list[str] | None,
-    typer.Option(help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."),
+    typer.Option(
+        metavar="NAME=TIME", help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."
+    ),
 ]
 _DEFAULTS = Annotated[
     Literal["keep", "unknown"],
@@ -105,8 +116,9 @@ _DEFAULTS = Annotated[
 _ASSUME_LIMIT = Annotated[
     str | None,
     typer.Option(
+        metavar="TIME",
         help="Requested time of jobs of which the log says none: 24h, or unknown (-1). A table without requested "
-        "times needs it."
+        "times needs it.",
     ),
 ]
 _ANONYMIZE = Annotated[
@@ -308,15 +320,18 @@ def download(
         ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Print the names that are known.")] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path(),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write to.")] = Path(),
     base_url: Annotated[
         str,
         typer.Option(
+            metavar="URL",
             help="Where the archive's folders are, or a mirror; a folder with the files of tables.",
             show_default="the archive's own",
         ),
     ] = ARCHIVE_URL,
-    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256, in place of the pinned one (one NAME).")] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="DIGEST", help="Expected SHA-256, in place of the pinned one (one NAME).")
+    ] = None,
     tries: Annotated[int, typer.Option(help="Attempts before a failing connection is given up.")] = 4,
     timeout: Annotated[float, typer.Option(help="Seconds without an answer before an attempt fails.")] = 30.0,
     max_time: Annotated[float, typer.Option(help="Seconds for a log, all attempts together.")] = 3600.0,

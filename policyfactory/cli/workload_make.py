@@ -58,11 +58,20 @@ def lublin(
     ] = False,
     uhi: Annotated[
         str | None,
-        typer.Option(help="log2 of the largest job; with --typed also INTERACTIVE,BATCH. Default: log2(processors)."),
+        typer.Option(
+            metavar="NUMBER",
+            help="log2 of the largest job; with --typed also INTERACTIVE,BATCH. Default: log2(processors).",
+        ),
     ] = None,
-    umed: Annotated[str | None, typer.Option(help="log2 of where large jobs begin. Default: UHI - 2.5.")] = None,
-    ulow: Annotated[str | None, typer.Option(help="log2 of the smallest parallel job. Default: 0.8.")] = None,
-    uprob: Annotated[str | None, typer.Option(help="Share of parallel jobs below UMED. Default: 0.86.")] = None,
+    umed: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="log2 of where large jobs begin. Default: UHI - 2.5.")
+    ] = None,
+    ulow: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="log2 of the smallest parallel job. Default: 0.8.")
+    ] = None,
+    uprob: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Share of parallel jobs below UMED. Default: 0.86.")
+    ] = None,
     load: Annotated[
         float | None, typer.Option(help="Offered load to meet, for example 0.9; the gaps between arrivals are scaled.")
     ] = None,
@@ -72,7 +81,7 @@ def lublin(
         typer.Option("--estimates", help="Requested times: none (-1), or of the Tsafrir model."),
     ] = "none",
     max_estimate: Annotated[
-        str | None, typer.Option(help="Longest request of --estimates tsafrir. Default: 18h.")
+        str | None, typer.Option(metavar="TIME", help="Longest request of --estimates tsafrir. Default: 18h.")
     ] = None,
     bins: _BINS = None,
     output: _OUTPUT = None,
@@ -178,7 +187,9 @@ def _report(notes: Iterable[str], output: Path | None) -> None:
 
 def estimates(
     trace: option.LogFile,
-    max_estimate: Annotated[str, typer.Option(help="Longest request that is allowed.")] = _DEFAULT_MAX_ESTIMATE,
+    max_estimate: Annotated[
+        str, typer.Option(metavar="TIME", help="Longest request that is allowed.")
+    ] = _DEFAULT_MAX_ESTIMATE,
     seed: _SEED = 1,
     stream: Annotated[
         _Stream, typer.Option(help="Random numbers: ours, or those of the model's original program.")
@@ -219,7 +230,8 @@ def resample(
     trace: option.LogFile,
     weeks: Annotated[int | None, typer.Option(help="Length of the new log in weeks.")] = None,
     length: Annotated[
-        str | None, typer.Option(help="Length in words: 2y (104 weeks), 26w, log (as the log, the default).")
+        str | None,
+        typer.Option(metavar="TIME", help="Length in words: 2y (104 weeks), 26w, log (as the log, the default)."),
     ] = None,
     seed: _SEED = 1,
     number: Annotated[int, typer.Option(help="Which of the resamples of that seed, from 1.")] = 1,

@@ -333,7 +333,7 @@ class LogTable(OptionTable):
         None, "digest that the file must have; another version of the log is refused", kind="64 hexadecimal digits"
     )
     preset: PresetName = option(
-        "default", "the filter that cleans the log", "workloads.md", flags=("--preset", "--clean")
+        "default", "the filter that cleans the log", "workloads.md", flags=("--preset", "--clean"), metavar="NAME"
     )
     machine: Annotated[int, Field(ge=1, le=2**31)] | None = option(
         None, "processors of the machine, where the log does not say", name="processors"
@@ -392,6 +392,7 @@ class RulesTable(OptionTable):
         "cleaning); `inf`: the policy's own",
         kind='a duration ("40h") or a multiple of the longest request ("3x longest request")',
         stated="inf",
+        metavar="TIME",
     )
     ties: Ties = option("fifo", "which of two jobs with equal score goes first")
     overrun: Overrun = option("run", "a job at its requested time runs on or is killed")
@@ -412,7 +413,11 @@ class ResampleTable(OptionTable):
 
     count: Cases = option(..., "draw so many new logs from each log", "workloads.md#resampled-logs", name="resamples")
     length: Length = option(
-        None, "length of a drawn log: `2y`, `26w`, or `log` for as long as the log", kind="a length", stated="log"
+        None,
+        "length of a drawn log: `2y`, `26w`, or `log` for as long as the log",
+        kind="a length",
+        stated="log",
+        metavar="TIME",
     )
     draw: DrawFrom = option(
         "log", "a user's weeks are drawn from all weeks of the log (`log`), or from those of the user's jobs (`active`)"
@@ -470,6 +475,7 @@ class ExperimentTable(OptionTable):
         "evaluate.md#whole-logs",
         kind='a duration ("30d") or a number of jobs ("5000jobs")',
         stated="none",
+        metavar="TIME|JOBS",
     )
     resample: ResampleTable | None = key(None, "or what is drawn from it", "workloads.md#resampled-logs")
     skip: dict[str, Listed[int]] = key({}, "numbers of windows that are left out: `{ curie = [1, 8] }`")
@@ -515,6 +521,7 @@ class ExperimentTable(OptionTable):
         kind="list",
         stated=f"none; of plain logs, with a report, {', '.join(DEFAULT_ANALYSES)}",
         plain=DEFAULT_ANALYSES,
+        metavar="NAME",
     )
     rules: RulesTable = key(RulesTable(), "the scheduler", "simulator.md")
     reference: OneOrMore[ReferenceTable] = key((), "published values", kind="table, or list of tables")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from policyfactory.cli.help import _FIRST
-from policyfactory.cli.main import build_command
+from policyfactory.cli.main import _COMMANDS, build_command
 from policyfactory.cli.options import complete_metrics, complete_policies, complete_targets
 
 
@@ -86,6 +86,21 @@ def test_the_commands_are_grouped(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert sorted(heads, key=shown.index) == heads
     for path in ALL:
         assert f"\n  {path.split()[0]} " in shown
+
+
+def test_the_commands_stand_in_the_order_of_their_groups() -> None:
+    listed = [name for commands in _COMMANDS.values() for name in commands]
+    assert len(set(listed)) == len(listed)
+    assert list(COMMAND.commands) == listed  # type: ignore[attr-defined]
+    for heading, commands in _COMMANDS.items():
+        assert {COMMAND.commands[name].rich_help_panel for name in commands} == {heading}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", sorted(ALL))
+def test_an_option_says_what_it_takes(path: str) -> None:
+    for option in ALL[path].params:
+        if option.param_type_name == "option":
+            assert option.is_flag != bool(option.metavar.strip()), option.name
 
 
 @pytest.mark.parametrize("path", sorted(ALL))
