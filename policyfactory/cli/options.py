@@ -53,6 +53,9 @@ StartsIn = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
+EndOption = Annotated[
+    str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")
+]
 LogFile = Annotated[Path, typer.Argument(metavar="LOG", help="A log (SWF, also .gz).", show_default=False)]
 
 

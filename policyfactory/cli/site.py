@@ -12,7 +12,7 @@ import typer
 
 from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
-from policyfactory.cli.options import READING, Json, Overwrite, with_options
+from policyfactory.cli.options import READING, EndOption, Json, Overwrite, with_options
 from policyfactory.cli.options import PastLog as Log
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.cli.review import show as show_review
@@ -53,9 +53,7 @@ def replay(
             "--from", metavar="DATE", help="Only jobs from this time on: 30d after the first job, or a date 2026-05-01."
         ),
     ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")
-    ] = None,
+    end: EndOption = None,
     json: Json = False,
     overwrite: Overwrite = False,
     **reading: Any,

@@ -215,9 +215,7 @@ def window(
             "--from", metavar="DATE", help="From this time on: 30d after the first job, or a date 2000-05-01[T12:00]."
         ),
     ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")
-    ] = None,
+    end: option.EndOption = None,
     skip: Annotated[int, typer.Option(help="Leave out this many jobs at the beginning.", min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(help="Keep at most this many jobs.", min=1)] = None,
     overwrite: option.Overwrite = False,
