@@ -31,6 +31,7 @@ from policyfactory.policy.expression import Binary, Call, Expression, Negative, 
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST, MOST_TIES, PriorityScale, tie_share
 from policyfactory.policy.store import Model, PolicyLike, is_catalogued, model_to_json, resolve, resolve_model
+from policyfactory.report.verdict import LIGHTS
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import counts_nodes, printable
 from policyfactory.workload.jobs import Workload
@@ -38,8 +39,6 @@ from policyfactory.workload.swf.log import SwfLog
 
 # They order no queue: nobody waits for what they compute.
 _PROGRAMS = frozenset({"python", "c", "lua", "latex", "json"})
-
-_SHOWN_BETTER = "Shown to be better"  # how the verdict of a recommended policy begins
 
 
 def export(
@@ -155,7 +154,7 @@ class _Work:
         self._say_what_was_measured(done)
         self._say_ties(done)
         self.notes += self.advice
-        if self.model.verdict and not self.model.verdict.startswith(_SHOWN_BETTER):
+        if self.model.verdict and not self.model.verdict.startswith(LIGHTS["better"]):
             self.warnings.insert(0, f"it is not recommended: {printable(self.model.verdict, 400)}")
         self.warnings += left_out(self.policy, export.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
