@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import policyfactory as pf
-from policyfactory.search.environment.goals import judge
+from policyfactory.search.environment.goals import judge_guards
 
 try:
     import torch
@@ -92,5 +92,5 @@ print(f"MaskablePPO {learned:.1f} after {ppo.num_timesteps:,} decisions")
 # than their bands?
 
 # %%
-for breach in judge(guards, baseline):
+for breach in judge_guards(guards, baseline):
     print("beside SAF:", breach)

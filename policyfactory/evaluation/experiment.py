@@ -14,6 +14,7 @@ from policyfactory.evaluation.options import DEFAULT_METRICS, ExperimentTable
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.cases import Case
+from policyfactory.simulation.metrics import PREEMPTION_METRICS
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.tuning.tuner import Contender
 from policyfactory.statistics.compare import Comparison
@@ -21,6 +22,12 @@ from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import Statistic, check_statistic
 from policyfactory.statistics.summary import Summary
 from policyfactory.workload.sensitivity import Sensitivity
+
+
+def default_metrics(rules: Rules) -> tuple[str, ...]:
+    """Return what is measured where nobody says; on a site with preemption also what was stopped."""
+    stops = rules.backfill == "slurm" and rules.site is not None and rules.site.preemption.on
+    return (*DEFAULT_METRICS, *PREEMPTION_METRICS) if stops else DEFAULT_METRICS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

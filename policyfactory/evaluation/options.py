@@ -502,7 +502,11 @@ class ExperimentTable(OptionTable):
     )
     tuners: Listed[TunerTable] = key((), "policies that choose among the others as they go", "tuning.md")
     metrics: Listed[Text] = option(
-        DEFAULT_METRICS, "names of metrics, or `all`; the first decides who wins", flags=("--metric",), metavar="NAME"
+        DEFAULT_METRICS,
+        "names of metrics, or `all`; the first decides who wins",
+        flags=("--metric",),
+        metavar="NAME",
+        stated=f"{', '.join(DEFAULT_METRICS)}; on a site with preemption also preempted, lost_node_hours",
     )
     statistic: Statistic = option(
         "median", "what stands for a policy: the median or mean over the cases, or the ratio of sums", "statistics.md"

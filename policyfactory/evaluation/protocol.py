@@ -17,9 +17,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import read_toml
-from policyfactory.evaluation.experiment import Experiment, Reference
+from policyfactory.evaluation.experiment import Experiment, Reference, default_metrics
 from policyfactory.evaluation.options import (
-    DEFAULT_METRICS,
     By,
     ClaimTable,
     ExperimentTable,
@@ -110,10 +109,9 @@ class _ExperimentBuilder:
         rules = self._rules(table.rules)
         if rules.backfill == "slurm":
             self._check_slurm(rules, contenders)
+        metrics = table.metrics if "metrics" in table.model_fields_set else default_metrics(rules)
         with self._about("metrics"):
-            metrics = check_metrics(METRICS if table.metrics == ("all",) else table.metrics)
-        if table.metrics == DEFAULT_METRICS and rules.backfill == "slurm" and rules.site and rules.site.preemption.on:
-            metrics = (*metrics, "preempted", "lost_node_hours")
+            metrics = check_metrics(METRICS if metrics == ("all",) else metrics)
         if table.windows is not None and table.resample is not None:
             raise self._error("resample", reason="an experiment has windows or resampled logs; leave one out")
         if table.lead_in is not None and (table.windows is not None or table.resample is not None):

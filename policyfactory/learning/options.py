@@ -10,7 +10,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option, same_option
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import duration_text, parse_duration
-from policyfactory.evaluation.options import DEFAULT_METRICS, OPTIONS
+from policyfactory.evaluation.options import OPTIONS
 from policyfactory.search.options import MAX_LONGEST, MAX_P99
 from policyfactory.simulation.rules import Backfill, RuleOptions, Rules, rules_with
 from policyfactory.workload.presets import EstimateMissing
@@ -230,8 +230,3 @@ class LearnOptions:
     def threshold_text(self) -> str:
         """The threshold with its unit, ``7200s``, as commands and protocols take it."""
         return self.threshold if isinstance(self.threshold, str) else duration_text("threshold", self.threshold)
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """What is measured: the metric that chooses, then the usual ones."""
-        return tuple(dict.fromkeys((self.metric, *DEFAULT_METRICS)))

@@ -11,6 +11,7 @@ from typing import Any
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import DAY, WEEK
+from policyfactory.evaluation.experiment import default_metrics
 from policyfactory.evaluation.words import windows_too_short
 from policyfactory.exports.expressible import prepare
 from policyfactory.fitting.fits import Fits
@@ -186,7 +187,7 @@ class LogParts:
         judged = part == "test" and options.judged_under_slurm and not options.under_slurm
         evaluated = {
             **cases,
-            "metrics": options.metrics,
+            "metrics": self.metrics,
             "threshold": None if threshold is None or math.isinf(threshold) else options.threshold_text,
             "backfill": "slurm" if judged else options.backfill,
             "site": options.site,
@@ -199,6 +200,11 @@ class LogParts:
         if part != "test":  # which is written with the verdict
             self.steps.write(compared, part)
         return compared
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is measured: the metric that chooses, then the usual ones."""
+        return tuple(dict.fromkeys((self.options.metric, *default_metrics(self.rules))))
 
     def windows_too_short(self, *, unsound: bool = False) -> tuple[str, ...]:
         """Return why windows say nothing; nothing if they do, or there are none."""

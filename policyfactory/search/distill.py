@@ -137,9 +137,9 @@ class Distilled:
     @property
     def model(self) -> Model:
         """The choice as a model, which every export that can take its variables takes."""
-        against = next(standing for standing in self.judged if standing.role == "network")
-        compared = "it" if against.margin is None else margin_words(against.margin, "it")
-        return self._model(self.chosen.choice, f"{self._agreeing}; in {self.options.windows.goal} {compared}.")
+        against = next(row.margin for row in self.judged if row.role == "network" and row.margin is not None)
+        compared = f"its {self.options.windows.goal} is {margin_words(against, self.network.name)}"
+        return self._model(self.chosen.choice, f"{self._agreeing}; {compared}.")
 
     @property
     def static_model(self) -> Model:

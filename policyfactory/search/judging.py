@@ -22,8 +22,7 @@ from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.report.verdict import Finding, Light, judge
-from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of
-from policyfactory.search.environment.goals import judge as judge_guards
+from policyfactory.search.environment.goals import GUARDS, Bound, Breach, Goal, goal_of, judge_guards
 from policyfactory.search.families import PUBLISHED, REFERENCES
 from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
 from policyfactory.search.options import Objective
@@ -235,26 +234,42 @@ def judge_choice(task: Task, chosen: Chosen) -> tuple[Standing, ...]:
     return tuple(standings)
 
 
-def light_of(standings: Sequence[Standing], *, held_out: bool) -> Light:
-    """Return the light of a choice on the judged windows, by the rule of all verdicts.
+def counted(standings: Sequence[Standing], baseline: str) -> list[tuple[Standing, Paired]]:
+    """Return the policies that a choice is compared with, and how far it is from each.
 
-    It is compared with each policy beside, but not with first come, first served, which is easy to beat. Where it was
-    learned on the same windows, or leaves the bands of the guards, nothing shows it to be better.
+    First come, first served is easy to beat: it counts where it is the baseline, or the choice is worse.
 
     Parameters
     ----------
     standings : sequence of Standing
         The choice first.
+    baseline : str
+        Name of the policy that ratios are to.
+    """
+    return [
+        (standing, standing.margin)
+        for standing in standings
+        if standing.margin is not None
+        and (standing.policy.name != "FCFS" or baseline == "FCFS" or standing.margin.verdict == "worse")
+    ]
+
+
+def light_of(standings: Sequence[Standing], baseline: str, *, held_out: bool) -> Light:
+    """Return the light of a choice on the judged windows, by the rule of all verdicts.
+
+    It is compared with each policy beside that is `counted`. Where it was learned on the same windows, or leaves the
+    bands of the guards, nothing shows it to be better.
+
+    Parameters
+    ----------
+    standings, baseline
+        As of `counted`.
     held_out : bool
         Whether nothing was learned on the judged windows.
     """
-    choice, *others = standings
-    beside = [
-        [Finding(standing.margin.verdict)]
-        for standing in others
-        if standing.role == "beside" and standing.policy.name != "FCFS" and standing.margin is not None
-    ]
-    return judge(*beside, *([] if held_out and not choice.out else [[Finding("")]]))
+    compared = counted(standings, baseline)
+    beside = [[Finding(margin.verdict)] for standing, margin in compared if standing.role == "beside"]
+    return judge(*beside, *([] if held_out and not standings[0].out else [[Finding("")]]))
 
 
 def baseline_of(task: Task) -> Policy:

@@ -30,6 +30,7 @@ from policyfactory.search.judging import (
     Standing,
     baseline_of,
     choose,
+    counted,
     judge_choice,
     light_of,
     margin_json,
@@ -124,15 +125,12 @@ class Trained:
         goal = self.task.options.goal
         windows = len(self.task.windows.judged)
         noun = self.task.windows.noun
-        compared = [
-            margin_words(standing.margin, standing.policy.name)
-            for standing in self.standings
-            if standing.margin is not None and standing.policy.name != "FCFS"
-        ]
+        baseline = self.task.baseline.name
+        compared = [margin_words(margin, row.policy.name) for row, margin in counted(self.standings, baseline)]
         later = f"later {noun}" if noun == "windows" else "replicas of later jobs, where predictors learn in each run,"
         if not self.task.windows.held_out:
             later = "windows, the same that it was learned on,"
-        light = LIGHTS[light_of(self.standings, held_out=self.task.windows.held_out)]
+        light = LIGHTS[light_of(self.standings, baseline, held_out=self.task.windows.held_out)]
         return f"{light}. On {windows} {later} {goal} of {self.policy.name} is {'; '.join(compared)}."
 
     @property

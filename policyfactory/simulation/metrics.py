@@ -428,6 +428,7 @@ _OF_MACHINE = (
     ),
 )
 
+PREEMPTION_METRICS = ("preempted", "lost_node_hours")
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (*(_of_jobs(statistic, of) for of in _PER_JOB for statistic in _STATISTICS), *_OF_MACHINE)

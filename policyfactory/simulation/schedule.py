@@ -33,7 +33,7 @@ from policyfactory.core.text import (
     parse_duration,
 )
 from policyfactory.engine.metrics import allocate
-from policyfactory.simulation.metrics import METRICS, Ran, job_values, measure
+from policyfactory.simulation.metrics import METRICS, PREEMPTION_METRICS, Ran, job_values, measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 
@@ -374,7 +374,7 @@ def draw_schedule(schedule: Ran, start: str, length: str) -> Figure:
 
 RECORDED = "recorded"
 # A log does not say who was overtaken, and hardly ever what was stopped.
-_NOT_RECORDED = frozenset({"backfilled", "preempted", "lost_node_hours"})
+NOT_RECORDED = frozenset({"backfilled", *PREEMPTION_METRICS})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -460,7 +460,7 @@ def measure_recorded(schedule: Schedule, metrics: Sequence[str]) -> list[float]:
         Names in `METRICS`.
     """
     values = measure(schedule, metrics)
-    return [math.nan if name in _NOT_RECORDED else values[name] for name in metrics]
+    return [math.nan if name in NOT_RECORDED else values[name] for name in metrics]
 
 
 def overuse_of(schedule: Schedule) -> Overuse:

@@ -16,20 +16,24 @@ from daily_log import daily
 
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.text import format_duration
+from policyfactory.evaluation.options import DEFAULT_METRICS
 from policyfactory.learning.choice import replicas_of
 from policyfactory.learning.comparing import judging_in_words
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
+from policyfactory.learning.parts import LogParts
 from policyfactory.learning.ranking import Progress
 from policyfactory.learning.run import learn
 from policyfactory.learning.steps import Steps
 from policyfactory.policy.policy import Policy
+from policyfactory.simulation.metrics import PREEMPTION_METRICS
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.file import write_site
-from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.site.model import NodeGroup, Partition, Preemption, Site
 from policyfactory.workload.jobs import Requests, Workload
+from policyfactory.workload.swf.log import log_of_workload
 
 FEW: dict[str, Any] = {"tuples": 32, "trials": 320}
 SITE = Site("small", (NodeGroup("n[1-4]"),), (Partition("all"),))
@@ -165,6 +169,15 @@ def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
     assert (choosing.rules, testing.rules) == (Rules(), Rules(backfill="slurm", site=SITE))
     policy = Policy("E", "ln(e) + 0.3*ln(q)")
     assert testing.schedule(0, policy, learns=True).rules.backfill == "slurm"
+
+
+@pytest.mark.parametrize("metric", ["mean_bsld", "mean_wait", "preempted"])
+def test_whatever_chooses_what_the_site_stops_is_counted(metric: str, tmp_path: Path) -> None:
+    for preemption, more in ((Preemption(), ()), (Preemption("partition_prio", "requeue"), PREEMPTION_METRICS)):
+        write_site(dataclasses.replace(SITE, preemption=preemption), tmp_path / "site.toml")
+        options = LearnOptions(metric=metric, site=str(tmp_path / "site.toml"))
+        parts = LogParts(log_of_workload(log()), options, Steps(None, 1, Progress(), [1.0]))
+        assert parts.metrics == tuple(dict.fromkeys((metric, *DEFAULT_METRICS, *more)))
 
 
 def test_rules_that_contradict_each_other_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.report.verdict import LIGHTS
 from policyfactory.search.arena import Arena
-from policyfactory.search.judging import HeldOutVerdict, Standing, light_of
+from policyfactory.search.judging import HeldOutVerdict, Standing, counted, light_of
 from policyfactory.search.replicated import best_published
 from policyfactory.statistics.compare import compare_values
 from policyfactory.statistics.intervals import Estimate, Interval
@@ -54,12 +55,15 @@ def test_one_rule_under_two_names_cannot_be_told_from_itself(few_trees: None, tm
     assert (held.verdict, held.interval) == ("cannot tell", Interval(1.0, 1.0))
 
 
-def standings(values: np.ndarray, out: str = "") -> list[Standing]:
+BESIDE = "SAF", "P*SQRT(Q)", "F1"
+
+
+def standings(values: np.ndarray, names: Sequence[str] = BESIDE) -> list[Standing]:
     """Return how the first row stands beside the others, by their sums over the windows."""
-    rows = [Standing(Policy("CHOICE", "p/q"), "choice", (), None, out=out)]
-    for number, row in enumerate(values[1:]):
+    rows = [Standing(Policy("CHOICE", "p/q"), "choice", (), None)]
+    for name, row in zip(names, values[1:], strict=False):
         margin = compare_values(values[0], row, statistic="ratio", seed=1)
-        rows.append(Standing(Policy(f"BESIDE{number}", "p*q"), "beside", (), margin))
+        rows.append(Standing(Policy(name, "p*q"), "beside", (), margin))
     return rows
 
 
@@ -69,23 +73,46 @@ def standings(values: np.ndarray, out: str = "") -> list[Standing]:
 def test_a_choice_is_better_only_than_all_that_it_is_judged_beside(factors: tuple[float, ...], light: str) -> None:
     windows = np.random.default_rng(1).lognormal(sigma=0.1, size=20)
     rows = standings(np.outer([1, *factors], windows))
-    assert light_of(rows, held_out=True) == light
+    assert light_of(rows, "SAF", held_out=True) == light
     # What it was learned on, or leaves the bands on, shows nobody to be better.
     kept = "cannot tell" if light == "better" else light
-    assert light_of(rows, held_out=False) == kept
-    assert light_of([dataclasses.replace(rows[0], out="max_wait"), *rows[1:]], held_out=True) == kept
+    assert light_of(rows, "SAF", held_out=False) == kept
+    assert light_of([dataclasses.replace(rows[0], out="max_wait"), *rows[1:]], "SAF", held_out=True) == kept
     assert light in LIGHTS
+
+
+@pytest.mark.parametrize(
+    ("factor", "baseline", "light"),
+    [
+        (2, "SAF", "better"),
+        (1, "SAF", "better"),
+        (0.5, "SAF", "worse"),
+        (2, "FCFS", "better"),
+        (1, "FCFS", "cannot tell"),
+        (0.5, "FCFS", "worse"),
+    ],
+)
+def test_first_come_first_served_counts_as_the_baseline_and_where_the_choice_is_worse(
+    factor: float, baseline: str, light: str
+) -> None:
+    windows = np.random.default_rng(1).lognormal(sigma=0.1, size=20)
+    rows = standings(np.outer([1, factor, 2], windows), ("FCFS", "SAF"))
+    assert light_of(rows, baseline, held_out=True) == light
+    # What decides is told.
+    names = [row.policy.name for row, _ in counted(rows, baseline)]
+    assert names == (["SAF"] if (factor, baseline) in {(2, "SAF"), (1, "SAF")} else ["FCFS", "SAF"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", [10, 30])
 def test_where_nothing_differs_at_most_one_choice_of_twenty_is_called_better_or_worse(windows: int) -> None:
-    # Three policies beside, and windows whose level all of them share. Called better or worse were 12 and 17 of 400.
+    # The policies beside, and windows whose level all of them share. Called better or worse were NN of 400.
     random, logs = np.random.default_rng(windows), 400
     wrong = 0
     for _ in range(logs):
         level = random.normal(size=windows)
-        light = light_of(standings(np.exp(level + random.normal(size=(4, windows)))), held_out=True)
+        values = np.exp(level + random.normal(size=(5, windows)))
+        light = light_of(standings(values, ("FCFS", *BESIDE)), "F1", held_out=True)
         wrong += light in {"better", "worse"}
     # At a rate of 5 % more have a probability below 1e-3.
     assert wrong <= stats.binom.ppf(1 - 1e-3, logs, 0.05)

@@ -31,7 +31,7 @@ from policyfactory.report.sections import Section
 from policyfactory.simulation.cases import case_of
 from policyfactory.simulation.metrics import METRICS, measure
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import RECORDED, lacking_starts, overuse_of, recorded_schedule
+from policyfactory.simulation.schedule import NOT_RECORDED, RECORDED, lacking_starts, overuse_of, recorded_schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
@@ -90,7 +90,7 @@ def test_the_replay_of_our_own_schedule_is_the_record(ticks: int, fields: list[t
     assert result.utilisation[0] == result.utilisation[1]
     assert (result.at_most[0] == result.at_most[1]).all()
     assert result.overuse.over_s == 0
-    names = [name for name in METRICS if name != "backfilled"]
+    names = [name for name in METRICS if name not in NOT_RECORDED]
     evaluation = run_cases([case], [resolve("FCFS")], metrics=names, recorded=True)
     assert evaluation.recorded is not None
     assert evaluation.recorded[0].tolist() == evaluation.values[0, 0].tolist()
@@ -221,7 +221,7 @@ def test_all_metrics_and_statistics_have_a_row(statistic: Any) -> None:
     jobs = [as_recorded(FOUR, [0, 540, 0, 720 + 60 * number]) for number in range(7)]
     outcome = outcome_of(*jobs, metrics=tuple(METRICS), statistic=statistic)
     rows = {row.metric: row for row in outcome.recorded_summaries}
-    assert [name for name, row in rows.items() if not row.cases] == ["backfilled"]
+    assert [name for name, row in rows.items() if not row.cases] == [name for name in METRICS if name in NOT_RECORDED]
     middle = float(np.median([315 + 15 * number for number in range(7)]))
     assert rows["mean_wait"].value == pytest.approx(middle)
     base = next(row for row in outcome.recorded_comparisons if (row.metric, row.policy) == ("mean_wait", "FCFS"))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import re
 from pathlib import Path
 
 from naive.slurm_cases import job
 from naive.slurm_workload import workload_of
-from policyfactory.evaluation.options import DEFAULT_METRICS
+from policyfactory.evaluation.options import DEFAULT_METRICS, ExperimentTable, key_of
 from policyfactory.evaluation.study import evaluate
 from policyfactory.policy.store import resolve
-from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.metrics import PREEMPTION_METRICS, measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
@@ -57,14 +59,21 @@ def test_where_nobody_is_stopped_nothing_is_said() -> None:
 
 
 def test_a_table_counts_what_was_stopped_where_the_site_stops_jobs(tmp_path: Path) -> None:
-    assert measure(schedule_of(SITE), ["preempted", "lost_node_hours"]) == {
+    assert measure(schedule_of(SITE), PREEMPTION_METRICS) == {
         "preempted": 1,
         "lost_node_hours": 2 * 27 / 3600,
     }
     quiet = dataclasses.replace(SITE, preemption=Preemption())
     assert measure(schedule_of(quiet), "preempted") == {"preempted": 0}
     workload, path = workload_of(SITE, JOBS, 0), tmp_path / "site.toml"
-    for site, more in ((SITE, ("preempted", "lost_node_hours")), (quiet, ())):
+    for site, more in ((SITE, PREEMPTION_METRICS), (quiet, ())):
         write_site(site, path)
-        evaluation = evaluate(workload, ["FCFS", "SAF"], backfill="slurm", site=str(path)).outcome.evaluation
-        assert evaluation.metrics == (*DEFAULT_METRICS, *more)
+        evaluated = functools.partial(evaluate, workload, ["FCFS", "SAF"], backfill="slurm", site=str(path))
+        assert evaluated().outcome.evaluation.metrics == (*DEFAULT_METRICS, *more)
+        # Who names metrics gets these.
+        assert evaluated(metrics=list(DEFAULT_METRICS)).outcome.evaluation.metrics == DEFAULT_METRICS
+
+
+def test_the_default_is_stated_with_what_a_site_stops() -> None:
+    stated = key_of(ExperimentTable.model_fields["metrics"]).stated
+    assert re.findall(r"\w+_\w+|utilisation|preempted", stated) == [*DEFAULT_METRICS, *PREEMPTION_METRICS]

@@ -278,7 +278,7 @@ def measure_guards(schedule: Schedule) -> dict[str, float]:
     return measure(schedule, GUARDS)
 
 
-def judge(
+def judge_guards(
     measured: Mapping[str, float], baseline: Mapping[str, float], bands: Sequence[Bound] = BANDS
 ) -> tuple[Breach, ...]:
     """Return which guards are outside their bands; ``str`` of each says it in words. Empty: all is well.
