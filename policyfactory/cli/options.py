@@ -100,7 +100,8 @@ def with_options(
 def _parameter(entry: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:
     option, origin = entry.option, typing.get_origin(kind)
     flags = option.flags or (f"--{entry.name.replace('_', '-')}",)
-    stated = option.stated if default is None or origin in {tuple, dict, list} else ""
+    listed = origin in {tuple, dict, list} and default == entry.default
+    stated = option.stated if default is None or listed else ""
     more = {tuple: "; separated by commas, can be repeated"}.get(origin, "; can be repeated" * (origin in {dict, list}))
     if origin is Literal and not all(word in text for word in typing.get_args(kind)):
         more = f": {', '.join(typing.get_args(kind))}"

@@ -503,10 +503,10 @@ class ExperimentTable(OptionTable):
     tuners: Listed[TunerTable] = key((), "policies that choose among the others as they go", "tuning.md")
     metrics: Listed[Text] = option(
         DEFAULT_METRICS,
-        "names of metrics, or `all`; the first decides who wins",
+        "metrics, or `all`; the first decides who wins",
         flags=("--metric",),
         metavar="NAME",
-        stated=f"{', '.join(DEFAULT_METRICS)}; on a site with preemption also preempted, lost_node_hours",
+        stated=f"{', '.join(DEFAULT_METRICS)}; with preemption also preempted, lost_node_hours",
     )
     statistic: Statistic = option(
         "median", "what stands for a policy: the median or mean over the cases, or the ratio of sums", "statistics.md"

@@ -64,6 +64,8 @@ def plain_content(options: Mapping[str, Any], logs: Mapping[str, Mapping[str, An
         experiment["resample"] = values[ResampleTable]
     rules = values.get(RulesTable, {})
     rules = {"backfill": "slurm" if "site" in rules else "easy", **rules}
+    if "site" in rules and "metrics" not in given:
+        del experiment["metrics"]  # the default is the site's
     cleaning = {key: value for key, value in values[LogTable].items() if value is not False}
     # The jobs of a model are not cleaned, but say as little about memory.
     of_all = {key: value for key, value in cleaning.items() if key == "assume"}

@@ -106,7 +106,7 @@ def test_first_come_first_served_counts_as_the_baseline_and_where_the_choice_is_
 @pytest.mark.slow
 @pytest.mark.parametrize("windows", [10, 30])
 def test_where_nothing_differs_at_most_one_choice_of_twenty_is_called_better_or_worse(windows: int) -> None:
-    # The policies beside, and windows whose level all of them share. Called better or worse were NN of 400.
+    # Four policies beside, first come, first served among them, and windows whose level all of them share.
     random, logs = np.random.default_rng(windows), 400
     wrong = 0
     for _ in range(logs):
