@@ -489,8 +489,8 @@ class ExperimentTable(OptionTable):
     )
     policies: Listed[FileName] = option(
         (),
-        "names of the catalogue, model files (beside the protocol or in the current folder), or names of "
-        "`formulas`; the first is the baseline",
+        "names of the catalogue or `formulas`, model files (beside the protocol or in the current folder); the first "
+        "is the baseline",
         metavar="NAME,...",
         plain=DEFAULT_POLICIES,
     )
