@@ -59,7 +59,8 @@ _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "no_cfunc_wrapper": True,  # by which C would call them
 }
-# What unpacks their arguments for Python, hundreds of arrays at times, would take longer to compile than most of them.
+# Only kernels call these: the wrapper that unpacks their arguments for Python, hundreds of arrays at times, would take
+# longer to compile than most of them do.
 _STEP: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "_nrt": False}
 _INLINED: dict[str, Any] = {**_STEP, "forceinline": True}
 _JOINED: dict[str, Any] = {**_STEP, "inline": "always"}
@@ -80,10 +81,10 @@ def inlined(function: F) -> F:
 
 
 def step(function: F) -> F:
-    """Compile ``function``, which makes no array, as a part of kernels that they call.
+    """Compile ``function``, which makes no array, once, to be called by kernels.
 
-    For steps of an event loop that are called at several places. That numba counts no references in them (``_nrt``)
-    makes a difference where they are given arrays, and none where they get these by a tuple that is `by_pointer`.
+    For steps of an event loop that are called at several places. numba counts no references in them (``_nrt``): that
+    saves time where they are given arrays, and none where these are in a named tuple that is `by_pointer`.
     """
     return _compiled(function, _STEP)
 
@@ -108,7 +109,10 @@ def read_only(array: Int64Array) -> Int64Array:
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
-    """Tell whether the machine code of a kernel is there already, so that its first call need not wait for it."""
+    """Tell whether machine code of a kernel is there already, for arguments of some types.
+
+    Where arguments, or parts of them, may be None there is a variant for each case, and another one may be missing.
+    """
     return not isinstance(function, Kernel) or function.is_compiled()
 
 
@@ -132,7 +136,10 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
         self.options = self.targetoptions = options  # the latter name is where numba looks for "inline"
-        self._ready: Any = None
+        # By what is None among the arguments, where something may be; else there is one of them.
+        self._prepared: dict[tuple[Any, ...], Any] = {}
+        kinds = inspect.get_annotations(function)
+        self._has_variants = any("None" in str(kind) for name, kind in kinds.items() if name != "return")
 
     @functools.cached_property
     def stamp(self) -> str:
@@ -147,12 +154,14 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run it, once it is compiled."""
-        if self._ready is None:
-            self._ready = self._prepared(args, named)
-        return self._ready(*args, **named)
+        variant = _absent(args) if self._has_variants else ()
+        callable_ = self._prepared.get(variant)
+        if callable_ is None:
+            callable_ = self._prepared[variant] = self._prepare(args, named)
+        return callable_(*args, **named)
 
     def is_compiled(self) -> bool:
-        """Tell whether this process or one before it has compiled the kernel."""
+        """Tell whether this process or one before it has compiled the kernel, or one of its variants."""
         folder = _folder()
         compiled = "dispatcher" in self.__dict__ and bool(self.dispatcher.signatures)
         return compiled or (folder is not None and any(folder.glob(f"{self._name}*.made")))
@@ -161,14 +170,13 @@ class Kernel:
     def _name(self) -> str:
         return f"{self.py_func.__name__}-{self.stamp}"
 
-    def _prepared(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _prepare(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if self.options.get("no_cpython_wrapper"):
             # What is made for kernels cannot be called from here. Tests do.
             return numba.njit(**{**_OPTIONS, "cache": False})(self.py_func)
         folder = _folder()
         if folder is not None and not named:
             types_ = tuple(map(numba.typeof, args))
-            # Where an argument may be None there is more than one to compile.
             mark = folder / f"{self._name}-{hashlib.sha256(repr(types_).encode()).hexdigest()[:8]}.made"
             if not mark.exists():
                 with _alone(folder / f"{self._name}.lock"), _uncollected():
@@ -176,6 +184,11 @@ class Kernel:
                 with contextlib.suppress(OSError):
                     mark.touch()
         return self.dispatcher
+
+
+def _absent(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return which arguments are None, and which parts of those that are tuples."""
+    return tuple([_absent(arg) if isinstance(arg, tuple) else arg is None for arg in args])
 
 
 @contextlib.contextmanager

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from numba.core.errors import TypingError
@@ -58,6 +61,11 @@ mykernels.outer(10)
 for one in (mykernels.outer, mykernels.inner):
     print(sum(one.dispatcher.stats.cache_hits.values()), sum(one.dispatcher.stats.cache_misses.values()))
 """
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int | None
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -225,11 +233,38 @@ def test_a_kernel_is_compiled_once_for_each_kind_of_arguments() -> None:
     forget(some)
     marks: list[int] = []
     for arguments in ((1, None), (1, 2), (3, None)):
-        some._ready = None  # type: ignore[attr-defined]  # as in another process
+        some._prepared.clear()  # type: ignore[attr-defined]  # as in another process
         assert some(*arguments) == arguments[0] + (arguments[1] or 0)
         lock = lock_of(some)
         marks.append(len(list(lock.parent.glob(f"{lock.stem}-*.made"))))
     assert marks == [1, 2, 2]
+
+
+@pytest.mark.parametrize("part", [None, 2])
+def test_each_variant_of_a_kernel_is_compiled_by_one_process(monkeypatch: pytest.MonkeyPatch, part: int | None) -> None:
+    locked: list[str] = []
+
+    @contextlib.contextmanager
+    def alone(lock: Path) -> Iterator[None]:
+        locked.append(lock.name)
+        yield
+
+    monkeypatch.setattr(jit, "_alone", alone)
+
+    @kernel
+    def plus(n: int, more: int | None) -> int:
+        return n if more is None else n + more
+
+    @kernel
+    def variable(pair: Pair, beside: int | None) -> int:
+        return plus(plus(pair.first, pair.second), beside)
+
+    forget(variable)
+    # All in one process: of what is compiled second and third it waits for others as well.
+    for beside in (None, 3, None, 4):
+        for second in (part, None, part):
+            assert variable(Pair(1, second), beside) == 1 + (second or 0) + (beside or 0)
+    assert locked == [lock_of(variable).name] * (2 if part is None else 4)
 
 
 def test_it_can_be_asked_whether_a_kernel_is_compiled(tmp_path: Path) -> None:
