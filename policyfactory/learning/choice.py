@@ -106,6 +106,7 @@ def replicas_of(parts: LogParts, part: str) -> Replicated | None:
     testing = part == "test"
     rows = Part(last, len(parts.workload)) if testing else Part(first, last)
     rules = parts.judging if testing else parts.rules
+    # Replicas take seeds below 2**63, and so does learn: twice a large one is beyond it.
     seed = (2 * options.seed + _SEEDS[part]) % 2**63
     try:
         return replicated(parts.workload, rows, rules, count=options.replicas, seed=seed, halves=testing)

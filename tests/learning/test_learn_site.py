@@ -155,14 +155,22 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     assert judging_in_words(easy.rules, easy.judging) == ()
 
 
-def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
-    options, jobs = LearnOptions(replicas=6), daily(12)
-    judging = dataclasses.replace(options.judging, site=SITE)
-    steps = Steps(None, 1, Progress(), [1.0])
-    edges = len(jobs) // 2, 3 * len(jobs) // 4
-    parts: Any = SimpleNamespace(
+def parts_of(options: LearnOptions) -> Any:
+    """Return what replicas are made of: twelve days, of which a quarter chooses and a quarter judges, on the site."""
+    jobs, judging = daily(12), dataclasses.replace(options.judging, site=SITE)
+    steps, edges = Steps(None, 1, Progress(), [1.0]), (len(jobs) // 2, 3 * len(jobs) // 4)
+    return SimpleNamespace(
         workload=jobs, options=options, edges=edges, steps=steps, rules=options.rules, judging=judging
     )
+
+
+@pytest.mark.parametrize("part", ["choosing", "test"])
+def test_the_largest_seed_has_replicas_too(part: str) -> None:
+    assert replicas_of(parts_of(LearnOptions(replicas=6, seed=2**63 - 1)), part) is not None
+
+
+def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
+    parts = parts_of(LearnOptions(replicas=6))
     choosing, testing = (replicas_of(parts, part) for part in ("choosing", "test"))
     assert choosing is not None
     assert testing is not None
