@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from naive.small_workloads import FEATURES, KERNELS, small_workload
+from support import NIGHTLY
 
 # Workloads of each of the eight kernels in a part; the parts can run side by side.
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 MUTANTS = bool(os.environ.get("POLICYFACTORY_MUTANTS"))
 PARTS, EACH = 25 if NIGHTLY else 1, 500 if NIGHTLY or MUTANTS else 200
 SEED = int(os.environ.get("POLICYFACTORY_SEED", "51"))

@@ -100,7 +100,6 @@ def test_every_analysis_judges_the_policies_together(analysis: str) -> None:
 
 
 @pytest.mark.usefixtures("blank_pictures")
-@pytest.mark.usefixtures("blank_pictures")
 def test_no_file_calls_what_does_not_stand(tmp_path: Path) -> None:
     # Six cases and four comparisons: by medians nothing can stand, whatever the intervals are.
     result = pf.evaluate(daily(), "FCFS,SPF,SAF,LPF,LAF", windows="6x4d", metrics=["mean_bsld", "mean_wait"])

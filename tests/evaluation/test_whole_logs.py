@@ -141,7 +141,6 @@ def test_a_lead_in_leaves_some_jobs(log: Workload) -> None:
 
 
 @pytest.mark.usefixtures("blank_pictures")
-@pytest.mark.usefixtures("blank_pictures")
 def test_the_weeks_are_written(log: Workload, tmp_path: Path) -> None:
     result = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "max_wait"], analyses=[])
     result.report(tmp_path / "folder")

@@ -30,11 +30,10 @@ from policyfactory.parallel.dask_worker import compute
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Workers
 from refusals import refusal, refused
-from support import ROOT
+from support import NIGHTLY, ROOT
 from worker_tasks import Shared, seen
 
 Client = pytest.importorskip("distributed").Client
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 SMALL = ("--tuples", "12", "--trials", "512", "--output", "t.csv")
 

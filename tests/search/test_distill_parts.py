@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -26,8 +25,7 @@ from policyfactory.search.distill_fit import (
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
-
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
+from support import NIGHTLY
 
 
 def crowd(seed: int, jobs: int = 60, machine: int = 12) -> Workload:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,9 @@ from scipy import stats
 
 from policyfactory.statistics.compare import compare_values
 from policyfactory.statistics.intervals import Statistic
-from support import ROOT
+from support import NIGHTLY, ROOT
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "coverage.py"))
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 # The whole takes four minutes; every day a few, the smallest and the most skewed numbers of cases among them.
 DAILY = {("median", 6), ("mean", 6), ("ratio", 10), ("place", 10), ("weeks", 30)}
 EXPERIMENTS = 2_000 if NIGHTLY else 100
