@@ -28,7 +28,7 @@ from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule, StoppedRuns
 from policyfactory.simulation.slurm.jobs import limits_of, never_words, partitions_of, without_misfits
-from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, go_on, run_slurm
+from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, advance, run_slurm
 from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site_of, without_strangers
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
@@ -333,10 +333,11 @@ class SiteFactors:
         run, count = parts.run, len(jobs)
         seen, lessons = new_followed(parts.jobs.submit[:count], run.start[:count], run.end[:count]), self.foresight
 
+        # Made anew for each call: ``lessons.learn`` replaces ``lessons.sight``.
         def predictions() -> LivePredictions | None:
             return LivePredictions(seen, lessons.past, lessons.sight) if self.at_submission else None
 
-        while go_on(parts, numbering, predictions(), lessons.next + zero):
+        while advance(parts, numbering, predictions(), lessons.next + zero):
             while lessons.next + zero <= parts.run.state[NOW]:
                 follow_run(seen, lessons.past, lessons.next + zero - 1)
                 lessons.learn()
@@ -365,7 +366,9 @@ class SwitchedFactors:
         fixed, run, first = parts.jobs.fixed, parts.run, parts.jobs.first
         others = fixed - self.first[first]
         until = 0
-        while go_on(parts, until=until):
+        # A calculation of priorities at or after ``until`` waits for new numbers: first whichever comes first, then any
+        # but the one at which the run stands, which has got them.
+        while advance(parts, until=until):
             now, waiting = int(run.state[NOW]) - zero, run.waiting[: run.state[WAITING]]
             fixed[waiting] = others[waiting] + self._factors[int(self._in_force(now))].numbers(first[waiting], now)
             until = int(run.state[NOW]) + 1

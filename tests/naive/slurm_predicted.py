@@ -1,7 +1,7 @@
 """Numbers that change while Slurm runs, plainly: predictions at submission and anew, waits and thresholds.
 
 The plain Slurm tells the plain predictor (`naive.predicted`) what has started and ended by now; whenever a job is
-described, everything is worked out anew from that. What the engine's slurm_numbers.py and slurm_predicted.py do.
+described, everything is worked out anew from that. What the engine's slurm/numbers.py does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from naive.slurm import Job, Placed, Simulation
 from naive.slurm_jobs import Entry
 from policyfactory.site.model import Site
 
-__all__ = ["Seen", "follow_run", "foretell_submitted", "foretell_waiting", "slurm_numbered"]
+__all__ = ["Seen", "follow_run", "run_numbered"]
 
 # A job's place in the order of submission, its predictions, and how long it has waited -> its number.
 Number = Callable[[int, Sequence[float], int], int]
@@ -45,7 +45,7 @@ def follow_run(seen: Seen, entries: Mapping[int, Entry], now: int) -> None:
     seen.queue = [job for job in seen.jobs if job.id in seen.features and job.start < 0]
 
 
-def foretell_submitted(seen: Seen, job: Past) -> None:
+def _foretell_submitted(seen: Seen, job: Past) -> None:
     """Describe and predict a job that is submitted now."""
     features = seen.described(job)
     known = seen.known[job.id].user >= 0
@@ -57,7 +57,7 @@ def foretell_submitted(seen: Seen, job: Past) -> None:
     seen.predictions[job.id] = [*seen.predicted(features), *counts]
 
 
-def foretell_waiting(seen: Seen, entries: Mapping[int, Entry], now: int) -> list[Past]:
+def _foretell_waiting(seen: Seen, entries: Mapping[int, Entry], now: int) -> list[Past]:
     """Predict anew, if it is time, the waiting jobs of users of whom a job has ended."""
     if not seen.period or now < seen.due:
         return []
@@ -88,7 +88,7 @@ class _Numbered(Simulation):
     def _submit(self, job: Job) -> bool:
         if self.seen is not None:
             follow_run(self.seen, self._by_place(), self.c.now)
-            foretell_submitted(self.seen, self.seen.jobs[self.place[job.id]])
+            _foretell_submitted(self.seen, self.seen.jobs[self.place[job.id]])
         job.site_factor = self._number(job, 0)
         return super()._submit(job)
 
@@ -98,7 +98,7 @@ class _Numbered(Simulation):
         again = []
         if ready and self.seen is not None:
             entries = self._by_place()
-            again = [entries[job.id] for job in foretell_waiting(self.seen, entries, now)]
+            again = [entries[job.id] for job in _foretell_waiting(self.seen, entries, now)]
         for entry in [*again, *(ready if self.waits else [])]:
             entry.job.site_factor = self._number(entry.job, now - entry.job.submit)
         super()._calculate()
@@ -108,7 +108,7 @@ class _Numbered(Simulation):
         return entry.begin <= now if entry.begin >= 0 else entry.job.after in self.c.ended
 
 
-def slurm_numbered(
+def run_numbered(
     site: Site, jobs: Sequence[Job], number: Number, seen: Seen | None, *, waits: bool, begin: int
 ) -> dict[int, Placed]:
     """Return what becomes of each job whose number is asked for at its submission, and again at calculations.

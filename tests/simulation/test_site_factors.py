@@ -17,7 +17,7 @@ from naive.online import Job as Past
 from naive.predicted import Known, random_tree
 from naive.site_history import described, foreseen
 from naive.slurm import Job, Placed
-from naive.slurm_predicted import Seen, slurm_numbered
+from naive.slurm_predicted import Seen, run_numbered
 from naive.slurm_random import draw
 from naive.slurm_workload import BY, workload_of
 from policyfactory.engine.past import FEATURES
@@ -85,7 +85,7 @@ def run_plain(site: Site, log: Workload, jobs: list[Job], policy: Policy, seen: 
         return int(scale.integers(score)[0])
 
     waits = not policy.is_static or math.isfinite(policy.threshold)
-    return slurm_numbered(site, jobs, number, seen, waits=waits, begin=zero_of(log))
+    return run_numbered(site, jobs, number, seen, waits=waits, begin=zero_of(log))
 
 
 def zero_of(log: Workload) -> int:

@@ -131,12 +131,14 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 
 # Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
 # that go back into the queue together under priority/basic; nothing but a start at once, and that after maintenance;
-# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; sums that are whole.
+# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; sums that are whole;
+# a queue that new priorities alone set going.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
     [
         ("26.05", 209, "memory,weights,limits,shares,outages,eligible,plan,arrays"),
         ("22.05", 402, "memory,weights,limits,shares,outages,arrays,preemption"),
+        ("24.11", 814, "cores,weights,partitions,limits,age,arrays,preemption,each node"),
         ("24.11", 85, "memory,gpus,eligible,plan,threads,preemption,defaults,each node,kept for some"),
         ("24.11", 32, "cores,partitions,age,plan,kept for some"),
         ("22.05", 12, "cores,weights,partitions,limits,shares,arrays,preemption,lists"),
@@ -155,7 +157,7 @@ def test_mixed_cases_in_which_they_differed_are_too(
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sites_that_mix_all_of_it_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(f"tw {seed}")
+    rng = random.Random(seed)
     features = [name for name in FEATURES if rng.random() < 0.5] + [name for name in MORE if rng.random() < 0.4]
     site, jobs = drawn(version, seed, 40, *features)
     assert_alike(site, jobs, seed)

@@ -106,12 +106,12 @@ from policyfactory.engine.slurm.versions import (
     STAYS_IN_WINDOW,
 )
 
-BACKFILLED = 2  # in `Run.by`
+BACKFILLED = 2  # in `RunState.by`
 # Rows of `Blocks.mask`: nodes that a job may use; those of them that no plan takes; such where nothing is being cleaned
 # up. The first two of `Blocks.bits` are the same; the third is the planned nodes.
 _ALLOWED, _USABLE, _READY, _PLANNED = 0, 1, 3, 2
 _FAR = 2**60
-# Rows of `Run.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
+# Rows of `RunState.tally`, of one pass: jobs looked at by user and partition, by partition, by association, by user;
 # reservations by partition.
 _OF_BOTH, _OF_PARTITION, _OF_ASSOCIATION, _OF_USER, _RESERVED = range(5)
 # What came of a job: it stays as it is, was started, the plan has no room for it, its nodes are busy, or it is planned.

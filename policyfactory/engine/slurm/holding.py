@@ -128,10 +128,10 @@ def part_blocks(plan: BackfillPlan, blocks: Blocks, choice: NodeChoice) -> None:
 
     Parameters
     ----------
-    plan : Plan
+    plan : BackfillPlan
         Its sets are of the same blocks.
     blocks : Blocks
-    choice : Choice
+    choice : NodeChoice
         ``bits`` are filled in.
     """
     for part in range(choice.parts[0]):

@@ -9,11 +9,11 @@ from policyfactory.core.jit import inlined, joined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memory
 
-# What `Jobs.hopeless` says: nothing; that a job is never in the queue; that it is refused, which ends it for those
+# What `SlurmJobs.hopeless` says: nothing; that a job is never in the queue; that it is refused, which ends it for those
 # after it; and three reasons for which one is in the queue and looked at in vain: a limit on it alone, a partition
 # that does not let it in, limits that leave it too few nodes.
 WELCOME, ABSENT, REFUSED, LIMITED, CLOSED, CONFINED = range(6)
-# In `Jobs.in_array`.
+# In `SlurmJobs.in_array`.
 SEVERAL = 2
 # When the rows of jobs behind their first ones are submitted (s).
 NEVER = 2**61
@@ -49,9 +49,10 @@ most_of_association, most_started, reserved_of_partition, least_age : int
         Whether the plan changes priorities or what is held against limits, so that it is made for all jobs even if none
         of them can start.
     stops : bool
-        Whether the run stops where priorities are calculated, so that others can change a part of them.
+        Whether the run stops before priorities are calculated while jobs wait, which are given new numbers then: by the
+        kernel itself (`policyfactory.engine.slurm.numbers`), or by its caller, who changes ``fixed``.
     foretells : bool
-        Whether it also stops before jobs are put into the queue.
+        Whether it also stops before jobs are put into the queue, which the kernel predicts and numbers then.
     most_waiting, most_submitted : int
         It pauses where more jobs wait, or so many have been submitted; 0: it does not.
     """
@@ -117,7 +118,7 @@ class SlurmJobs(NamedTuple):
     counters_from : int64 array (n + 1,)
         Where the counters of each job begin in ``counters``.
     counters : int64 array (M, 2)
-        Rows of `Limits.held` (-1: a limit of the job alone; see `PER_NODE`) and of `Limits.most`.
+        Rows of `SlurmLimits.held` (-1: a limit of the job alone; see `PER_NODE`) and of `SlurmLimits.most`.
     in_array : uint8 array (n,)
         1 for a task of an array of which only so many may run at once: its first counter says how many do and may; 2
         more for a job of several partitions (`SEVERAL`).
@@ -128,11 +129,11 @@ class SlurmJobs(NamedTuple):
     fixed : float64 array (n,)
         The part of the priority that time and usage do not change.
     by_processor : float64 array (n,)
-        How much of it a processor more gives.
-    by_larger : float64 array (n,)
-        The same of each beyond an even share of its nodes, by SMALL_RELATIVE_TO_TIME.
-    even : float64 array (n,)
-        The processors that as many nodes of the cluster have on average.
+        What each processor that it gets beyond what it asks for adds to the priority.
+    by_processor_beyond_share : float64 array (n,)
+        What each processor beyond ``even_share`` adds; 0 without SMALL_RELATIVE_TO_TIME.
+    even_share : float64 array (n,)
+        The processors that as many nodes of the cluster as the job asks for have on average.
     usage_factor : float64 array (n,)
         What a processor second, or a second of what is billed, counts in fair share.
     first, other : int64 array (n,)
@@ -161,8 +162,8 @@ class SlurmJobs(NamedTuple):
     no_reserve: UInt8Array
     fixed: FloatArray
     by_processor: FloatArray
-    by_larger: FloatArray
-    even: FloatArray
+    by_processor_beyond_share: FloatArray
+    even_share: FloatArray
     usage_factor: FloatArray
     first: Int64Array
     other: Int64Array
@@ -235,7 +236,7 @@ class SlurmLimits(NamedTuple):
 
 # Columns of limits: running jobs, and nodes, processors, MB and GPUs that they hold.
 _JOBS, _NODES, _PROCESSORS, _MEMORY, _GPUS = range(5)
-# In the place of a row of `Limits.held`: what the job has of each of its nodes, in the mean, is limited.
+# In the place of a row of `SlurmLimits.held`: what the job has of each of its nodes, in the mean, is limited.
 PER_NODE = -2
 
 
@@ -256,8 +257,8 @@ def is_limited(
     Parameters
     ----------
     jobs : SlurmJobs
-    limits : Limits
-    choice : Choice
+    limits : SlurmLimits
+    choice : NodeChoice
         Its nodes, where they are chosen.
     job : int
         Its number.
@@ -345,7 +346,7 @@ def count_in_limits(
     ----------
     jobs : SlurmJobs
     machine : SlurmMachine
-    limits : Limits
+    limits : SlurmLimits
         Changed.
     job : int
         Its number.

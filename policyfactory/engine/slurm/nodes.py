@@ -97,7 +97,7 @@ def choose(
         Of each block: lighter ones are taken first.
     allowed : uint8 array (N,)
         1 for the blocks to choose among.
-    choice : Choice
+    choice : NodeChoice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
     version : int
         Of Slurm; see `policyfactory.engine.slurm.versions`.
@@ -168,7 +168,7 @@ def choose_by_cores(
         Cores that are free on each node of a block; -1 where a job shares its node with nobody.
     allowed : uint8 array (N,)
         1 for the blocks to choose among.
-    choice : Choice
+    choice : NodeChoice
         ``parts``, ``node``, ``many`` and ``cores`` are filled in.
     version : int
         Of Slurm; see `policyfactory.engine.slurm.versions`.
@@ -397,7 +397,7 @@ def _single(usable: Int32Array, first: int, last: int, cores: int) -> int:
 
 
 # Places in `Blocks.size`: the blocks; the words of bits that a set of them takes; whether it is listed which nodes the
-# running jobs give back (`Run.given`); the partition whose blocks are in the first mask and set, -1 for none.
+# running jobs give back (`RunState.given`); the partition whose blocks are in the first mask and set, -1 for none.
 BLOCKS, WORDS, LISTED, MEMBERS_OF = range(4)
 _MASKS, _SETS = 4, 3
 WORD = 64  # blocks in a word of bits

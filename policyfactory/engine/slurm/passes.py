@@ -84,8 +84,8 @@ from policyfactory.engine.slurm.state import (
     READY,
     RELEASED,
     RUNNING,
+    STIRRED,
     STOPPED,
-    STUCK,
     UNSEEN,
     VERSION,
     WAITING,
@@ -107,8 +107,8 @@ from policyfactory.engine.slurm.stopping import (
 )
 
 _NEVER = 2**61
-# How often a queue is looked at that waits for nothing.
-_PATIENCE = 100
+# A queue is given up once nothing has happened for so many times two of the longest intervals, and nothing is to.
+_PATIENCE = 30
 # Kinds of node events.
 _UP, _DOWN = 0, 1
 
@@ -156,9 +156,10 @@ def slurm(
     state = run.state
     if state[STOPPED] == NOT_BEGUN:
         state[NOW] = state[PASSED] = state[MAIN] = state[FULL] = state[CALCULATED] = settings.origin
+        state[STIRRED] = settings.origin
         state[CHANGED] = settings.origin - 1
         _calculate(jobs, machine, run, weights, shares, settings.origin)
-    while state[STUCK] < _PATIENCE:
+    while True:
         time = state[NOW]
         if state[STOPPED] == AT_CALCULATION or state[STOPPED] == AT_SUBMISSION:
             if time >= until:
@@ -202,7 +203,6 @@ def slurm(
         if 0 < settings.most_waiting < state[WAITING] or 0 < settings.most_submitted <= state[READY]:
             state[STOPPED] = PAUSED
             return True
-    return False
 
 
 @joined
@@ -223,8 +223,13 @@ def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
             for side in range(3):
                 if now < machine.reservation[reservation, side]:
                     time = min(time, machine.reservation[reservation, side])
-    # A queue that waits for nothing is looked at a few times more.
-    state[STUCK] = state[STUCK] + 1 if time == _NEVER else 0
+    if time < _NEVER:
+        state[STIRRED] = time
+    else:
+        # Only new priorities may still set such a queue going. Slurm never gives it up.
+        quiet = 2 * max(settings.sched_interval, settings.interval, settings.batch_delay) + 60
+        if now > state[STIRRED] + _PATIENCE * quiet:
+            return _NEVER
     if settings.calculation > 0 and busy:
         since = (now - settings.origin) // settings.calculation
         time = min(time, settings.origin + (since + 1) * settings.calculation)
@@ -259,7 +264,7 @@ def _tick(
         until = min(until, jobs.submit[state[READY]])
     if state[EVENTS] < len(machine.event):
         until = min(until, machine.event[state[EVENTS], 0])
-    # A queue that waits for nothing is counted (STUCK).
+    # A queue that waits for nothing is given up, but not yet (STIRRED).
     if until == _NEVER:
         return
     until = min(until, state[MAIN_UNTIL], state[PLAN_UNTIL] if settings.backfill else _NEVER)
@@ -514,13 +519,13 @@ def _pass_main(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
 # The rules are those of Slurm (versions.py), found in its source.
 
 
-STARTED_BY_MAIN = 1  # in `Run.by`
+STARTED_BY_MAIN = 1  # in `RunState.by`
 # Rows of `Blocks.mask`: nodes that a job may use; those of its partition; nodes that no job of a blocked partition
 # waits for; of the first, those where nothing is being cleaned up.
 _ALLOWED, _MEMBERS, _FREE, _READY = range(4)
 # What came of a job.
 _NOT_NOW, _STARTED, _BUSY = range(3)
-# Rows of `Run.tally`: 1 for a partition whose first job waits; its jobs looked at; 1 for such a reservation.
+# Rows of `RunState.tally`: 1 for a partition whose first job waits; its jobs looked at; 1 for such a reservation.
 _BLOCKED, _LOOKED_AT, _FAILED = range(3)
 
 

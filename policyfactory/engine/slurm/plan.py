@@ -20,8 +20,8 @@ from policyfactory.engine.slurm.nodes import WORD, move_on
 
 # Columns of a record; the first record is number 0, and no other is followed by it.
 BEGIN, END, NEXT = range(3)
-# Places in `Plan.size`: the records in use, the words of each that count, the last record; one that begins where a job
-# is to be tried again, and when that is.
+# Places in `BackfillPlan.size`: the records in use, the words of each that count, the last record; one that begins
+# where a job is to be tried again, and when that is.
 RECORDS, _WORDS, _LAST, _AGAIN, _AGAIN_AT = range(5)
 
 
@@ -59,7 +59,7 @@ def begin_plan(plan: BackfillPlan, now: int, window: int, resolution: int, up: U
 
     Parameters
     ----------
-    plan : Plan
+    plan : BackfillPlan
         What it holds is forgotten.
     now, window, resolution : int
         Seconds.
@@ -90,7 +90,7 @@ def usable_nodes(
 
     Parameters
     ----------
-    plan : Plan
+    plan : BackfillPlan
         Of this pass.
     start, end : int
         Seconds.
@@ -153,7 +153,7 @@ def is_reserved(plan: BackfillPlan, taken: UInt64Array, start: int, end: int) ->
 
     Parameters
     ----------
-    plan : Plan
+    plan : BackfillPlan
         Of this pass.
     taken : uint64 array (N / 64,)
         The blocks.
@@ -179,7 +179,7 @@ def reserve(plan: BackfillPlan, taken: UInt64Array, start: int, end: int, resolu
 
     Parameters
     ----------
-    plan : Plan
+    plan : BackfillPlan
         With room for two more records.
     taken : uint64 array (N / 64,)
         The blocks.

@@ -99,7 +99,7 @@ def new_priority(
     ----------
     jobs : SlurmJobs
     run : RunState
-    weights : Weights
+    weights : PriorityWeights
     shares : FairShares or None
     job, time : int
         Its number; seconds.
@@ -110,8 +110,9 @@ def new_priority(
     processors = run.seen_processors[jobs.first[job]]
     if processors > 0:
         priority += jobs.by_processor[job] * (processors - jobs.processors[job])
-        even = jobs.even[job]
-        priority += jobs.by_larger[job] * (max(processors, even) - max(jobs.processors[job], even))
+        share = jobs.even_share[job]
+        beyond = max(processors, share) - max(jobs.processors[job], share)
+        priority += jobs.by_processor_beyond_share[job] * beyond
     if run.seen[job] % RELEASED == 1:
         since = run.submit[job] if weights.from_submission else run.ready[job]
         priority += weights.age * min(max(time - since, 0) / weights.max_age, 1.0)
@@ -135,7 +136,7 @@ def add_usage(
     jobs : SlurmJobs
     machine : SlurmMachine
     run : RunState
-    weights : Weights
+    weights : PriorityWeights
     shares : FairShares or None
         ``usage`` is changed.
     job, since : int
@@ -233,7 +234,7 @@ def fair_tree(shares: FairShares) -> None:
 
     Parameters
     ----------
-    shares : Shares
+    shares : FairShares
         ``factor`` and ``level`` are filled in.
     """
     count = int(shares.is_user.sum())
@@ -298,7 +299,7 @@ def no_fair_tree(shares: FairShares) -> None:
 
     Parameters
     ----------
-    shares : Shares
+    shares : FairShares
         ``factor`` is filled in.
     """
     n = len(shares.parent)

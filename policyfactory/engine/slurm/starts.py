@@ -65,7 +65,7 @@ from policyfactory.engine.slurm.versions import (
     WEIGHS_ANEW,
 )
 
-# Columns of `Run.given` and `Run.given_part`.
+# Columns of `RunState.given` and `RunState.given_part`.
 _FROM, _ENDS, _SHARES_NOT = range(3)
 _NODE, _NODES, _CORES = range(3)
 # Running jobs are let end in steps of so many seconds, doubled each time; so many at once are not tested after each.

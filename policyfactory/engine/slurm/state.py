@@ -14,30 +14,31 @@ from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmLimits, SlurmMachine
 from policyfactory.engine.slurm.nodes import BLOCKS, CORES, WEIGHT, Blocks, NodeChoice, divide, new_blocks, new_choice
 from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
 
-# Places in `Run.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put into
-# the queue for the first time; node events that have been; when something changed last that the backfilling pass looks
-# at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue, and when
-# priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now; whether
-# the last plan has nodes that are not wholly in use; how often the queue was looked at in vain; submitted jobs that are
-# not ready; where the ring of leaving jobs begins, and its length.
+# Places in `RunState.state`: the clock (s); jobs that wait, that run; places of the arena in use; jobs that were put
+# into the queue for the first time; node events that have been; when something changed last that the backfilling pass
+# looks at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue,
+# and when priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now;
+# whether the last plan has nodes that are not wholly in use; when something happens, or happened last, that is not a
+# pass; submitted jobs that are not ready; where the ring of leaving jobs begins, and its length.
 #
 # A pass that finds all as it was would do what it did before, and is left out. VERSION counts the changes of what
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
 # until when (s) no comparison with the clock comes out otherwise; and whether that pass left out jobs of a partition
 # whose first job waits. HORIZON is that time for the pass that is being made. STOPPED tells whether the run has begun,
-# and whether it was left at a calculation of priorities or at submissions. DIVIDED is the version for which the nodes
-# were divided into blocks. UNSEEN counts the jobs that the next pass finds in the queue as none has found them yet.
+# and whether it was left at a calculation of priorities, at submissions, or paused for its caller to look at it.
+# DIVIDED is the version for which the nodes were divided into blocks. UNSEEN counts the jobs that the next pass finds
+# in the queue as none has found them yet.
 (
-    NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STUCK,
+    NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STIRRED,
     ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,
     DIVIDED, UNSEEN,
 ) = range(28)  # fmt: skip
 _PLACES = 28
 # Values of STOPPED.
 NOT_BEGUN, GOES_ON, AT_CALCULATION, AT_SUBMISSION, PAUSED = range(5)
-# Columns of `Run.rooms`.
+# Columns of `RunState.rooms`.
 FREE_NODES, IDLE_NODES, FREE_CORES = range(3)
-# In `Run.seen`: the job that this one waited for has ended, which the next pass finds.
+# In `RunState.seen`: the job that this one waited for has ended, which the next pass finds.
 RELEASED = 2
 
 
@@ -92,13 +93,13 @@ class RunState(NamedTuple):
         0 for each node.
     blocks : Blocks
         Nodes that are alike.
-    limits : Limits
-    choice : Choice
+    limits : SlurmLimits
+    choice : NodeChoice
     free : int32 array (N,)
         Free cores; -1 where a job shares its node with nobody.
     scratch : int64 array (N, 4)
         ``used`` as it will be, of the first node of each block.
-    plan : Plan
+    plan : BackfillPlan
     tally : int64 array (5, T)
         What one backfilling pass counts, by partition, user and association.
     rooms : int64 array (P + 1, 3)

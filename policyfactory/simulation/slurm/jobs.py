@@ -204,8 +204,8 @@ def place_jobs(
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
         by_processor=_by_processor(site, layout, asked.partition)[order],
-        by_larger=_by_larger(site, layout, asked.limit)[order],
-        even=(asked.request[:, NODES] * (layout.cores.sum() / len(layout.names)))[order],
+        by_processor_beyond_share=_by_processor_beyond_share(site, layout, asked.limit)[order],
+        even_share=(asked.request[:, NODES] * (layout.cores.sum() / len(layout.names)))[order],
         usage_factor=judge.usage_factor[order],
         first=first,
         other=other,
@@ -755,7 +755,7 @@ def _by_processor(site: Site, layout: Layout, partition: Int64Array) -> FloatArr
     return each
 
 
-def _by_larger(site: Site, layout: Layout, limit: Int64Array) -> FloatArray:
+def _by_processor_beyond_share(site: Site, layout: Layout, limit: Int64Array) -> FloatArray:
     """Return what a processor beyond an even share of its nodes gives a job, whose size counts by its time limit."""
     given, flags = site.priority, {flag.upper() for flag in site.priority.flags}
     if given.kind != "multifactor" or "SMALL_RELATIVE_TO_TIME" not in flags:

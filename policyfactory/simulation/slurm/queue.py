@@ -25,7 +25,7 @@ from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import Parts, go_on
+from policyfactory.simulation.slurm.run import Parts, advance
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -98,7 +98,7 @@ class QueueRun:
 
     def run(self) -> None:
         """Run all jobs."""
-        go_on(self.parts)
+        advance(self.parts)
 
     def starts(self, queue: QueueOnSite) -> dict[int, int]:
         """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
@@ -192,7 +192,7 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     fixed = [jobs.fixed[row] if priority is None else priority + 0.5 - age[row] for row, priority in enumerate(known)]
     nothing = np.zeros(len(of))
     fixed_now = np.array(fixed, dtype=np.float64)
-    jobs = jobs._replace(hopeless=hopeless, fixed=fixed_now, by_processor=nothing, by_larger=nothing)
+    jobs = jobs._replace(hopeless=hopeless, fixed=fixed_now, by_processor=nothing, by_processor_beyond_share=nothing)
     settings = settings_of(site, now)
     run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]

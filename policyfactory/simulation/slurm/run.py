@@ -48,13 +48,30 @@ class Parts(NamedTuple):
     shares: FairShares | None
 
 
-def go_on(
+def advance(
     parts: Parts,
     numbering: Numbering | None = None,
     predictions: LivePredictions | None = None,
     until: int = NEVER,
 ) -> bool:
-    """Go on with a run; return whether it is to go on again. See `policyfactory.engine.slurm.passes.slurm`."""
+    """Begin a run, or go on with one that was left, up to where its caller is to do something; or to its end.
+
+    Parameters
+    ----------
+    parts : Parts
+        Of the run, which stands where it was left.
+    numbering : Numbering, optional
+        How jobs get new numbers where the run stops for them; without it the kernel gives them none.
+    predictions : LivePredictions, optional
+        What predicts the jobs, for numbers that are made from it.
+    until : int
+        Seconds, on the run's clock: the first stop for numbers from then on is left to the caller.
+
+    Returns
+    -------
+    bool
+        Whether the run has not ended.
+    """
     return interruptible(slurm, *parts, numbering or no_numbering(), predictions, until)
 
 
@@ -79,7 +96,8 @@ class Numbers(Protocol):
         Parameters
         ----------
         parts : Parts
-            Of a run that has not begun; its jobs have no numbers but the first.
+            Of a run that has not begun; its jobs have the numbers of `first`, or none where numbers are made when they
+            are submitted.
         zero : int
             When the workload's clock began, on the run's (s).
         """
@@ -143,7 +161,7 @@ def run_slurm(
     turn_round : int
         Seconds from a job's end until its nodes are free.
     watch : Watch, optional
-        Who follows a run whose ``numbers`` do not change, and stops it where its queue is too long.
+        Who follows the run, and stops it where its queue is too long. Where ``numbers`` change nobody does.
 
     Raises
     ------
@@ -163,10 +181,10 @@ def run_slurm(
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
     weights = weights_of(site)
-    counted = shares if weights.fair_share > 0 else None
-    preemption = preemption_of(site, layout, len(machine.has), placed, weights, counted)
+    counting = shares if weights.fair_share > 0 else None
+    preemption = preemption_of(site, layout, len(machine.has), placed, weights, counting)
     run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
-    parts = Parts(placed.jobs, machine, run, settings, weights, counted)
+    parts = Parts(placed.jobs, machine, run, settings, weights, counting)
     if numbers is not None and not numbers.at_submission:
         placed.jobs.fixed[:] += numbers.first[placed.jobs.first]
     if numbers is not None and (numbers.at_submission or numbers.at_calculation):
@@ -174,7 +192,7 @@ def run_slurm(
     elif watch is not None:
         watch.run(parts, placed, site, zero)
     else:
-        go_on(parts)
+        advance(parts)
 
     def in_rows(column: Int64Array) -> Int64Array:
         rows = np.empty(n, dtype=np.int64)
@@ -207,7 +225,7 @@ _WHAT = (
     ("MB of memory", "MB of memory", "TRES=mem"),
     ("GPU", "GPUs", "TRES=gres/gpu"),
 )
-# The reasons in `Jobs.hopeless` for which a job is in the queue in vain.
+# The reasons in `SlurmJobs.hopeless` for which a job is in the queue in vain.
 _IN_VAIN = {
     LIMITED: "MaxWall, which they are above",
     CLOSED: "a partition that does not let them in",
@@ -284,7 +302,7 @@ class Watch:
         self._progress(0)
         while True:
             settings = parts.settings._replace(most_waiting=limit, most_submitted=submitted)
-            going = go_on(parts._replace(settings=settings))
+            going = advance(parts._replace(settings=settings))
             self._progress(int(state[READY]))
             if not going:
                 return
