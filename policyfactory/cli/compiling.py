@@ -24,7 +24,7 @@ def noted() -> Iterator[None]:
 
 
 def note_compiling() -> None:
-    """Say that Slurm's rules are compiled, if they are not yet for this machine.
+    """Say that Slurm's rules are compiled, if no variant of them is yet for this machine.
 
     Where a command knows that they hold: its bar begins before them, or other processes compile them.
     """
