@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from small_fits import few_fits
 
 from policyfactory.core.files import exclusive
+from small_fits import few_fits
 
 
 @pytest.mark.usefixtures("blank_pictures")

@@ -10,9 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from daily_log import daily
-from small_fits import few_fits
 
+from daily_log import daily
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
 from policyfactory.policy.store import load_model
@@ -20,6 +19,7 @@ from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.swf.files import read_swf, write_swf
 from policyfactory.workload.swf.log import log_of_workload
+from small_fits import few_fits
 
 
 @pytest.mark.usefixtures("blank_pictures")

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from daily_log import daily
 
+from daily_log import daily
 from naive.network import random_network
 from policyfactory.policy.network import load_network, network_from_json, paper_inputs, save_network
 from policyfactory.workload.swf.files import write_swf

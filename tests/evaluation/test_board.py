@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from daily_log import daily
 
+from daily_log import daily
 from policyfactory.core.files import Manifest
 from policyfactory.evaluation import standings
 from policyfactory.evaluation.experiment import Experiment, Outcome

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily
 from hand_made import conclude, schedule, workload
 
 import policyfactory as pf
+from daily_log import daily
 from policyfactory.evaluation.analyses import make_analysis
 from policyfactory.evaluation.experiment import Experiment, Outcome
 from policyfactory.evaluation.paper import Claim, claim_sections

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from daily_log import daily
 
 import policyfactory as pf
+from daily_log import daily
 from policyfactory.core.errors import InputError, PolicyfactoryError, UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.process import WorkCounter

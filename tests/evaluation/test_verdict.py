@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily, recorded
 
 import policyfactory as pf
+from daily_log import daily, recorded
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.results_folder import Result
 from policyfactory.evaluation.verdict import verdict_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily, recorded
 
+from daily_log import daily, recorded
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.text import HOUR
 from policyfactory.exports.export import export

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily
 
+from daily_log import daily
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import DEFAULT_METRICS
@@ -153,6 +153,13 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     # Where all is under EASY there is nothing to say of it.
     easy = LearnOptions(backfill="easy")
     assert judging_in_words(easy.rules, easy.judging) == ()
+
+
+@pytest.mark.slow
+def test_where_easy_is_asked_for_it_judges_too_and_nothing_is_said_of_it() -> None:
+    found = learn(log(), backfill="easy", **FEW)
+    assert found.choosing.outcome.experiment.rules == found.test.outcome.experiment.rules == Rules()
+    assert not [text for text in found.verdict.caveats if "under Slurm's own rules" in text]
 
 
 def parts_of(options: LearnOptions) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily, recorded
 
 import policyfactory as pf
+from daily_log import daily, recorded
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.words import basis_in_words, windows_too_short
 from policyfactory.learning.verdict import Evidence, verdict_of

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from daily_log import daily, recorded
 
+from daily_log import daily, recorded
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
 from policyfactory.policy.store import resolve
 from policyfactory.review.shadow import compare_orders, judge_simulated, shadow

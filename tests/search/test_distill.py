@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +25,6 @@ from policyfactory.exports.export import export
 from policyfactory.policy.network import Network, paper_inputs, save_network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, load_model, save_model
-from policyfactory.search import distill_fit
 from policyfactory.search.distill import distill, trained_with
 from policyfactory.search.distill_fit import published_formulas
 from policyfactory.search.environment.goals import goal_of
@@ -32,6 +33,7 @@ from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
 from refusals import refusal, refused
+from small_fits import few_fits
 
 SMALL = DistillOptions(
     TrainOptions(window_jobs=150, training_windows=8, choosing_windows=6, judged_windows=8, bands=()), decisions=30
@@ -44,17 +46,16 @@ def workload():
     return generate_lublin(64, 3000, seed=5, load=0.9)
 
 
-@pytest.fixture(autouse=True)
-def few_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fit every twelfth of the SC'17 paper's forms, in tests of families and of files: forms are most of the time."""
-    designs = [every[::12] for every in distill_fit._designs()]
-    monkeypatch.setattr(distill_fit, "_designs", lambda: designs)
-
-
 @pytest.fixture
-def every_form(few_forms: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fit all of them nevertheless."""
-    monkeypatch.undo()
+def every_form() -> None:
+    """Fit all of the SC'17 paper's forms by day, too."""
+
+
+@pytest.fixture(autouse=True)
+def quick_fits(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fit few of them in tests of families and of files."""
+    with contextlib.nullcontext() if "every_form" in request.fixturenames else few_fits():
+        yield
 
 
 def linear(weights: dict[str, float], name: str = "NET") -> Network:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from daily_log import daily
 
 import policyfactory as pf
+from daily_log import daily
 from policyfactory.core.errors import EvaluationError
 from policyfactory.simulation.prepare import unscored
 from refusals import refused
