@@ -20,7 +20,19 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
     evaluation = content["experiments"]["evaluation"]
     assert evaluation["winner"] in (folder / "winner.py").read_text(encoding="utf-8")
     assert (folder / "winner.lua").exists()
-    assert len([*folder.rglob("*.png"), *folder.rglob("*.svg")]) >= 10
+    pictures = {path.relative_to(folder).as_posix() for path in folder.rglob("*.svg")}
+    assert {path.removeprefix("evaluation/evaluation/") for path in pictures} == {
+        "differences/mean-bsld-differences.svg",
+        "differences/mean-wait-differences.svg",
+        "gantt/gantt.svg",
+        "groups/differences.svg",
+        "load/course.svg",
+        "starvation/waits.svg",
+        *(f"values/{metric}-boxes.svg" for metric in ("max-wait", "mean-bsld", "mean-wait")),
+    }
+    # One map of each of the best forms.
+    maps = ["priority.png", *(f"priority-f{rank}.png" for rank in range(2, 6))]
+    assert sorted(path.name for path in (folder / "pictures").iterdir()) == sorted([*maps, "ranking.png"])
     assert (folder / "evaluation" / "report.html").exists()
     # Each step is shown as the command that does it, and the end says it in words.
     for command in ("workload lublin", "generate", "fit", "evaluate", "export"):

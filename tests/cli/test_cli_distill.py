@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,9 @@ SHORT = (*FEW, "--family", "power")
 
 
 @pytest.fixture
-def log(run, kept: Path, tmp_path: Path) -> Path:
-    if not (kept / "log.swf").exists():
-        words = ("--processors", 64, "--jobs", 1500, "--load", 0.9, "--estimates", "tsafrir")
-        run("workload", "lublin", *words, "--output", kept / "log.swf")
-    return Path(shutil.copy(kept / "log.swf", tmp_path))
+def log(output_of) -> Path:
+    words = ("--processors", 64, "--jobs", 1500, "--load", 0.9, "--estimates", "tsafrir")
+    return output_of("log.swf", "workload", "lublin", *words)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -22,16 +21,14 @@ SMALL = ("--least", 60, "--first-days", 1, "--every-days", 1, "--trees", 10, "--
 
 
 @pytest.fixture(scope="module")
-def log(kept: Path) -> Path:
-    return write_log(kept / "habits.swf", users_with_habits(1))
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "habits.swf", users_with_habits(1))
 
 
 @pytest.fixture
-def first(run: Run, kept: Path, log: Path, tmp_path: Path) -> Path:
-    """Give a folder of predictions of the log: a copy of what the command wrote once."""
-    if not (kept / "first").exists():
-        run("predict", log, "--output", kept / "first", *SMALL)
-    return Path(shutil.copytree(kept / "first", tmp_path / "first"))
+def first(output_of: Callable[..., Path], log: Path) -> Path:
+    """Give a folder of predictions of the log."""
+    return output_of("first", "predict", log, *SMALL)
 
 
 def test_everything_is_said_and_written_and_the_same_again_is_the_same_bytes(
@@ -198,8 +195,7 @@ def test_a_clock_that_goes_backwards(run: Run, tmp_path: Path) -> None:
     assert tables[0] == tables[1]
 
 
-@pytest.mark.usefixtures("blank_pictures")
-@pytest.mark.usefixtures("first")
+@pytest.mark.usefixtures("blank_pictures", "first")
 def test_a_user_who_floods(run: Run, log: Path, tmp_path: Path) -> None:
     flood = [
         f"{10_000 + job} {200_000 + job // 200} -1 {1 + job % 7} 1 -1 -1 1 3600 -1 1 99 -1 -1 -1 -1 -1 -1"
