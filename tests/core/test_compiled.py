@@ -207,7 +207,8 @@ def test_where_the_disk_is_full_kernels_are_compiled_all_the_same(monkeypatch: p
 
 def test_without_any_folder_for_its_code_a_kernel_works(tmp_path: Path) -> None:
     (tmp_path / "file").touch()  # root can write everywhere, but not below a file
-    assert compiled(tmp_path, KERNELS, NUMBA_CACHE_DIR=str(tmp_path / "file")) == [True, True]
+    for _ in range(2):  # the second finds nothing that the first kept
+        assert compiled(tmp_path, KERNELS, NUMBA_CACHE_DIR=str(tmp_path / "file")) == [True, True]
 
 
 def test_a_step_can_be_called_by_python_too() -> None:
