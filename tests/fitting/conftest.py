@@ -53,22 +53,36 @@ def sc17(sc17_table: ScoreTable) -> Sample:
     return prepare(sc17_table)
 
 
-# Fits are frozen: those that many tests ask for are made once.
+# Fits are frozen, here with their arrays: those that many tests ask for are made once.
+
+
+def frozen(*fits: Fit) -> tuple[Fit, ...]:
+    for fit in fits:
+        fit.coefficients.setflags(write=False)
+    return fits
 
 
 @pytest.fixture(scope="session")
 def sc17_forms(sc17: Sample) -> FormsResult:
     """The 576 forms, fitted to that table."""
-    return fit_all_forms(sc17)
+    result = fit_all_forms(sc17)
+    frozen(*result.fits)
+    return result
 
 
 @pytest.fixture(scope="session")
-def sc17_polynomials(sc17: Sample) -> list[Fit]:
+def sc17_polynomials(sc17: Sample) -> tuple[Fit, ...]:
     """The polynomials, fitted to that table."""
-    return list(fit_all_polynomials(sc17)[0])
+    return frozen(*fit_all_polynomials(sc17)[0])
 
 
 @pytest.fixture(scope="session")
-def sc17_power(sc17: Sample) -> Fit:
-    """A form that is not linear in all coefficients, fitted to that table."""
-    return fit_user_form(sc17, "a*p**b*q + c*log10(r)")
+def power() -> str:
+    """A form that is not linear in all coefficients."""
+    return "a*p**b*q + c*log10(r)"
+
+
+@pytest.fixture(scope="session")
+def sc17_power(sc17: Sample, power: str) -> Fit:
+    """That form, fitted to that table."""
+    return frozen(fit_user_form(sc17, power))[0]

@@ -58,7 +58,7 @@ def test_a_refit_is_the_fit_of_the_copied_rows(
 
 
 def test_all_tuples_once_is_the_fit_itself(
-    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: list[Fit], sc17_power: Fit
+    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: tuple[Fit, ...], sc17_power: Fit
 ) -> None:
     fits = [sc17_forms.fits[0], sc17_polynomials[5], sc17_power]
     once = np.ones((sc17.tuples, 1), dtype=np.int64)

@@ -52,7 +52,7 @@ def test_a_formula_that_is_the_truth_has_nothing_against_it(made) -> None:  # ty
 
 
 def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(
-    sc17: Sample, sc17_polynomials: list[Fit]
+    sc17: Sample, sc17_polynomials: tuple[Fit, ...]
 ) -> None:
     quartic = sc17_polynomials[3]
     candidate = bootstrap([quartic], sc17, replicates=100, seed=1).candidates[0]
@@ -64,7 +64,7 @@ def test_the_quartic_has_inflated_ill_conditioned_and_unstable_coefficients(
     assert "not monotone: the formula falls as q grows" in result
 
 
-def test_lin_lets_later_jobs_overtake(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+def test_lin_lets_later_jobs_overtake(sc17: Sample, sc17_polynomials: tuple[Fit, ...]) -> None:
     lin = sc17_polynomials[0]
     result = slopes(lin.expression, sc17)
     assert result == {"p": 0.0, "q": 0.0, "r": 1.0}

@@ -28,7 +28,7 @@ def test_the_clustered_error_is_the_sandwich_by_hand(sc17: Sample, sc17_forms: F
     assert result.t == pytest.approx(fit.coefficients / expected, rel=1e-9)
 
 
-def test_the_classical_error_is_the_textbook_one(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+def test_the_classical_error_is_the_textbook_one(sc17: Sample, sc17_polynomials: tuple[Fit, ...]) -> None:
     fit = sc17_polynomials[0]
     x = fit.design(sc17) * sc17.weight[:, None]
     variance = fit.sse / (len(sc17) - x.shape[1])
@@ -58,7 +58,7 @@ def test_the_error_is_the_spread_over_new_tables(made) -> None:  # type: ignore[
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool, sc17_polynomials: list[Fit]) -> None:
+def test_inflation_is_that_of_statsmodels(sc17: Sample, weighted: bool, sc17_polynomials: tuple[Fit, ...]) -> None:
     from statsmodels.stats.outliers_influence import variance_inflation_factor
 
     fit = sc17_polynomials[1]
@@ -99,7 +99,7 @@ def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> Non
         assert 0 < error < abs(value)
 
 
-def test_the_constant_has_no_inflation_of_its_own(sc17: Sample, sc17_polynomials: list[Fit]) -> None:
+def test_the_constant_has_no_inflation_of_its_own(sc17: Sample, sc17_polynomials: tuple[Fit, ...]) -> None:
     result = infer(sc17_polynomials[0], sc17)
     assert np.isnan(result.vif[0])
     assert not np.isnan(result.vif[1:]).any()

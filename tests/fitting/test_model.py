@@ -50,7 +50,7 @@ def test_a_saved_fit_is_read_back(sc17_table: ScoreTable, tmp_path: Path) -> Non
 
 
 def test_the_sort_key_orders_as_the_fit_does(
-    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: list[Fit], sc17_power: Fit
+    sc17: Sample, sc17_forms: FormsResult, sc17_polynomials: tuple[Fit, ...], sc17_power: Fit
 ) -> None:
     fits = [
         *sc17_forms.fits[::40],

@@ -52,7 +52,9 @@ def test_the_inflation_of_lin_is_that_of_table_3(sc17: Sample) -> None:
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_statsmodels_finds_the_same_coefficients(sc17: Sample, position: int, sc17_polynomials: list[Fit]) -> None:
+def test_statsmodels_finds_the_same_coefficients(
+    sc17: Sample, position: int, sc17_polynomials: tuple[Fit, ...]
+) -> None:
     import statsmodels.api as sm
 
     fit = sc17_polynomials[position]

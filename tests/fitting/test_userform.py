@@ -12,8 +12,6 @@ from policyfactory.fitting.regression import Fit
 from policyfactory.fitting.sample import Sample, prepare
 from refusals import refusal, refused
 
-POWER = "a*p**b*q + c*log10(r)"
-
 
 def test_a_form_of_the_enumeration_gets_its_coefficients(sc17: Sample, sc17_forms: FormsResult) -> None:
     for text in (
@@ -42,9 +40,9 @@ def test_iteration_finds_the_exact_solution(sc17: Sample) -> None:
     assert exact.coefficients == pytest.approx([result.x[0] * result.x[1] * 1e-6, result.x[2]], rel=1e-6)
 
 
-def test_a_true_exponent_is_found(made) -> None:  # type: ignore[no-untyped-def]
+def test_a_true_exponent_is_found(made, power: str) -> None:  # type: ignore[no-untyped-def]
     table = made(lambda p, q, r: 3e-8 * p**0.8 * q + 0.005 * np.log10(r))
-    fit = fit_user_form(prepare(table), POWER)
+    fit = fit_user_form(prepare(table), power)
     values = {term.coefficient: value for term, value in zip(fit.terms, fit.coefficients, strict=True)}
     assert values == pytest.approx({"a": 3e-8, "b": 0.8, "c": 0.005}, rel=1e-6)
     assert fit.converged
@@ -72,27 +70,29 @@ def test_the_nonlinear_minimum_is_one(sc17: Sample, sc17_power: Fit) -> None:
     assert np.abs(gradient).max() < 1e-6
 
 
-def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(sc17: Sample, sc17_power: Fit) -> None:
-    second = fit_user_form(sc17, POWER, seed=2)
+def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(
+    sc17: Sample, power: str, sc17_power: Fit
+) -> None:
+    second = fit_user_form(sc17, power, seed=2)
     assert sc17_power.converged  # seed 1
     assert sc17_power.coefficients == pytest.approx(second.coefficients, rel=1e-5)
 
 
-def test_the_seed_is_1_unless_another_is_given(made, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_seed_is_1_unless_another_is_given(made, power: str, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     seeds = []
     monkeypatch.setattr(userform, "fit_nonlinear", lambda *_, seed, **__: seeds.append(seed))
     table = made(lambda p, q, r: p * q, tuples=4, size=8)
-    fit_user_form(prepare(table), POWER)
-    fit_user_form(prepare(table), POWER)
-    fit_user_form(prepare(table), POWER, seed=7)
-    fit_user_form(prepare(table), POWER, seed=8)
+    fit_user_form(prepare(table), power)
+    fit_user_form(prepare(table), power)
+    fit_user_form(prepare(table), power, seed=7)
+    fit_user_form(prepare(table), power, seed=8)
     assert seeds == [1, 1, 7, 8]
 
 
-def test_a_form_that_the_table_does_not_determine_says_so(made) -> None:  # type: ignore[no-untyped-def]
+def test_a_form_that_the_table_does_not_determine_says_so(made, power: str) -> None:  # type: ignore[no-untyped-def]
     # The scores do not depend on p: any exponent does, with the coefficient 0.
     table = made(lambda p, q, r: 0.005 * np.log10(r))
-    fit = fit_user_form(prepare(table), POWER)
+    fit = fit_user_form(prepare(table), power)
     assert fit.mae < 1e-9
     assert not fit.converged or abs(fit.coefficients[0]) < 1e-9
 
