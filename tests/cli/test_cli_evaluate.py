@@ -110,7 +110,6 @@ def test_the_options_make_a_protocol_that_gives_the_same(run: Run, log: Path, tm
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
-@pytest.mark.usefixtures("blank_pictures")
 def test_the_number_of_workers_changes_no_byte(run: Run, log: Path, tmp_path: Path) -> None:
     kept = []
     metrics = ("--metric", "mean_bsld")

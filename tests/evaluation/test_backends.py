@@ -47,17 +47,18 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-def test_threads_give_the_same_as_one(protocol: Protocol, alone: str) -> None:
-    assert report_text(run(protocol, workers=3)) == alone
+@pytest.mark.parametrize("count", [pytest.param(2, marks=pytest.mark.slow), 3])
+def test_threads_give_the_same_as_one(count: int, protocol: Protocol, alone: str) -> None:
+    assert report_text(run(protocol, workers=count)) == alone
 
 
 @pytest.mark.slow
 def test_processes_give_the_same_as_threads(protocol: Protocol) -> None:
     some = selected(protocol, ["windows", "drawn"])
-    alone, processes = (
+    threads, processes = (
         report_text(run_protocol(some, settings=RunSettings(workers=workers))) for workers in (1, Workers(2, "loky"))
     )
-    assert processes == alone
+    assert processes == threads
 
 
 @pytest.mark.slow

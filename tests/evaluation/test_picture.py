@@ -133,7 +133,13 @@ def test_wins_are_counted_in_their_cells_and_the_colour_says_who_wins(by_hand: M
     assert np.ptp(to_rgb(colours[0, 1])) < np.ptp(to_rgb(colours[0, 2]))
 
 
-@pytest.mark.parametrize(("cases", "policies"), [(1, 1), (1, 12), (4, 2), (9, 1), (9, 12)])
+@pytest.mark.parametrize(
+    ("cases", "policies"),
+    [
+        *[(1, 1), (1, 12), (4, 2), (9, 1), (9, 12)],
+        *(pytest.param(*numbers, marks=pytest.mark.slow) for numbers in [(1, 2), (4, 1), (4, 12), (9, 2)]),
+    ],
+)
 def test_every_picture_can_be_drawn(cases: int, policies: int, by_hand: Make) -> None:
     names = [LONG, "$x$", "日本", "_hidden", "<b>", "x  y", *(f"P{at}" for at in range(6))][:policies]
     rng = np.random.default_rng(3)
