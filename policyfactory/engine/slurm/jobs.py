@@ -191,8 +191,8 @@ class SlurmMachine(NamedTuple):
         Its begin and end (s), since when it is known, its kind (`policyfactory.engine.slurm.holding`).
     event : int64 array (E, 2)
         Seconds, ascending; 0: up again, 1: down, 2: drained.
-    of_event : uint8 array (E, N), or None if there are none
-        1 for its nodes.
+    of_event : uint8 array (E, N) or None
+        1 for its nodes; None has the kernel compiled without events.
     """
 
     has: Int64Array

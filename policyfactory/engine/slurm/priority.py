@@ -142,7 +142,7 @@ def add_usage(
     job, since : int
         Its number; seconds.
     """
-    if shares is not None:
+    if shares is not None and weights.fair_share > 0:
         used = float(run.state[NOW] - max(run.start[job], since))
         cores = 0
         for entry in range(run.held_from[job], run.held_from[job] + run.held_count[job]):
@@ -198,7 +198,7 @@ def _calculate(
     since : int
         When this was done last (s).
     """
-    if shares is not None:
+    if shares is not None and weights.fair_share > 0:
         left = weights.decay ** float(run.state[NOW] - since)
         for assoc in range(len(shares.usage)):
             shares.usage[assoc] *= left

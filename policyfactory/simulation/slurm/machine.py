@@ -104,7 +104,7 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
             dtype=np.int64,
         ).reshape(-1, 4),
         event=np.array([[time, kind] for time, kind, _ in events], dtype=np.int64).reshape(-1, 2),
-        of_event=_rows([nodes for _, _, nodes in events], len(has)) if events else None,
+        of_event=_rows([nodes for _, _, nodes in events], len(has)),
     ), layout
 
 

@@ -25,7 +25,7 @@ from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import Parts, advance
+from policyfactory.simulation.slurm.run import Parts, advance, leave_out_rare
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -175,8 +175,8 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     workload, site, now = queue.workload, queue.site, queue.snapshot.taken
     if run_time is not None:
         workload = dataclasses.replace(workload, run_time=run_time)
-    machine, layout = machine_of(site, workload.unix_start)
-    _, associations = shares_of(site)
+    whole, layout = machine_of(site, workload.unix_start)
+    shares, associations = shares_of(site)
     names = {its.name: number for number, its in enumerate(site.reservations)}
     reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
     placed = place_jobs(workload, site, layout, associations, None, reservation)
@@ -194,11 +194,12 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     fixed_now = np.array(fixed, dtype=np.float64)
     jobs = jobs._replace(hopeless=hopeless, fixed=fixed_now, by_processor=nothing, by_processor_beyond_share=nothing)
     settings = settings_of(site, now)
+    machine, counting = leave_out_rare(whole, shares, needed=bool(site.outages))
     run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)
     np.cumsum([len(queue.nodes[index]) for index in first], out=parts_from[1:])
-    parts = Parts(jobs, machine, run, settings, weights, None)
+    parts = Parts(jobs, machine, run, settings, weights, counting)
     resume(
         *parts,
         np.array([queue.jobs[index].start for index in first], dtype=np.int64),

@@ -48,6 +48,16 @@ class Parts(NamedTuple):
     shares: FairShares | None
 
 
+def leave_out_rare(
+    machine: SlurmMachine, shares: FairShares, *, needed: bool
+) -> tuple[SlurmMachine, FairShares | None]:
+    """Return what has the kernel compiled without fair share and outages, unless they are ``needed``.
+
+    All of the rare rules or none: the kernel is compiled once more for each choice among them, for most of a minute.
+    """
+    return (machine, shares) if needed else (machine._replace(of_event=None), None)
+
+
 def advance(
     parts: Parts,
     numbering: Numbering | None = None,
@@ -181,7 +191,8 @@ def run_slurm(
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
     weights = weights_of(site)
-    counting = shares if weights.fair_share > 0 else None
+    rare = weights.fair_share > 0 or bool(site.outages) or site.preemption.on or settings.foretells
+    machine, counting = leave_out_rare(machine, shares, needed=rare)
     preemption = preemption_of(site, layout, len(machine.has), placed, weights, counting)
     run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
     parts = Parts(placed.jobs, machine, run, settings, weights, counting)
