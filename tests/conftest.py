@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from evaluations import by_hand, toys  # noqa: F401 (fixtures)
-from support import ROOT, shared_path
+from support import NIGHTLY, ROOT, shared_path
 
 # As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -48,10 +48,10 @@ signal.pthread_sigmask(signal.SIG_SETMASK, ())
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("nightly", deadline=None, max_examples=2000)
-settings.load_profile("nightly" if os.environ.get("POLICYFACTORY_NIGHTLY") else "fixed")
+settings.load_profile("nightly" if NIGHTLY else "fixed")
 
 # Of what is drawn without hypothesis (tests/engine/test_small_workloads.py). In the environment, for pytest's workers.
-if os.environ.get("POLICYFACTORY_NIGHTLY"):
+if NIGHTLY:
     os.environ.setdefault("POLICYFACTORY_SEED", str(secrets.randbits(32)))
 
 

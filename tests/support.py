@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,20 +21,25 @@ SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", _PLACES[0] if _PLACES else 
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 
 
-def cases(nightly: int, daily: int) -> range:
-    """Return as many random cases as a night, or a change, has time for."""
+def cases(daily: int, nightly: int) -> range:
+    """Return numbers of random cases: as many as a change, or a night, has time for."""
     return range(nightly if NIGHTLY else daily)
 
 
-def seeds(daily: int, slow: int, nightly: int) -> list[Any]:
-    """Return numbers of random cases: the first for every change, more where `slow` tests run, all of them at night."""
-    wide = range(daily, nightly if NIGHTLY else slow)
-    return [*range(daily), *(pytest.param(seed, marks=pytest.mark.slow) for seed in wide)]
+def seeds(daily: int | Sequence[int], slow: int, nightly: int) -> list[Any]:
+    """Return numbers of random cases: some for every change, more where `slow` tests run, all of them at night.
+
+    Those for every change are the first, or those that are given for what they contain.
+    """
+    first = range(daily) if isinstance(daily, int) else daily
+    rest = (seed for seed in cases(slow, nightly) if seed not in first)
+    return [*first, *(pytest.param(seed, marks=pytest.mark.slow) for seed in rest)]
 
 
 def examples(number: int) -> settings:
-    """Ask hypothesis for this number of examples; for a quarter of them where few are asked for (`make test`)."""
-    return settings(max_examples=number if settings.default.max_examples >= 100 else number // 4)
+    """Ask hypothesis for this number of examples; for every change (`quick`) for a quarter of them, or 25 if more."""
+    quick = settings.default == settings.get_profile("quick")
+    return settings(max_examples=min(number, max(25, number // 4)) if quick else number)
 
 
 def shared_path(name: str) -> Path:

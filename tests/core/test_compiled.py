@@ -91,7 +91,7 @@ def compiled(folder: Path, text: str, **other: str) -> list[bool]:
 
 def test_processes_at_once_compile_each_kernel_once(tmp_path: Path) -> None:
     (tmp_path / "mykernels.py").write_text(KERNELS)
-    users = [begin(tmp_path) for _ in cases(3, 2)]
+    users = [begin(tmp_path) for _ in cases(2, 3)]
     for user in users:
         assert user.stdout is not None
         assert user.stdout.readline() == "ready\n"

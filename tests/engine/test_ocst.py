@@ -122,7 +122,7 @@ def assert_same(workload: Workload, text: str, rules: Rules, extra: Extra) -> No
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_workloads(shape: Shape, formulas: tuple[str, ...]) -> None:
     rng = np.random.default_rng([41, SHAPES.index(shape), len(formulas)])
-    for _ in cases(200, 15):
+    for _ in cases(15, 200):
         workload = random_workload(rng, shape)
         backfill = "none" if rng.random() < 0.1 else "easy"
         tie_rank = rng.permutation(len(workload)) if rng.random() < 0.5 else None

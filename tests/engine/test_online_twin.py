@@ -48,7 +48,7 @@ def assert_same(workload: Workload, policy_: Policy, rules: Rules, prediction: n
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str) -> None:
     rng = np.random.default_rng([21, SHAPES.index(shape), len(formulas), len(backfill)])
-    for _ in cases(*{"none": (60, 6), "easy": (250, 15), "conservative": (60, 6)}[backfill]):
+    for _ in cases(*{"none": (6, 60), "easy": (15, 250), "conservative": (6, 60)}[backfill]):
         workload = random_workload(rng, shape)
         rule = "oldest-waiting" if rng.random() < 0.2 else "window-start"
         prediction = rng.integers(0, shape.longest + 1, len(workload))
@@ -59,7 +59,7 @@ def test_random_workloads(shape: Shape, formulas: tuple[str, ...], backfill: str
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda policy: policy.formula)
 def test_networks(network: Policy, backfill: str) -> None:
     rng = np.random.default_rng([24, NETWORKS.index(network), len(backfill)])
-    for _ in cases(40, 5):
+    for _ in cases(5, 40):
         shape = SHAPES[int(rng.integers(len(SHAPES)))]
         workload = random_workload(rng, shape)
         prediction = rng.integers(0, shape.longest + 1, len(workload))

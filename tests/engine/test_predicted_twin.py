@@ -84,7 +84,7 @@ def plain_run(prepared: Prepared, policy: Policy, trees: list[list[Tree]], perio
 def test_the_twin_sees_predicts_and_starts_the_same(backfill: str, formula: str, renew_s: int) -> None:
     policy = Policy("PREDICTED", formula)
     moved = 0
-    for seed in cases(25, 4):
+    for seed in cases(4, 25):
         rng, workload = random_case(seed, ticks=1 + seed % 2)
         rules = Rules(backfill=backfill, threshold=[math.inf, 300.0][seed % 2], ties=["fifo", "lifo"][seed % 3 == 0])
         prepared = prepare(workload, rules)
@@ -152,7 +152,7 @@ def test_the_loop_is_a_run_with_the_predictions_known_beforehand(
     backfill: str, own: Policy | None, formula: str
 ) -> None:
     policy = Policy("PREDICTED", formula)
-    for seed in cases(25, 4):
+    for seed in cases(4, 25):
         rng, workload = random_case(seed)
         prepared = prepare(workload, Rules(backfill=backfill, backfill_policy=own))
         forests = [flattened([random_tree(rng, FEATURES, 4, 0.4) for _ in range(6)]) for _ in range(3)]

@@ -119,7 +119,7 @@ def assert_same(case: Case) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_timetables(shape: Shape, formulas: tuple[str, ...]) -> None:
     rng = np.random.default_rng([51, SHAPES.index(shape), len(formulas)])
-    for _ in cases(120, 20):
+    for _ in cases(20, 120):
         assert_same(random_case(rng, shape, formulas))
 
 
@@ -130,7 +130,7 @@ def test_drawn_timetables(seed: int, shape: Shape, kind: str) -> None:
 
 def test_steps_are_the_timetable() -> None:
     rng = np.random.default_rng(52)
-    for _ in cases(150, 30):
+    for _ in cases(30, 150):
         case = random_case(rng, SHAPES[1], tuple(FORMULAS))
         whole, steps = simulation_of(case), simulation_of(case)
         whole.run_timetable(case.choices, case.edges)
@@ -151,7 +151,7 @@ def test_steps_are_the_timetable() -> None:
 
 def test_one_policy_all_along_is_simulate() -> None:
     rng = np.random.default_rng(53)
-    for _ in cases(150, 30):
+    for _ in cases(30, 150):
         case = random_case(rng, SHAPES[0], tuple(FORMULAS))
         expected = simulate(case.workload, case.policies[0], case.rules, case.extra.prediction, case.extra.tie_rank)
         simulation = simulation_of(case)
@@ -165,7 +165,7 @@ def test_one_policy_all_along_is_simulate() -> None:
 @pytest.mark.parametrize("text", ["p*q", "-(w + p)/p"])
 def test_nothing_from_the_stop_on_is_known(text: str) -> None:
     rng = np.random.default_rng(54)
-    for _ in cases(60, 20):
+    for _ in cases(20, 60):
         workload = random_workload(rng, SHAPES[1])
         until = int(rng.integers(0, workload.submit[-1] + 20))
         simulation = SwitchingSimulation(workload, [policy(text)])
@@ -182,7 +182,7 @@ def test_nothing_from_the_stop_on_is_known(text: str) -> None:
 @pytest.mark.parametrize("formulas", [STATIC, TIMED], ids=["static", "timed"])
 def test_periods_alone(formulas: tuple[str, ...]) -> None:
     rng = np.random.default_rng(55)
-    for number in cases(120, 24):
+    for number in cases(24, 120):
         case = random_case(rng, SHAPES[number % 4], formulas)
         edges, workload = case.edges, case.workload
         extra = {"prediction": case.extra.prediction, "tie_rank": case.extra.tie_rank}

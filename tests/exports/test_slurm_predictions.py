@@ -113,7 +113,7 @@ def test_jobs_get_the_numbers_of_the_engine(tmp_path: Path, version: str, policy
     site, state = make_site_past(), tmp_path / "history"
     export = export_of(state, policy)
     controller = Predicting(export.text, version)
-    count = len(cases(100, 30)) if version == "lua51" else 10
+    count = len(cases(30, 100)) if version == "lua51" else 10
     chosen = np.random.default_rng(1).permutation(site.comparable())[:count]
     assert len(chosen) == count
     numbers = []

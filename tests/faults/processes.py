@@ -17,9 +17,8 @@ import pytest
 
 from support import ROOT
 
-__all__ = ["EVALUATE", "NIGHTLY", "Nursery", "Run", "hidden", "is_stopping", "results", "tree", "wait_until"]
+__all__ = ["EVALUATE", "Nursery", "Run", "hidden", "is_stopping", "results", "tree", "wait_until"]
 
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 # An evaluation of some windows of LOG; the folder of its results comes behind it.
 EVALUATE = ("evaluate", "LOG", "--policies", "FCFS,SAF", "--estimate-missing", "runtime", "--windows", "6x100jobs")
 EVALUATE += ("--output",)

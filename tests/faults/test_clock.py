@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import EVALUATE, NIGHTLY, Nursery, hidden, results
+from faults.processes import EVALUATE, Nursery, hidden, results
 from schedulers.processes import require
+from support import NIGHTLY
 
 # The wall clock as the C library tells it; other clocks, as that of durations, are left alone.
 SOURCE = r"""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import NIGHTLY, Nursery, hidden, results, wait_until
+from faults.processes import Nursery, hidden, results, wait_until
+from support import NIGHTLY
 
 GENERATE = ("--tuples", "40", "--trials", "6400", "--workers", "1", "--output", "out/t.csv")
 EVALUATE = ("--policies", "FCFS,SAF,SPF", "--estimate-missing", "runtime", "--windows", "6x100jobs", "--workers", "1")

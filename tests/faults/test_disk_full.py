@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from faults.disks import Disk, read_only, small_disk
-from faults.processes import EVALUATE, NIGHTLY, Nursery, Run, hidden, results, tree
+from faults.processes import EVALUATE, Nursery, Run, hidden, results, tree
+from support import NIGHTLY
 
 TUPLES = ("--tuples", "64", "--trials", "256")
 # Name: command, and how much room there is: none at all, or enough to begin.

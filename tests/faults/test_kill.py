@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import NIGHTLY, Nursery, Run, hidden, results, tree, wait_until
+from faults.processes import Nursery, Run, hidden, results, tree, wait_until
+from support import NIGHTLY
 
 # Most of an evaluation's time goes into its report: in every run of the tests it is killed less often.
 KILLS = {"generate": 100 if NIGHTLY else 20, "evaluate": 20 if NIGHTLY else 2, "loky": 20 if NIGHTLY else 1}

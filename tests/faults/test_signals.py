@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import EVALUATE, NIGHTLY, Nursery, Run, hidden, is_stopping, results, wait_until
+from faults.processes import EVALUATE, Nursery, Run, hidden, is_stopping, results, wait_until
 from policyfactory.core.process import Stop, behind
+from support import NIGHTLY
 
 NAMES = ("SIGTERM", "SIGINT", "SIGHUP")
 GENERATE = ("--tuples", "2000", "--trials", "25600", "--workers", "2", "--output", "t.csv")

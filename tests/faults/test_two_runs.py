@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from faults.processes import NIGHTLY, Nursery, hidden, results, wait_until
+from faults.processes import Nursery, hidden, results, wait_until
 from policyfactory.core.files import exclusive
+from support import NIGHTLY
 
 # Name: command, and the output of which only one may be at work.
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {

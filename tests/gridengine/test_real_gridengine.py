@@ -7,7 +7,6 @@ gridengine-client.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,10 +23,9 @@ from policyfactory.policy.store import Model
 from schedulers.gridengine import Cell
 from schedulers.processes import short_directory, wait_for
 from slurm.orders import MODELS, Shape, at_submission, mixed_shapes, model_of, order_of, recent_epoch, usual_site
+from support import NIGHTLY
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="starts jobs for minutes: make nightly"
-)
+pytestmark = pytest.mark.skipif(not NIGHTLY, reason="starts jobs for minutes: make nightly")
 # Computed by Grid Engine itself; with r, and with factors of very different size.
 OWN = Policy("own", "2e-5*p*q - 0.35*q + 0.7*r")
 

@@ -24,12 +24,12 @@ from hostile.seeds import FILETXT, PBS, PREDICTIONS, SACCT, SCORES, SWF
 from hostile.targets import TARGETS
 from policyfactory.cli.main import run
 from policyfactory.core.errors import PolicyfactoryError
+from support import NIGHTLY
 
 __all__ = ["FIELD_VALUES", "LINES", "main"]
 
 _LINE = 100_000_000
 # All of it in the night; by day what differs most.
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 _ALL_LINES = {"digits": b"1", "numbers": b"1 ", "ends": b"\n", "points": b".", "nesting": b"[", "cells": b"1,"}
 LINES = {name: unit for name, unit in _ALL_LINES.items() if NIGHTLY or name == "cells"}
 READERS = ("swf", "sacct", "scores", "predictions", "model", "protocol", "queue", "journal")

@@ -14,7 +14,7 @@ from hostile.fuzz import check_message, main
 from hostile.mutations import changed
 from hostile.targets import TARGETS
 from policyfactory.core.errors import InputError, PolicyfactoryError
-from support import ROOT
+from support import NIGHTLY, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_no_reader_breaks(tmp_path: Path) -> None:
         assert " 0 faults, " in line
 
 
-@pytest.mark.skipif("POLICYFACTORY_NIGHTLY" not in os.environ, reason="ten minutes: make nightly, make fuzz")
+@pytest.mark.skipif(not NIGHTLY, reason="ten minutes: make nightly, make fuzz")
 def test_no_reader_breaks_where_coverage_leads() -> None:
     pytest.importorskip("atheris")
     # The corpus of the last night is used, and what is found stays.

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hostile.big import NIGHTLY
 from hostile.fuzz import MEMORY, check_message
 from hostile.seeds import FILETXT, MODEL, PBS, PREDICTIONS, PROTOCOLS, QUEUES, SACCT, SACCT_JSON, SCORES, SWF
 from hostile.targets import TARGETS
 from policyfactory.core.errors import PolicyfactoryError, WorkloadError
 from policyfactory.workload.clean import read
 from refusals import refused
-from support import ROOT
+from support import NIGHTLY, ROOT
 
 pytestmark = pytest.mark.slow
 

@@ -29,6 +29,7 @@ from policyfactory.exports.content import ExportSite, ascii_text, identifier
 from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
+from support import NIGHTLY
 
 MORE = [
     "</script>",
@@ -46,7 +47,7 @@ MORE = [
     "\\u0041",
     "]]",
 ]
-EXAMPLES = 300 if os.environ.get("POLICYFACTORY_NIGHTLY") else 60
+EXAMPLES = 300 if NIGHTLY else 60
 ALL = st.lists(st.one_of(st.sampled_from(PIECES + MORE), st.text(max_size=5)), max_size=8).map("".join)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from policyfactory.fitting.sample import expand, nonlinear_names
 from policyfactory.policy.algebra import LARGEST, multiply_out, simplify_order
 from policyfactory.policy.expression import parse
 from policyfactory.policy.policy import Policy
+from support import NIGHTLY
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ SLOW = {
 BY_DAY = ("a power of a sum", "a tower", "a sum of powers to a power", "quotients", "least of greatest", "long roots")
 
 
-@pytest.mark.parametrize("name", SLOW if os.environ.get("POLICYFACTORY_NIGHTLY") else BY_DAY)
+@pytest.mark.parametrize("name", SLOW if NIGHTLY else BY_DAY)
 def test_a_formula_is_answered_in_seconds(name: str) -> None:
     text = SLOW[name]
     tree = parse(text)

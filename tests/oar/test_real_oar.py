@@ -7,7 +7,6 @@ oar-user-pgsql and postgresql.
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -23,10 +22,9 @@ from policyfactory.policy.store import CATALOGUE, Model
 from schedulers.oar import Server
 from schedulers.processes import short_directory, wait_for
 from slurm.orders import MODELS, NAMES, Shape, mixed_shapes, model_of, usual_site
+from support import NIGHTLY
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="starts jobs for minutes: make nightly"
-)
+pytestmark = pytest.mark.skipif(not NIGHTLY, reason="starts jobs for minutes: make nightly")
 DAY = 86_400
 STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
 PLAIN = "oar_sched_gantt_with_timesharing"

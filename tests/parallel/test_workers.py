@@ -23,10 +23,9 @@ from policyfactory.core.errors import (
 from policyfactory.parallel.pool import batches, results
 from policyfactory.parallel.workers import ThreadExecutor, Workers
 from refusals import refusal, refused
-from support import ROOT
+from support import NIGHTLY, ROOT
 from worker_tasks import Shared, seen
 
-NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 LOCAL = [Workers(1), Workers(2), Workers(1, "loky")]
 LOCAL += [Workers(3), Workers(2, "loky")] if NIGHTLY else []
 

@@ -287,7 +287,7 @@ def _read(text: str, *, coefficients: bool = False) -> tuple[Expression, Formula
 
 
 def test_strange_strings_are_formulas_or_refused_with_a_place() -> None:
-    accepted, count = 0, len(cases(10_000, 2500))
+    accepted, count = 0, len(cases(2500, 10_000))
     for text in _strings(count, seed=20):
         tree, fault = _read(text, coefficients=len(text) % 2 == 0)
         if fault is not None:

@@ -20,7 +20,7 @@ import pytest
 from commands import runner
 from schedulers.processes import kill_marked, short_directory, wait_for
 from schedulers.slurm import Cluster
-from support import ROOT, shared_path
+from support import NIGHTLY, ROOT, shared_path
 
 PAGE = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
 TRACE = "traces/KTH-SP2-1996-2.1-cln.swf.gz"
@@ -42,7 +42,7 @@ MANY = f"--tuples {TUPLES} --trials 1000000"
 
 # The second way's scripts serve by day too, where the scheduler is cancelled.
 WAYS = [("First way: dask-jobqueue", "lublin.csv")]
-if os.environ.get("POLICYFACTORY_NIGHTLY"):
+if NIGHTLY:
     WAYS.append(("Second way: two job scripts", "lublin-2.csv"))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from schedulers.replay import replay
 from schedulers.replay_preemption import CASES, by_partition, by_qos, count_stopped, record_of, site_of
 from schedulers.replay_site import accounting_commands, partition_line, scheduler_parameters, settings
 from schedulers.replays import RATE, compare, force
+from support import NIGHTLY
 
 
-@pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="minutes of Slurm's: make nightly")
+@pytest.mark.skipif(not NIGHTLY, reason="minutes of Slurm's: make nightly")
 @pytest.mark.parametrize("name", list(CASES))
 def test_what_slurm_starts_now_is_wanted(name: str) -> None:
     record = replay(CASES[name](), RATE, seconds=600)

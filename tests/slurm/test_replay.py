@@ -7,7 +7,6 @@ of `schedulers.replay_mixed` on Slurms of other releases.
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,9 @@ from schedulers.replay_mixed import MIXED
 from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_workloads import make_jobs
 from schedulers.replays import NIGHT, RATE, compare, force, record_of, records_of, replay_elsewhere
+from support import NIGHTLY
 
-nightly = pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="an hour of Slurm's: make nightly")
+nightly = pytest.mark.skipif(not NIGHTLY, reason="an hour of Slurm's: make nightly")
 
 
 def test_thirty_jobs_are_started_as_the_plain_slurm_wants() -> None:

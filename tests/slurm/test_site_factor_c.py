@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from schedulers.slurm import Cluster
 from schedulers.slurmdbd import Accounting
 from slurm.orders import MODELS, model_of, prove_order, recent_epoch, usual_site, waiting
 from slurm.plugin import build, plugin_lines, slurm_source
+from support import NIGHTLY
 
 YEAR = 365 * 86_400
 # All that a static route cannot do: the time waited, the oldest waiting job, a threshold.
@@ -262,7 +262,7 @@ def test_priorities_follow_the_clock(tmp_path: Path) -> None:
             wait_for("the last jobs", lambda: not cluster.run("squeue", "-h").strip())
 
 
-@pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="waits for minutes of Slurm's: make nightly")
+@pytest.mark.skipif(not NIGHTLY, reason="waits for minutes of Slurm's: make nightly")
 def test_priorities_follow_the_clock_every_minute(tmp_path: Path) -> None:
     slurm_source()
     export = build(tmp_path, Model(MOVING), usual_site())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import time
 
@@ -29,6 +28,7 @@ from slurm.orders import (
     usual_site,
     waiting,
 )
+from support import NIGHTLY
 
 LIN = MODELS[-1]
 # Beside the partition of the proofs one where nothing starts; and the file, as its first lines say.
@@ -106,7 +106,7 @@ def test_weights_of_processors_and_size_order_the_jobs() -> None:
                 check_life(cluster, made)
 
 
-@pytest.mark.skipif(not os.environ.get("POLICYFACTORY_NIGHTLY"), reason="waits for a minute of Slurm's: make nightly")
+@pytest.mark.skipif(not NIGHTLY, reason="waits for a minute of Slurm's: make nightly")
 @pytest.mark.parametrize("name", ["exact", "F1"])
 def test_weights_of_age_order_the_jobs_with_slurmdbd(name: str) -> None:
     epoch = recent_epoch()
