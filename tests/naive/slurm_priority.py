@@ -178,25 +178,24 @@ class Priorities:
         entry.priority = LARGEST if self.settings.kind == "basic" else self.priority(entry, now)
 
     def priority(self, entry: Entry, now: int) -> int:
-        """Return the weighed sum, cut to 1 ... 2**32 - 1."""
-        weights, job = self.settings, entry.job
-        value: float = weights.job_size * self._size(entry)
-        part, qos = entry.partition.job_factor, self.rules.qos.get(entry.qos)
+        """Return the weighed sum, added in Slurm's order (_get_priority_internal), cut to 1 ... 2**32 - 1."""
+        weights, job, part = self.settings, entry.job, entry.partition.job_factor
+        age = weights.age * min(max(now - entry.accrue, 0) / weights.max_age, 1.0) if entry.accrue >= 0 else 0.0
+        share, qos = self.tree.get((job.account, job.user)), self.rules.qos.get(entry.qos)
+        others: float = age + weights.association * self._of_association(job)
+        others += weights.fair_share * share.factor if share is not None else 0.0
+        others += weights.job_size * self._size(entry)
         raw_part = self.flags & {"NO_NORMAL_PART", "NO_NORMAL_ALL"}
-        value += weights.partition * (part if raw_part else part / self.most_of_parts if self.most_of_parts else 0.0)
+        of_part = weights.partition * (part if raw_part else part / self.most_of_parts if self.most_of_parts else 0.0)
+        if not job.partitions:
+            others += of_part
         if qos is not None and self.most_of_qos:
             raw_qos = self.flags & {"NO_NORMAL_QOS", "NO_NORMAL_ALL"}
-            value += weights.qos * (qos.priority if raw_qos else qos.priority / self.most_of_qos)
-        value += weights.association * self._of_association(job)
-        value += self._resources(entry)
-        value += job.site_factor
-        # What changes comes last, as in the kernel: by another order a sum that is whole may come out a little less.
-        share = self.tree.get((job.account, job.user))
-        if share is not None:
-            value += weights.fair_share * share.factor
-        if entry.accrue >= 0:
-            value += weights.age * min(max(now - entry.accrue, 0) / weights.max_age, 1.0)
-        return min(int(max(value, 1)), LARGEST)
+            others += weights.qos * (qos.priority if raw_qos else qos.priority / self.most_of_qos)
+        others += self._resources(entry)
+        others += job.site_factor
+        # In a list of partitions that of each is added last.
+        return min(int(max(of_part + others if job.partitions else others, 1)), LARGEST)
 
     def _of_association(self, job: Job) -> float:
         """Return the priority of the user in the account, or the nearest account above that has one."""
@@ -227,7 +226,7 @@ class Priorities:
         whole = self.of_partition[entry.partition.name]
         raw = self.flags & {"NO_NORMAL_TRES", "NO_NORMAL_ALL"}
         return sum(
-            weight * (asked[name] if raw else asked[name] / whole[name] if whole[name] else 0)
-            for name, weight in self.settings.tres.items()
-            if name in asked
+            self.settings.tres[name] * (count if raw else count / whole[name] if whole[name] else 0)
+            for name, count in asked.items()
+            if name in self.settings.tres
         )

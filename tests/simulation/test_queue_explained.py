@@ -30,6 +30,7 @@ from policyfactory.site.model import (
 from policyfactory.site.slurm.accounts import read_fair_shares
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
 from recorded_queues import FORMS, VERSIONS, queue_file, site_of_version
+from support import seeds
 
 NOW = 1_772_409_600
 MINUTE = 60
@@ -306,7 +307,8 @@ def test_tasks_of_an_array_wait_for_each_other() -> None:
 # When it would start: the run goes on from where the snapshot was taken -----------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 37)))])
+# The first two of which at most a dozen jobs wait, on GPUs, in a reservation and in three partitions among them.
+@pytest.mark.parametrize("seed", seeds((0, 2), 37, 37))
 def test_a_run_goes_on_from_a_snapshot_as_if_it_had_not_been_left(seed: int) -> None:
     """The plain Slurm runs a drawn workload; a snapshot in its middle, where nobody submits any more, goes on alike.
 

@@ -44,13 +44,20 @@ TIMED = Policy("TIMED", "-ln(s) + ln(e) - 0.2*ln(1 + w) + 0.1*user_running")
 AGES = Policy("AGES", "p*q - 40*w")
 LATE = Policy("LATE", "p*q", threshold=900.0)
 SEEDS = seeds(2, 8, 25)
+MAY_HAVE = "cores", "partitions", "age", "plan", "eligible", "outages", "shares"
+
+
+def features(seed: int) -> list[str]:
+    return random.Random(seed).sample(MAY_HAVE, 4)
+
+
+def test_the_first_two_cases_have_all_features() -> None:
+    assert {*features(0), *features(1)} == set(MAY_HAVE)
 
 
 def drawn(seed: int) -> tuple[Site, Workload, list[Job]]:
     """Return a site, and those of its jobs that could start there, of few users and groups."""
-    rng = random.Random(seed)
-    features = rng.sample(["cores", "partitions", "age", "plan", "eligible", "outages", "shares"], 4)
-    site, jobs = draw(seed, 40, *features)
+    site, jobs = draw(seed, 40, *features(seed))
     site = dataclasses.replace(site, priority=dataclasses.replace(site.priority, kind="multifactor"))
     zero = min(job.submit for job in jobs)
     log = workload_of(site, jobs, zero)

@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 import time
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -21,7 +22,10 @@ from support import seeds
 
 # What looking for GPUs did to the weights of nodes until 22.05 is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
-SEEDS = seeds(2, 10, 40)
+# Two cases have all features between them, or three where more are mixed; see the first test.
+DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (1, 2, 8)
+BILLED = "shares", "memory", "partitions"
+SEEDS = seeds(DAILY, 10, 40)
 OLD = VERSIONS[0]
 
 
@@ -47,11 +51,41 @@ def assert_alike(site: Site, jobs: list[Job], seed: int) -> None:
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
 
+def mostly(rng: random.Random, chance: float, *always: str) -> list[str]:
+    """Return some features, and those that a case always has."""
+    return [name for name in FEATURES if name in always or rng.random() < chance]
+
+
+def plain_features(rng: random.Random) -> list[str]:
+    return [name for name in SAME if rng.random() < 0.5] or ["plan"]
+
+
+def default_features(rng: random.Random, seed: int) -> list[str]:
+    kinds = {"gpus", "partitions", "cores"}
+    return [name for name in FEATURES if name in kinds or (name == "memory" and seed % 4) or rng.random() < 0.3]
+
+
+def all_features(seed: int) -> list[str]:
+    rng = random.Random(f"tw {seed}")
+    return mostly(rng, 0.5) + [name for name in MORE if rng.random() < 0.4]
+
+
+def test_the_cases_of_every_change_have_all_features() -> None:
+    def of(choose: Callable[[random.Random, int], list[str]], some: Sequence[int] = DAILY) -> set[str]:
+        return {name for seed in some for name in choose(random.Random(seed), seed)}
+
+    assert of(lambda rng, _: plain_features(rng)) == set(SAME)
+    for always in (["gpus"], ["limits", "memory"], [], ["limits", "cores"]):
+        assert of(lambda rng, _, always=always: mostly(rng, 0.5, *always)) == set(FEATURES)
+    assert of(lambda rng, _: mostly(rng, 0.4, *BILLED)) == set(FEATURES)
+    assert of(lambda rng, _: mostly(rng, 0.3, "partitions"), DAILY_RESERVATIONS) == set(FEATURES)
+    assert of(default_features, DAILY_DEFAULTS) == set(FEATURES)
+    assert of(lambda _, seed: all_features(seed), DAILY_MIXED) == {*FEATURES, *MORE}
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_drawn_sites_are_scheduled_alike(version: str, seed: int) -> None:
-    rng = random.Random(seed)
-    features = [name for name in SAME if rng.random() < 0.5] or ["plan"]
-    site, jobs = drawn(version, seed, 40, *features)
+    site, jobs = drawn(version, seed, 40, *plain_features(random.Random(seed)))
     assert_alike(site, jobs, seed)
 
 
@@ -62,8 +96,7 @@ def test_but_for_one_rule_of_old_sites_with_gpus_are_too(
 ) -> None:
     leave_out_found_gpus(version, monkeypatch)
     rng = random.Random(seed)
-    features = [name for name in FEATURES if name == "gpus" or rng.random() < 0.5]
-    site, jobs = drawn(version, seed, 40, *features)
+    site, jobs = drawn(version, seed, 40, *mostly(rng, 0.5, "gpus"))
     assert_alike(site, jobs, seed)
 
 
@@ -71,20 +104,16 @@ def test_but_for_one_rule_of_old_sites_with_gpus_are_too(
 def test_sites_with_many_rules_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     rng = random.Random(seed)
-    features = [name for name in FEATURES if name in {"limits", "memory"} or rng.random() < 0.5]
-    site, jobs = drawn(version, seed, 40, *features, "rules")
+    site, jobs = drawn(version, seed, 40, *mostly(rng, 0.5, "limits", "memory"), "rules")
     # Accounts are said of most jobs.
     jobs = [dataclasses.replace(job, account="", user="") if rng.random() < 0.1 else job for job in jobs]
     assert_alike(site, jobs, seed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(DAILY_DEFAULTS, 10, 40))
 def test_sites_with_defaults_of_partitions_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(seed)
-    kinds = {"gpus", "partitions", "cores"}
-    features = [name for name in FEATURES if name in kinds or (name == "memory" and seed % 4) or rng.random() < 0.3]
-    site, jobs = drawn(version, seed, 40, *features, "defaults")
+    site, jobs = drawn(version, seed, 40, *default_features(random.Random(seed), seed), "defaults")
     assert_alike(site, jobs, seed)
 
 
@@ -93,46 +122,37 @@ def test_sites_with_defaults_of_partitions_are_too(version: str, seed: int, monk
 def test_sites_that_stop_jobs_for_others_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     rng = random.Random(seed)
-    features = [name for name in FEATURES if rng.random() < 0.5]
+    features = mostly(rng, 0.5)
     features += ["limits", "memory", "rules"] * (rng.random() < 0.3) + ["limits"] * (rng.random() < 0.4)
     site, jobs = drawn(version, seed, 40, *features, "preemption")
     assert_alike(site, jobs, seed)
 
 
-# By day those that take the least time.
-@pytest.mark.parametrize("seed", [1, 3, *(case for case in seeds(0, 10, 40) if case.values[0] not in {1, 3})])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_limits_on_each_node_are_kept_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(seed)
-    kinds = {"limits", "cores"}
-    features = [name for name in FEATURES if name in kinds or rng.random() < 0.5]
-    site, jobs = drawn(version, seed, 40, *features, "each node")
+    site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.5, "limits", "cores"), "each node")
     assert_alike(site, jobs, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_billed_counts_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(seed)
-    kinds = {"shares", "memory", "partitions"}
-    features = [name for name in FEATURES if name in kinds or rng.random() < 0.4]
-    site, jobs = drawn(version, seed, 40, *features, "billing")
+    site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.4, *BILLED), "billing")
     assert_alike(site, jobs, seed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(DAILY_RESERVATIONS, 10, 40))
 def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(seed)
-    features = [name for name in FEATURES if name == "partitions" or rng.random() < 0.3]
-    site, jobs = drawn(version, seed, 40, *features, "kept for some")
+    site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.3, "partitions"), "kept for some")
     assert_alike(site, jobs, seed)
 
 
 # Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
 # that go back into the queue together under priority/basic; nothing but a start at once, and that after maintenance;
-# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; sums that are whole;
-# a queue that new priorities alone set going.
+# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; a queue that new priorities
+# alone set going.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
     [
@@ -143,7 +163,6 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
         ("24.11", 32, "cores,partitions,age,plan,kept for some"),
         ("22.05", 12, "cores,weights,partitions,limits,shares,arrays,preemption,lists"),
         ("26.05", 1187, "cores,gpus,weights,partitions,reservations,rules,threads,lists,billing"),
-        ("22.05", 1005, "cores,memory,gpus,age,outages,rules,threads,lists,each node"),
     ],
 )
 def test_mixed_cases_in_which_they_differed_are_too(
@@ -154,12 +173,10 @@ def test_mixed_cases_in_which_they_differed_are_too(
     assert_alike(site, jobs, seed)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(DAILY_MIXED, 10, 40))
 def test_sites_that_mix_all_of_it_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
-    rng = random.Random(seed)
-    features = [name for name in FEATURES if rng.random() < 0.5] + [name for name in MORE if rng.random() < 0.4]
-    site, jobs = drawn(version, seed, 40, *features)
+    site, jobs = drawn(version, seed, 40, *all_features(seed))
     assert_alike(site, jobs, seed)
 
 

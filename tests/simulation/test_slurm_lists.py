@@ -21,7 +21,8 @@ from policyfactory.site.model import VERSIONS, NodeGroup, Outage, Partition, Pri
 from support import seeds
 
 Simulate = Callable[..., dict[int, object]]
-SEEDS = seeds(2, 12, 60)
+DAILY = (3, 28)  # which have all features between them
+SEEDS = seeds(DAILY, 12, 60)
 FAT, THIN = Partition("fat", "n1", default=True, max_time=3600), Partition("thin", "n[2-3]", max_time=3600)
 
 
@@ -82,12 +83,20 @@ def test_it_goes_back_into_all_its_queues(simulate: Simulate) -> None:
     assert (placed[2].requeues, placed[2].start) == (1, 240)
 
 
+def features(seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [name for name in FEATURES if name == "partitions" or (name != "gpus" and rng.random() < 0.5)]
+
+
+def test_the_cases_of_every_change_have_all_features() -> None:
+    assert {*features(DAILY[0]), *features(DAILY[1]), "gpus"} == set(FEATURES)
+    assert DAILY[0] % 2 != DAILY[1] % 2
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_drawn_sites_are_scheduled_alike(version: str, seed: int) -> None:
-    rng = random.Random(seed)
-    has = [name for name in FEATURES if name == "partitions" or (name != "gpus" and rng.random() < 0.5)]
-    site, jobs = draw(seed, 30, *has, "lists", *(["rules", "limits"] if seed % 2 else []))
+    site, jobs = draw(seed, 30, *features(seed), "lists", *(["rules", "limits"] if seed % 2 else []))
     site = dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, slurm_version=version))
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 

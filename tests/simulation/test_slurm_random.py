@@ -8,14 +8,39 @@ import pytest
 
 from naive.slurm import Job
 from naive.slurm_cases import IMPLEMENTATIONS
-from naive.slurm_random import BEGIN, draw
+from naive.slurm_random import BEGIN, FEATURES, draw
 from policyfactory.site.fits import node_numbers, partition_nodes
-from policyfactory.site.model import Site
+from policyfactory.site.model import Scheduling, Site
 from support import seeds
 
 pytestmark = pytest.mark.parametrize("simulate", IMPLEMENTATIONS)
-# By day not the second, which takes seconds.
-SEEDS = seeds((0, 2), 20, 80)
+DAILY = (3, 28)  # which have all features between them
+SEEDS = seeds(DAILY, 20, 80)
+
+
+def has(site: Site, jobs: list[Job]) -> set[str]:
+    """Return which features a drawn case has, by what it consists of."""
+    found = {
+        "cores": len({one.cores for one in site.nodes}) > 1,
+        "memory": site.scheduling.select == "cores+memory",
+        "gpus": any(job.gpus for job in jobs),
+        "weights": len({one.weight for one in site.nodes}) > 1,
+        "partitions": len(site.partitions) > 1,
+        "limits": bool(site.enforced),
+        "shares": site.priority.fair_share > 0,
+        "age": site.priority.age > 0,
+        "reservations": bool(site.reservations),
+        "outages": bool(site.outages),
+        "eligible": any(job.after > 0 for job in jobs),
+        "plan": site.scheduling.bf_interval != Scheduling().bf_interval or not site.scheduling.backfill,
+        "arrays": any(job.array > 0 for job in jobs),
+    }  # fmt: skip
+    return {name for name, there in found.items() if there}
+
+
+def test_the_cases_of_every_change_have_all_features(simulate: object) -> None:
+    del simulate
+    assert has(*draw(DAILY[0])) | has(*draw(DAILY[1])) == set(FEATURES)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -28,7 +28,8 @@ from schedulers.record import read_record
 from support import seeds
 
 Simulate = Callable[..., dict[int, object]]
-SEEDS = seeds(2, 12, 60)
+DAILY = (3, 28)  # which have all features between them
+SEEDS = seeds(DAILY, 12, 60)
 PARTS = (Partition("batch", default=True),)
 
 
@@ -85,12 +86,21 @@ def test_limits_count_all_threads(simulate: Simulate) -> None:
     assert starts(simulate, site, jobs) == [3, 63]
 
 
+def features(seed: int) -> list[str]:
+    rng = random.Random(seed)
+    always = {"limits", "memory"}
+    return [name for name in FEATURES if name in always or (name != "gpus" and rng.random() < 0.5)]
+
+
+def test_the_cases_of_every_change_have_all_features() -> None:
+    assert {*features(DAILY[0]), *features(DAILY[1]), "gpus"} == set(FEATURES)
+    assert DAILY[0] % 2 != DAILY[1] % 2
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_drawn_sites_are_scheduled_alike(version: str, seed: int) -> None:
-    rng = random.Random(seed)
-    has = [name for name in FEATURES if name in {"limits", "memory"} or (name != "gpus" and rng.random() < 0.5)]
-    site, jobs = draw(seed, 30, *has, "threads", *(["rules"] if seed % 2 else []))
+    site, jobs = draw(seed, 30, *features(seed), "threads", *(["rules"] if seed % 2 else []))
     site = dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, slurm_version=version))
     assert run_fast(site, jobs, begin=BEGIN, turnround=seed % 3) == plain.slurm(site, jobs, BEGIN, seed % 3)
 
