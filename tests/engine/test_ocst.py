@@ -225,11 +225,7 @@ ALONE = {
 }
 
 
-# By day the case in which each rule changes something.
-@pytest.mark.parametrize(
-    ("name", "threshold"),
-    [pytest.param(*case, marks=[] if case == ("SAF", HOURS_40) else pytest.mark.slow) for case in ALONE],
-)
+@pytest.mark.parametrize(("name", "threshold"), ALONE)
 def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Path]) -> None:
     log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     order, ours = resolve(name), Rules(threshold=threshold, overrun="kill")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -188,8 +189,19 @@ class _Once(WorkCounter):
         raise KeyboardInterrupt
 
 
+def test_an_experiment_with_a_site_can_be_sent_to_another_process(site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(PROTOCOL)
+    (experiment,) = read_protocol(path).experiments
+    again = pickle.loads(pickle.dumps(experiment))
+    for field in dataclasses.fields(experiment):
+        assert getattr(again, field.name) == getattr(experiment, field.name)
+    assert again.rules.site == SITE
+
+
+@pytest.mark.parametrize("workers", [Workers(2), pytest.param(Workers(2, "loky"), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.usefixtures("blank_pictures")
-def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bytes(workers: Workers, site: Path, tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(PROTOCOL)
     protocol, partial = read_protocol(path), tmp_path / "evaluation.partial"
@@ -197,7 +209,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(site: Path, tmp_path: Path
     with pytest.raises(KeyboardInterrupt):
         run_protocol(protocol, settings=RunSettings(partial=partial, progress=lambda _: _Once()))
     said: list[str] = []
-    study = run_protocol(protocol, settings=RunSettings(Workers(2), partial=partial, notify=said.append))
+    study = run_protocol(protocol, settings=RunSettings(workers, partial=partial, notify=said.append))
     assert report_text(study) == expected
     assert any("1 of 2" in sentence for sentence in said)
 
