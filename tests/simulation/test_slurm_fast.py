@@ -23,7 +23,7 @@ from support import seeds
 # What looking for GPUs did to the weights of nodes until 22.05 is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
 # Two cases have all features between them, or three where more are mixed; see the first test.
-DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (1, 2, 8)
+DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (1, 9, 12)
 BILLED = "shares", "memory", "partitions"
 SEEDS = seeds(DAILY, 10, 40)
 OLD = VERSIONS[0]
@@ -66,7 +66,7 @@ def default_features(rng: random.Random, seed: int) -> list[str]:
 
 
 def all_features(seed: int) -> list[str]:
-    rng = random.Random(f"tw {seed}")
+    rng = random.Random(seed)
     return mostly(rng, 0.5) + [name for name in MORE if rng.random() < 0.4]
 
 
@@ -151,8 +151,8 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 
 # Jobs that must not begin before a time and wait for another one; a job that is started and cancelled in one pass; jobs
 # that go back into the queue together under priority/basic; nothing but a start at once, and that after maintenance;
-# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; a queue that new priorities
-# alone set going.
+# arrays in lists of partitions; the size of a job on whole nodes relative to its time limit; a queue
+# that new priorities alone set going.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
     [
