@@ -8,6 +8,7 @@ from typing import Any
 from policyfactory.core.errors import SiteError
 from policyfactory.core.files import atomic_write
 from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.text import shortened
 from policyfactory.core.toml import dump_toml, read_toml
 from policyfactory.site.consistent import check_site
 from policyfactory.site.model import Site
@@ -55,11 +56,11 @@ def _site_of(content: dict[str, Any], path: Path) -> Site:
     if schema is None:
         raise SiteError(f"{path}: has no schema; begin the file with: schema = {SITE_SCHEMA}")
     if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
-        raise SiteError(f"{path}: schema is {schema!r}; begin the file with: schema = {SITE_SCHEMA}")
+        raise SiteError(f"{path}: schema is {shortened(repr(schema))}; begin the file with: schema = {SITE_SCHEMA}")
     if schema > SITE_SCHEMA:
         raise SiteError(
-            f"{path}: is a site file of schema {schema}, and this policyfactory reads up to {SITE_SCHEMA}; "
-            "update policyfactory, or make the file again with policyfactory site import"
+            f"{path}: is a site file of schema {shortened(str(schema))}, and this policyfactory reads up to "
+            f"{SITE_SCHEMA}; update policyfactory, or make the file again with policyfactory site import"
         )
     # There were sites of PBS once; those of Slurm said so.
     if content.pop("scheduler", "slurm") != "slurm":

@@ -119,13 +119,13 @@ def _logs(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _endless(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Give commands on logs that unpack to 250 times their size, and on endless devices."""
-    row = "{} 0 0 1 1 0 0 1 1 0 1 1 1 1 1 1 -1 -1\n"
-    member = gzip.compress("".join(row.format(n) + row.format(7) * 400 for n in range(900_000, 900_280)).encode(), 9)
-    for name, begin in {
-        "mild.swf.gz": b"; MaxProcs: 64\n",
-        "mild.txt.gz": SACCT[0].rpartition(b"\n")[0] + b"\n",
-    }.items():
-        (folder / name).write_bytes(gzip.compress(begin) + member * 190)
+    columns, job, *_ = SACCT[0].decode().split("\n")
+    for name, begin, row in (
+        ("mild.swf.gz", "; MaxProcs: 64", "{} 0 0 1 1 0 0 1 1 0 1 1 1 1 1 1 -1 -1\n"),
+        ("mild.txt.gz", columns, "{}" + job.removeprefix("11") + "\n"),
+    ):
+        rows = "".join(row.format(n) + row.format(7) * 400 for n in range(900_000, 900_280))
+        (folder / name).write_bytes(gzip.compress(f"{begin}\n".encode()) + gzip.compress(rows.encode(), 9) * 190)
     for kind in ("toml", "json", "csv", "swf", "txt"):
         (folder / f"z.{kind}").symlink_to("/dev/zero")
     log = folder / "small.swf"

@@ -41,12 +41,10 @@ def count(seconds: int) -> int:
 TESTS = """
 from planted import count, least
 
-@pytest.mark.slow
 def test_least():
     assert least([2, 1, 2]) == 1
     assert least([5]) == 3
 
-@pytest.mark.slow
 def test_count():
     assert count(2) == 2
 """

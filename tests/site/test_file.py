@@ -104,6 +104,7 @@ def test_arrays_have_what_each_node_has() -> None:
         ("", "has no schema; begin the file with: schema = 1"),
         ("schema = true", "schema is True"),
         ("schema = 2", "is a site file of schema 2, and this policyfactory reads up to 1; update policyfactory"),
+        (f"schema = {'9' * 3000}", f"schema {'9' * 19}…{'9' * 10}, and"),
         (SMALL.replace("schema = 1", 'schema = 1\nscheduler = "pbs"'), "scheduler: only sites of Slurm are read"),
         (SMALL + "partition = []", "partition is no key of this table; did you mean partitions?"),
         (SMALL.replace("cores", "cpus"), "s.toml: nodes[1] (n[1-100]): cpus is no key of this table"),
