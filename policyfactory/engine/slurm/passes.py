@@ -127,7 +127,7 @@ def slurm(
 ) -> bool:
     """Run all jobs and number them, or up to where the caller is to do something.
 
-    Of a run without fair share, and of one in which nothing is predicted, the parts that are None are not compiled.
+    What is None is not compiled: ``shares``, ``machine.of_event``, ``predictions``, ``run.preemption``.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def slurm(
         Which say where the run stops to number jobs.
     weights : PriorityWeights
     shares : FairShares or None
-        Changed. None if ``weights`` do not count them.
+        Changed where ``weights`` count them.
     numbering : Numbering
         How the jobs get their numbers.
     predictions : LivePredictions or None
