@@ -363,6 +363,7 @@ def recorded_section(outcome: Outcome, units: Mapping[str, str]) -> Section:
     columns = {**log, Column("policy"): lambda _, policy: policy} | {
         difference_column(metric, pairs[0], units): lambda *key, metric=metric: _cell(by_log[*key, metric])
         for metric in evaluation.metrics
+        if any(row.cases for row in pairs if row.metric == metric)  # a log does not say who was overtaken
     }
     title = f"minus {RECORDED}: {OF_PAIRS[pairs[0].statistic].replace('the baseline', 'the record')}"
     table = Table.of("differences", title, columns, itertools.product(evaluation.logs, evaluation.policies))

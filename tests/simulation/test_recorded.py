@@ -25,7 +25,9 @@ from policyfactory.evaluation.options import LogTable, TsafrirTable
 from policyfactory.evaluation.protocol import protocol_of, read_protocol
 from policyfactory.evaluation.results_folder import finding, setting
 from policyfactory.evaluation.run import join
+from policyfactory.evaluation.standings import recorded_section
 from policyfactory.evaluation.study import run_experiment
+from policyfactory.evaluation.words import units_of
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulation.cases import case_of
@@ -227,6 +229,9 @@ def test_all_metrics_and_statistics_have_a_row(statistic: Any) -> None:
     base = next(row for row in outcome.recorded_comparisons if (row.metric, row.policy) == ("mean_wait", "FCFS"))
     expected = {"median": 315 - middle, "mean": 315 - middle, "ratio": 100 * (315 / middle - 1)}
     assert base.difference == pytest.approx(expected[statistic])
+    # What no log says has no column of differences.
+    (table,) = recorded_section(outcome, units_of(outcome.summaries)).tables
+    assert len(table.columns) == 1 + sum(name not in NOT_RECORDED for name in METRICS)
 
 
 def test_windows_have_the_record_of_their_own_jobs() -> None:
