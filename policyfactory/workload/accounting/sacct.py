@@ -111,6 +111,8 @@ class _SacctLog:
 
     def block(self, lines: list[str], number: int) -> Iterator[RecordBlock | Remark]:
         """Give what some lines hold, the first of which is line ``number`` of the file."""
+        if not any(lines):  # empty lines without end are no work
+            return
         begin = 0
         for index, line in enumerate(lines):
             # Dumps one after the other in one file: each has its header.
