@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from policyfactory.site.model import Association, Partition, Preemption, Priority, Qos, Site
 from schedulers.record import Record, read_record
 from schedulers.replay import Case
 from schedulers.replay_cases import ACCOUNTS, plain
 from schedulers.replay_workloads import at_random, make_jobs
-from support import ROOT
 
-FOLDER = ROOT / "tests/data/preemption"
+FOLDER = Path(__file__).resolve().parents[1] / "data/preemption"
 TIERS = (Partition("batch", default=True, tier=2), Partition("idle", tier=1))
 QOS = (Qos("normal"), Qos("low"), Qos("high", preempts=("low",)))
 

@@ -29,8 +29,9 @@ from schedulers.record import Record, read_record, write_record
 from schedulers.replay import Case, describe, replay
 from schedulers.replay_cases import CASES
 from schedulers.replay_mixed import MIXED
-from support import ROOT
 
+# Not from `support`: a modern Slurm's folder has this package and pytest, and not all that the tests have.
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests/data/replay"
 RATE = 100
 # Where Slurms of other releases are (`.ci/modern-slurm`), and what they did.
