@@ -55,7 +55,7 @@ AGED = Priority(age=1000, job_size=1000, max_age=7200.0, calculation_period=60.0
 OVERLAP = (Partition("batch", "n[1-6]", default=True), Partition("other", "n[4-8]"))
 MEMORY = Scheduling(select="cores+memory", default_memory_per_core=1000)
 SIZES = with_memory((500, 2000, 6000, 14_000), (3, 3, 2, 1))
-_ACCOUNT = of_users("account", ACCOUNTS)
+to_accounts = of_users("account", ACCOUNTS)
 _QOS = at_random("qos", BOTH, (0.75, 0.25))
 
 
@@ -91,7 +91,7 @@ def _shorter(partition: str, seconds: int) -> Change:
     return change
 
 
-def _in_some_chains(jobs: Sequence[Job], seed: int) -> tuple[Job, ...]:
+def in_some_chains(jobs: Sequence[Job], seed: int) -> tuple[Job, ...]:
     """Let two in five jobs that are no tasks of arrays wait for one of the fourteen before them."""
     draw, result = random.Random(seed), list[Job]()
     alone = [job.id for job in jobs if not job.array]
@@ -105,7 +105,7 @@ def _in_some_chains(jobs: Sequence[Job], seed: int) -> tuple[Job, ...]:
     return tuple(result)
 
 
-def _mixed(name: str, **site: Any) -> Site:
+def site_with_accounts(name: str, **site: Any) -> Site:
     """Return a site with accounts and shares, and what else a case has."""
     site = {"partitions": BATCH, "priority": FAIR, "qos": (Qos("normal"),), "enforced": ENFORCED} | site
     if "associations" not in site:
@@ -115,7 +115,7 @@ def _mixed(name: str, **site: Any) -> Site:
 
 def share_mix() -> Case:
     """Partitions that overlap, a QOS's priority and limits of its users, fair share, memory."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SHARED,
         partitions=(OVERLAP[0], dataclasses.replace(OVERLAP[1], job_factor=10)),
@@ -124,15 +124,15 @@ def share_mix() -> Case:
     )
     split = at_random("partition", ("batch", "other"), (0.6, 0.4))
     changes = [split, parts_of_nodes(4, 0.6), _whole_nodes(6, partition="batch"), _whole_nodes(5, partition="other")]
-    changes += [_whole_nodes(3), SIZES, _QOS, _ACCOUNT]
+    changes += [_whole_nodes(3), SIZES, _QOS, to_accounts]
     return Case("share-mix", site, make_jobs(101, COUNT, changes=changes, **EIGHT))
 
 
 def arrays_deps_begin() -> Case:
     """Arrays of which two or three tasks may run, chains, begin times, fair share and age."""
-    site = _mixed("test", nodes=SINGLE, priority=dataclasses.replace(FAIR, partition=0, qos=0))
-    jobs = make_jobs(103, COUNT, changes=[no_wider(8, 1), _ACCOUNT, beginning_later(0.25, 5400)])
-    return Case("arrays-deps-begin", site, _in_some_chains(in_arrays(jobs, 8, (2, 0, 3)), 103))
+    site = site_with_accounts("test", nodes=SINGLE, priority=dataclasses.replace(FAIR, partition=0, qos=0))
+    jobs = make_jobs(103, COUNT, changes=[no_wider(8, 1), to_accounts, beginning_later(0.25, 5400)])
+    return Case("arrays-deps-begin", site, in_some_chains(in_arrays(jobs, 8, (2, 0, 3)), 103))
 
 
 def small_test_tiers() -> Case:
@@ -141,7 +141,7 @@ def small_test_tiers() -> Case:
         Partition("batch", default=True, max_time=10_800.0),
         Partition("urgent", "n[5-16]", tier=10, max_time=5400.0),
     )
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         partitions=parts,
@@ -168,7 +168,7 @@ def tasks_only() -> Case:
 
 def qos_arrays_chains() -> Case:
     """Limits of a QOS in all and of its users, arrays, chains, age."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         priority=Priority(qos=10_000, age=1000, max_age=21_600.0),
@@ -176,12 +176,12 @@ def qos_arrays_chains() -> Case:
         associations=users_of_accounts(qos=BOTH),
     )
     jobs = in_arrays(make_jobs(201, COUNT, changes=[no_wider(8, 1), _QOS]), 6, (2, 3, 0))
-    return Case("qos-arrays-chains", site, _in_some_chains(jobs, 201))
+    return Case("qos-arrays-chains", site, in_some_chains(jobs, 201))
 
 
 def short_passes() -> Case:
     """Few jobs of a partition, and few in all, are looked at; partitions that overlap and have limits; fair share."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         partitions=(
@@ -191,21 +191,21 @@ def short_passes() -> Case:
         scheduling=Scheduling(bf_max_job_test=12, bf_max_job_part=5, default_queue_depth=10, partition_job_depth=6),
     )
     changes = [at_random("partition", ("batch", "other"), (0.6, 0.4)), no_wider(12, 1)]
-    changes += [no_wider(6, 1, partition="other"), _shorter("batch", 7200), _shorter("other", 5400), _ACCOUNT]
+    changes += [no_wider(6, 1, partition="other"), _shorter("batch", 7200), _shorter("other", 5400), to_accounts]
     return Case("short-passes", site, make_jobs(202, COUNT, changes=changes))
 
 
 def gpus_fair_share() -> Case:
     """GPUs, memory, weights of nodes, fair share."""
     nodes = (NodeGroup("n[1-5]", 4, 16_000), NodeGroup("n[6-8]", 4, 16_000, gpus=4, weight=10))
-    site = _mixed("test", nodes=nodes, scheduling=MEMORY)
-    changes = [parts_of_nodes(4), with_gpus(4, 0.35), SIZES, _ACCOUNT]
+    site = site_with_accounts("test", nodes=nodes, scheduling=MEMORY)
+    changes = [parts_of_nodes(4), with_gpus(4, 0.35), SIZES, to_accounts]
     return Case("gpus-fair-share", site, make_jobs(203, COUNT, changes=changes, **EIGHT))
 
 
 def reservations_begin() -> Case:
     """Maintenance of some nodes and of all, begin times, tiers, age."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         partitions=(Partition("batch", default=True), Partition("urgent", "n[5-16]", tier=10)),
@@ -237,7 +237,7 @@ def accounts_partition_qos() -> Case:
         else entry
         for entry in users_of_accounts(shares=SHARES, qos=("normal",), own=Limits(jobs=3))
     )
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         partitions=(Partition("batch", default=True), Partition("other", "n[7-16]", job_factor=10, qos="part")),
@@ -245,7 +245,7 @@ def accounts_partition_qos() -> Case:
         associations=limited,
     )
     changes = [at_random("partition", ("batch", "other"), (0.6, 0.4)), no_wider(9, 1)]
-    changes += [no_wider(6, 1, partition="other"), _ACCOUNT]
+    changes += [no_wider(6, 1, partition="other"), to_accounts]
     return Case("accounts-partition-qos", site, make_jobs(206, COUNT, changes=changes))
 
 
@@ -285,20 +285,20 @@ def window_begin_arrays() -> Case:
 
 def users_few_starts() -> Case:
     """Few jobs of a user in a partition are looked at, few started by a pass; limits of users; tiers."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SINGLE,
         partitions=(Partition("batch", default=True), Partition("urgent", "n[5-16]", tier=10)),
         qos=(Qos("normal", per_user=Limits(cores=10)), Qos("high", priority=100, per_user=Limits(jobs=2))),
         scheduling=Scheduling(bf_max_job_user_part=3, bf_max_job_start=2, sched_max_job_start=3),
     )
-    changes = [at_random("partition", ("batch", "urgent"), (0.75, 0.25)), no_wider(8, 1), _QOS, _ACCOUNT]
+    changes = [at_random("partition", ("batch", "urgent"), (0.75, 0.25)), no_wider(8, 1), _QOS, to_accounts]
     return Case("users-few-starts", site, make_jobs(210, COUNT, changes=changes))
 
 
 def no_reserve_young() -> Case:
     """A QOS that keeps no nodes, young jobs that keep none either, memory, fair share."""
-    site = _mixed(
+    site = site_with_accounts(
         "test",
         nodes=SHARED,
         partitions=OVERLAP,
@@ -306,7 +306,7 @@ def no_reserve_young() -> Case:
         qos=(Qos("normal"), Qos("high", priority=100, flags=("NoReserve",), per_user=Limits(cores=8))),
     )
     changes = [at_random("partition", ("batch", "other"), (0.6, 0.4)), parts_of_nodes(4, 0.6), _whole_nodes(2)]
-    changes += [SIZES, _QOS, _ACCOUNT]
+    changes += [SIZES, _QOS, to_accounts]
     return Case("no-reserve-young", site, make_jobs(211, COUNT, changes=changes, **EIGHT))
 
 
@@ -321,9 +321,14 @@ def gpus_exclusive_reservation() -> Case:
         scheduling=MEMORY,
         reservations=(Reservation("some", "n[4-6]", 2000.0, 3500.0),),
     )
-    changes = [parts_of_nodes(4), with_gpus(2, 0.4), at_random("exclusive", (False, True), (0.8, 0.2)), SIZES]
+    changes = [
+        parts_of_nodes(4),
+        with_gpus(2, 0.4),
+        at_random("exclusive", (False, True), (0.8, 0.2)),
+        SIZES,
+    ]
     jobs = make_jobs(212, COUNT, changes=changes, **EIGHT)
-    return Case("gpus-exclusive-reservation", site, _in_some_chains(jobs, 212))
+    return Case("gpus-exclusive-reservation", site, in_some_chains(jobs, 212))
 
 
 _MADE: tuple[Callable[[], Case], ...] = (

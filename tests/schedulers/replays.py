@@ -7,6 +7,7 @@ In the folder tests, with PYTHONPATH=. :
     python -m schedulers.replays fidelity RELEASE TIMES [CASE ...]
         both, on the Slurm of a release of Debian: trixie (24.11) or sid (26.05), set up where it is not there
 
+CASE is one of `schedulers.replay_cases`, of `schedulers.replay_mixed`, or drawn: drawn-1, drawn-2 and so on.
 Of a case that has a record in the folder a further one is made: CASE-2. Replays of ``fidelity`` are kept in .night.
 """
 
@@ -28,6 +29,7 @@ from policyfactory.site.model import Site
 from schedulers.record import Record, read_record, write_record
 from schedulers.replay import Case, describe, replay
 from schedulers.replay_cases import CASES
+from schedulers.replay_drawn import drawn, seed_of
 from schedulers.replay_mixed import MIXED
 
 # Not from `support`: a modern Slurm's folder has this package and pytest, and not all that the tests have.
@@ -37,6 +39,14 @@ RATE = 100
 # Where Slurms of other releases are (`.ci/modern-slurm`), and what they did.
 NIGHT = Path(os.environ.get("POLICYFACTORY_SLURMS", ROOT / ".night"))
 ALL = CASES | MIXED
+
+
+def case_of(name: str) -> Case:
+    """Return a case by its name: one of `ALL`, or ``drawn-1`` and so on."""
+    seed = seed_of(name)
+    if seed is None and name not in ALL:
+        sys.exit(f"there is no case {name}; there are {', '.join(ALL)}, and drawn-1, drawn-2 and so on")
+    return ALL[name]() if seed is None else drawn(seed)
 
 
 def names(folder: Path = FOLDER) -> list[str]:
@@ -128,7 +138,7 @@ def table(folder: Path = FOLDER, wanted: Sequence[str] = ()) -> Iterator[str]:
     yield "| case | Slurm | replays | starts | wanted | mean lag | longest | waits differ | away | Slurm from itself |"
     yield "|---|---|" + "---:|" * 8
     for name in wanted or names(folder):
-        records, site = records_of(name, folder), ALL[name]().site
+        records, site = records_of(name, folder), case_of(name).site
         schedules, results = compare(records, site), [force(record, site) for record in records]
         both = Forced(tuple(start for result in results for start in result.starts), ())
         cells = [
@@ -167,7 +177,7 @@ def main(words: list[str]) -> None:
         case ["table", folder, *wanted]:
             _show(table(Path(folder), wanted))
         case ["record", folder, *wanted]:
-            _show(describe(record_again(ALL[name](), Path(folder))) for name in wanted or list(CASES))
+            _show(describe(record_again(case_of(name), Path(folder))) for name in wanted or list(CASES))
         case ["fidelity", release, times, *wanted]:
             out, wanted = NIGHT / f"replays-{release}", wanted or list(MIXED)
             replay_elsewhere(release, wanted * int(times), out)

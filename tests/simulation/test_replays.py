@@ -19,7 +19,7 @@ from naive.slurm_forced import plain_jobs, wanted_by
 from naive.slurm_workload import run_fast
 from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
 from schedulers.replay_cases import CASES
-from schedulers.replays import ALL, FOLDER, compare, force, names, record_of, records_of
+from schedulers.replays import FOLDER, case_of, compare, force, names, record_of, records_of
 from support import NIGHTLY
 
 # Whose whole schedules are more than one and a half times as far from Slurm's as two of Slurm's own: of two replays
@@ -58,9 +58,9 @@ def test_what_slurm_started_is_wanted_in_slurms_own_state(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "name"), MODERN)
 def test_what_a_later_slurm_started_is_wanted_by_its_rules(version: str, name: str) -> None:
-    record, site = record_of(name, FOLDER / version), ALL[name]().site
+    record, site = record_of(name, FOLDER / version), case_of(name).site
     assert record.version.startswith(version)
-    assert record.jobs == ALL[name]().jobs
+    assert record.jobs == case_of(name).jobs
     some = random.Random(1).sample([job.id for job in record.jobs], min(30, len(record.jobs)))
     result = force(record, site) if NIGHTLY else forced(record, wanted_by(site, record), only=some)
     assert len(result.starts) >= len(some)
@@ -71,7 +71,7 @@ def test_what_a_later_slurm_started_is_wanted_by_its_rules(version: str, name: s
 @pytest.mark.parametrize(("version", "name"), MODERN)
 def test_the_fast_slurm_makes_the_same_of_the_workload(version: str, name: str) -> None:
     record = record_of(name, FOLDER / version)
-    site, jobs = at_origin(ALL[name]().site, record), list(plain_jobs(ALL[name]().site, record).values())
+    site, jobs = at_origin(case_of(name).site, record), list(plain_jobs(case_of(name).site, record).values())
     assert run_fast(site, jobs, begin=record.begin, turnround=1) == slurm_kernels.slurm(site, jobs, record.begin, 1)
 
 
