@@ -23,6 +23,7 @@ AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         (
             "policyfactory/engine/slurm/*",
             "policyfactory/simulation/slurm/*",
+            "policyfactory/prediction/*",
             "policyfactory/site/*.py",
             "tests/naive/slurm*",
             "tests/schedulers/replay*",
@@ -31,6 +32,7 @@ AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
             "tests/simulation/test_slurm_*.py",
             "tests/simulation/test_replays.py",
             "tests/simulation/test_site_factors.py",
+            "tests/simulation/test_stopped.py",
         ),
     ),
     "exports on a real Slurm": (

@@ -383,7 +383,15 @@ def test_a_formula_with_predictions_carries_its_forests(run, tmp_path: Path) -> 
     assert f"-- Predictor: model.json, SHA-256 {digest}, " in text
     assert "--predictor model.json --state /var/history" in text
     assert 'local STATE = "/var/history"\nlocal STALE = 21600.0' in text
-    # The names of partitions are those of the log.
+
+
+# The longest wait of the log is simulated; where predictions change meanwhile the kernel of Slurm's rules is another,
+# which takes half a minute to compile.
+@pytest.mark.slow
+def test_with_a_log_its_forests_know_the_names_of_partitions(run, tmp_path: Path) -> None:
+    save_model(Model(POLICY), tmp_path / "predicted.json")
+    save_forests(small_forests(), tmp_path / "model.json", provenance={})
+    words = ("export", "predicted.json", "--state", "/var/history", "--output")
     log = "; Queue: 1 batch\n; Queue: 7 a]]b\n; MaxProcs: 8\n" + "".join(
         f"{job} {job * 100} 5 50 2 -1 -1 2 {600 * job} -1 1 {job % 3} 1 -1 1 -1 -1 -1\n" for job in range(1, 40)
     )

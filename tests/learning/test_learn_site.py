@@ -176,6 +176,8 @@ def test_the_largest_seed_has_replicas_too(part: str) -> None:
     assert replicas_of(parts_of(LearnOptions(replicas=6, seed=2**63 - 1)), part) is not None
 
 
+# Where predictions change while a simulation runs the kernel is another, which takes half a minute to compile.
+@pytest.mark.slow
 def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
     parts = parts_of(LearnOptions(replicas=6))
     choosing, testing = (replicas_of(parts, part) for part in ("choosing", "test"))

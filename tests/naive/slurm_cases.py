@@ -12,7 +12,7 @@ from naive.slurm import Job
 from naive.slurm_workload import run_fast
 from policyfactory.site.model import VERSIONS, NodeGroup, Partition, Scheduling, Site
 
-__all__ = ["IMPLEMENTATIONS", "TIMES", "batch", "job", "scheduling"]
+__all__ = ["IMPLEMENTATIONS", "TIMES", "TIMES_OF_STOPPED", "batch", "job", "scheduling"]
 
 Simulate = Callable[..., dict[int, object]]
 
@@ -26,14 +26,16 @@ def _by_rules_of(version: str, simulate: Simulate) -> Simulate:
     return simulated
 
 
-def _of_each_version(simulate: Simulate, name: str) -> list[object]:
-    return [pytest.param(_by_rules_of(version, simulate), id=f"{name}-{version}") for version in VERSIONS]
+def _of_each_version(simulate: Simulate, name: str, *marks: pytest.MarkDecorator) -> list[object]:
+    return [pytest.param(_by_rules_of(version, simulate), id=f"{name}-{version}", marks=marks) for version in VERSIONS]
 
 
 # (site, jobs, begin=..., turnround=...) -> what became of each job, by id.
 IMPLEMENTATIONS = _of_each_version(slurm.simulate, "plain")
 # Those and the one that does not say on which nodes.
 TIMES = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast")]
+# Where running jobs are stopped for others the kernel is another, which takes a minute to compile.
+TIMES_OF_STOPPED = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast", pytest.mark.slow)]
 
 
 def batch(nodes: int, **more: object) -> Site:
