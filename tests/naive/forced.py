@@ -151,8 +151,9 @@ class _Real:
         for number, (job, past) in enumerate(zip(self.record.jobs, self.record.past, strict=True)):
             # On a busy machine Slurm may write of a submission after it has started the job.
             queue.append((min((past.submit, *(run.start for run in past.runs))), _SUBMIT, number, job))
-            if past.eligible * 1000 > past.submit:
-                queue.append((past.eligible * 1000, _LOOK, number, None))
+            # Of a job that was put back the record has since when it might start again.
+            begins = {past.eligible, self.first_eligible(job, past.submit // 1000)}
+            queue += [(begin * 1000, _LOOK, number, None) for begin in begins if begin * 1000 > past.submit]
             for run in past.runs:
                 queue.append((run.start, _START, number, run))
                 queue.append((run.end, _END, number, run))
@@ -162,6 +163,12 @@ class _Real:
         heapq.heapify(queue)
         while queue:
             yield heapq.heappop(queue)
+
+    def first_eligible(self, job: Job, submitted: int) -> int:
+        """Return since when a job might start; of one that was put back the record has when it might start again."""
+        before = int(job.dependency.partition(":")[2] or 0)
+        ended = -(-self.record.past[before - 1].runs[-1].end // 1000) if before else 0
+        return max(submitted, job.eligible, ended)
 
     def as_taken(self, run: Run) -> list[int]:
         """Return the nodes of a run that has ended: first those that others had first, so were free first."""
@@ -179,7 +186,7 @@ class _Real:
         past = self.record.past[number]
         second = int(at // 1000)
         if kind == _SUBMIT:
-            self.waiting[job.id] = past.eligible if len(past.runs) == 1 else second
+            self.waiting[job.id] = past.eligible if len(past.runs) == 1 else self.first_eligible(job, second)
         elif kind == _START:
             del self.waiting[job.id]
             self.running[job.id] = Runs(job, second + self.record.origin, about.nodes)

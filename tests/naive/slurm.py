@@ -19,6 +19,7 @@ from naive.slurm_backfill import Backfill
 from naive.slurm_defaults import has_default_memory, with_defaults
 from naive.slurm_jobs import Entry, Job, demand_of, limit_of
 from naive.slurm_passes import Controller
+from naive.slurm_versions import versioned
 from policyfactory.site.model import Outage, Site
 
 __all__ = ["Job", "Placed", "Running", "State", "Waiting", "simulate", "wanted_now"]
@@ -281,20 +282,25 @@ class Simulation:
         c = self.c
         c.running.remove(entry)
         c.priorities.finished(entry, c.now)
-        requeues = entry.requeues + 1
-        if self.site.priority.kind == "basic":
-            c.priorities.at_submission(entry, c.now)
         finished = self._clean_up(entry, set(entry.allocation) - failed)
-        for one in (entry, *entry.others):
-            one.priority = entry.priority
-            if self.site.priority.kind == "multifactor":
-                one.priority = c.priorities.priority(one, c.now)
-            one.submit, one.begin, one.accrue = c.now, c.now + CREDENTIAL_LIFE + 1, -1
-            one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
-            one.requeues, one.to_stop, one.stops_at = requeues, False, -1
-            c.pending.append(one)
-        entry.cores_seen = 0
+        entry.requeues += 1
+        self._put_back(entry, c.now)
         return finished
+
+    def _put_back(self, entry: Entry, submitted: int) -> None:
+        """Put a job that has left its nodes back into the queue, in each of its partitions."""
+        calculated, anew = self.site.priority.kind == "multifactor", versioned(self.site).sets_anew
+        entry.cores_seen = 0
+        for one in (entry, *entry.others):
+            if anew or calculated:  # without priorities, its place is by this
+                one.submit = submitted
+            one.begin, one.accrue = submitted + CREDENTIAL_LIFE + 1, -1
+            one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
+            one.to_stop, one.stops_at = False, -1
+            one.requeues, one.preempted, one.lost = entry.requeues, entry.preempted, entry.lost
+            if anew and calculated:
+                one.priority = self.c.priorities.priority(one, self.c.now)
+            self.c.pending.append(one)
 
     def _stop(self, entry: Entry) -> None:
         """Stop a job for another, or let its grace time begin: it then runs on until the next look at limits after it.
@@ -328,17 +334,7 @@ class Simulation:
             entry.end = c.now
             self._at(c.now + 1, "ended", entry.job.id)
             return free
-        if self.site.priority.kind == "basic":
-            c.priorities.at_submission(entry, c.now)
-        entry.cores_seen = 0
-        for one in (entry, *entry.others):
-            one.submit, one.begin = c.now + turnround, c.now + turnround + CREDENTIAL_LIFE + 1
-            one.start, one.end, one.allocation, one.started_by = -1, -1, {}, ""
-            one.accrue, one.to_stop, one.stops_at = -1, False, -1
-            one.preempted, one.lost, one.priority = entry.preempted, entry.lost, entry.priority
-            if self.site.priority.kind == "multifactor":
-                one.priority = c.priorities.priority(one, c.now)
-            c.pending.append(one)
+        self._put_back(entry, c.now + turnround)
         return free
 
     def _reservation(self, what: tuple[object, str]) -> bool:

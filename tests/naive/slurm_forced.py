@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from naive.forced import Snapshot, Wanted, at_origin
@@ -9,6 +10,8 @@ from naive.slurm import Running, State, Waiting, resume, simulate, wanted_now
 from naive.slurm_jobs import Entry
 from naive.slurm_jobs import Job as PlainJob
 from naive.slurm_nodes import Nodes, Use, place
+from naive.slurm_priority import LARGEST
+from naive.slurm_versions import versioned
 from policyfactory.site.model import Site
 from schedulers.record import Job, Past, Record
 
@@ -56,7 +59,12 @@ def wanted_by(site: Site, record: Record) -> Wanted:
 
     def wanted(state: Snapshot) -> Mapping[int, str]:
         running = [Running(jobs[one.job.id], one.start, cores[one.job.id, one.nodes]) for one in state.running]
-        waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in state.waiting]
+        waits = state.waiting
+        if site.priority.kind == "basic" and versioned(real).sets_anew:
+            # The log tells of the first submission alone.
+            queue = sorted(waits, key=lambda one: (one.submit, -one.priority))
+            waits = tuple(dataclasses.replace(one, priority=LARGEST - place) for place, one in enumerate(queue))
+        waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in waits]
         return wanted_now(real, State(state.now, running, waiting, state.away, state.completing, state.by))
 
     return wanted
@@ -65,8 +73,8 @@ def wanted_by(site: Site, record: Record) -> Wanted:
 def cores_held(site: Site, record: Record, jobs: Mapping[int, PlainJob]) -> dict[tuple[int, tuple[int, ...]], Cores]:
     """Return how many cores each run of a job had of its nodes: the record has their names alone.
 
-    A job that says its nodes has as many of each. Another has what the rules of placing give it on these very nodes,
-    beside the jobs that ran there.
+    A job alone on its nodes has all of theirs, one that says its nodes as many of each. Another has what the rules of
+    placing give it on these very nodes, beside the jobs that ran there.
     """
     nodes, held = Nodes(site), dict[tuple[int, tuple[int, ...]], Cores]()
     use, running = Use.none(len(nodes.cores)), list[tuple[int, Entry]]()
@@ -79,7 +87,9 @@ def cores_held(site: Site, record: Record, jobs: Mapping[int, PlainJob]) -> dict
         entry = resumed.entry_of(jobs[job.id])
         among = {nodes.inner[number] for number in run.nodes}
         placed = None if job.nodes else place(nodes, entry.demand, among, use)
-        if placed is None or set(placed) != among:
+        if entry.demand.whole:
+            placed = {node: (nodes.cores[node], 0, 0) for node in among}
+        elif placed is None or set(placed) != among:
             placed = dict.fromkeys(among, (job.cores // len(among), 0, 0))
         entry.allocation = placed
         use.add(entry)

@@ -174,7 +174,7 @@ class Priorities:
             self._classic(one)
 
     def at_submission(self, entry: Entry, now: int) -> None:
-        """Set the first priority; under priority/basic the order of submission decides, whoever goes back with whom."""
+        """Set the first priority; under priority/basic the order of submission decides."""
         entry.priority = LARGEST if self.settings.kind == "basic" else self.priority(entry, now)
 
     def priority(self, entry: Entry, now: int) -> int:

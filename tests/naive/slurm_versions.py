@@ -41,6 +41,9 @@ class Versioned:
     # Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before,
     # up to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
     counts_running: bool
+    # A job that is put back into the queue has a new priority then. Before, it kept what it had.
+    # slurmctld/job_mgr.c, batch_requeue_fini; 24.05.5.
+    sets_anew: bool
     # A job for one node gets the first one, of the lightest, on which it can run. Seen in the log of 26.05.5:
     # select/cons_tres, _get_one_res.
     takes_first: bool

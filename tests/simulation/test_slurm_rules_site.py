@@ -325,6 +325,14 @@ def test_jobs_of_a_node_that_fails_are_put_back(simulate: Simulate) -> None:
     assert (one.start, one.end, one.requeues, one.by) == (230, 730, 1, "backfill")
 
 
+def test_who_is_put_back_keeps_his_place_or_goes_behind(simulate: Simulate) -> None:
+    # The only node is down from 100 to 300: then 1, which ran there, may start again; 2 has waited all the time.
+    site = batch(1, outages=(Outage("n1", 100, 300),), priority=Priority("basic"))
+    schedule = simulate(site, [job(1, 0, 500, 10), job(2, 50, 60, 10)], begin=0)
+    kept = simulate.version == VERSIONS[0]
+    assert starts(schedule) == ([300, 800] if kept else [360, 300])
+
+
 def test_jobs_of_a_drained_node_run_on(simulate: Simulate) -> None:
     site = batch(2, outages=(Outage("n1", 100, 900, drained=True),))
     schedule = simulate(site, [job(1, 0, 500, 10), job(2, 110, 500, 10, 2)], begin=0)

@@ -103,6 +103,7 @@ from policyfactory.engine.slurm.stopping import (
     known_since,
     let_go,
     order_queue,
+    put_back,
     stop_late,
 )
 
@@ -444,17 +445,7 @@ def _move_nodes(
                 _clean_up(run, settings, job, nodes)
                 give_back(jobs, machine, run, job)
                 forget_grace(job, run.preemption)
-                row = jobs.first[job]
-                while row >= 0:
-                    # With its age up to now, and with the processors that were seen for it.
-                    run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
-                    run.start[row] = run.end[row] = -1
-                    run.by[row] = run.seen[row] = 0
-                    run.submit[row], run.ready[row] = state[NOW], state[NOW] + settings.requeue_delay
-                    push_end(run.heap, run.ready[row], len(jobs.ready) + row)
-                    state[ASIDE] += 1
-                    row = jobs.other[row]
-                run.seen_processors[jobs.first[job]] = 0
+                put_back(jobs, run, settings, weights, shares, job, state[NOW])
                 run.restarts[jobs.first[job]] += 1
 
 

@@ -37,6 +37,7 @@ from policyfactory.engine.slurm.state import (
     believed_end,
     is_ahead,
 )
+from policyfactory.engine.slurm.versions import SETS_ANEW
 
 # What becomes of a job that is stopped: it is not; it goes back into the queue; it has ended.
 STAYS, GOES_BACK, IS_CANCELLED = range(3)
@@ -394,16 +395,37 @@ def _stop_now(
         tell_rows(jobs, run, job)
         let_go(jobs, run, settings, weights, job, now + 1)
         return
+    put_back(jobs, run, settings, weights, shares, job, now + turn_round)
+    row = jobs.first[job]
+    while row >= 0:
+        preemption.back[row] = now
+        row = jobs.other[row]
+
+
+@step
+def put_back(
+    jobs: SlurmJobs,
+    run: RunState,
+    settings: SlurmSettings,
+    weights: PriorityWeights,
+    shares: FairShares | None,
+    job: int,
+    submitted: int,
+) -> None:
+    """Put a job that has left its nodes back into the queue, as if it were submitted at a time."""
     row = jobs.first[job]
     run.seen_processors[row] = 0
     while row >= 0:
         run.start[row] = run.end[row] = -1
         run.by[row] = run.seen[row] = 0
-        run.priority[row] = new_priority(jobs, run, weights, shares, row, now)
-        run.submit[row], run.ready[row] = now + turn_round, now + turn_round + settings.requeue_delay
-        preemption.back[row] = now
+        if settings.version >= SETS_ANEW:
+            run.priority[row] = new_priority(jobs, run, weights, shares, row, run.state[NOW])
+        # Without priorities that are calculated, the order of submission is what it keeps.
+        if settings.version >= SETS_ANEW or settings.calculation > 0:
+            run.submit[row] = submitted
+        run.ready[row] = submitted + settings.requeue_delay
         push_end(run.heap, run.ready[row], len(jobs.ready) + row)
-        state[ASIDE] += 1
+        run.state[ASIDE] += 1
         row = jobs.other[row]
 
 

@@ -30,6 +30,10 @@ SKIPS_IDLE = 2411
 # Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before, up
 # to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
 COUNTS_RUNNING = 2411
+# A job that is put back into the queue has a new priority, without age; under priority/basic it stands behind all that
+# came before. Until then it kept its priority for the next calculation, and under priority/basic its place.
+# slurmctld/job_mgr.c, batch_requeue_fini; 24.05.5.
+SETS_ANEW = 2411
 # A job for one node takes the first one, of the lightest, on which it can run. Before, the best fit in the best run of
 # nodes. Seen in the log of 26.05.5: select/cons_tres, _get_one_res.
 TAKES_FIRST = 2605
