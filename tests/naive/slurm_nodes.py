@@ -167,6 +167,8 @@ def _choose(nodes: Nodes, demand: Demand, among: list[int], use: Use) -> dict[in
             nodes.gpus_found[i] = min(found if demand.whole else demand.gpus, 255)
     offered = {i: _cores_offered(nodes, demand, i, use) for i in among}
     offered = {i: cores for i, cores in offered.items() if cores > 0}
+    if demand.per_node and nodes.versioned.offers_tasks and not demand.gpus:
+        offered = dict.fromkeys(offered, demand.per_node)
     if len(offered) < demand.least:
         return None
     most = max(min(demand.most, demand.cores), demand.least)

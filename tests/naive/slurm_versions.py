@@ -38,6 +38,9 @@ class Versioned:
     # Each look for a start forgets what others found of GPUs, and one for now prefers nodes where nothing is being
     # cleaned up. select/cons_tres/job_test.c, _set_sched_weight.
     weighs_anew: bool
+    # A node offers a job without GPUs no more cores than it asks for of each (--ntasks-per-node). Before, all that were
+    # free. select/cons_tres/job_test.c, _allocate_sc; 24.05.0.
+    offers_tasks: bool
     # Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before,
     # up to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
     counts_running: bool

@@ -325,6 +325,16 @@ def test_jobs_of_a_node_that_fails_are_put_back(simulate: Simulate) -> None:
     assert (one.start, one.end, one.requeues, one.by) == (230, 730, 1, "backfill")
 
 
+def test_nodes_look_alike_to_a_job_that_says_its_cores_of_each(simulate: Simulate) -> None:
+    # n1   1 1 1 . 4 4 4      At 150 n1 has four free cores and n2 one. By the best fit 3 goes to n2 and 4 has n1; where
+    # n2   2 2 2 2 2 2 2      both nodes offer the one core that 3 asks for, 3 goes to n1.
+    nodes = (NodeGroup("n[1-2]", cores=4),)
+    asked = [(0, 100, 4), (0, 1000, 3), (150, 500, 1), (200, 100, 4)]
+    jobs = [Job(number, submit, run, 1200, 1, cores) for number, (submit, run, cores) in enumerate(asked, 1)]
+    schedule = simulate(dataclasses.replace(batch(2, partitions=(Partition("batch"),)), nodes=nodes), jobs, begin=0)
+    assert starts(schedule) == [3, 3, 150, 200 if simulate.version == VERSIONS[0] else 650]
+
+
 def test_who_is_put_back_keeps_his_place_or_goes_behind(simulate: Simulate) -> None:
     # The only node is down from 100 to 300: then 1, which ran there, may start again; 2 has waited all the time.
     site = batch(1, outages=(Outage("n1", 100, 300),), priority=Priority("basic"))

@@ -14,7 +14,7 @@ import numpy as np
 from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, joined, kernel, step
 from policyfactory.core.options import Int32Array, Int64Array, UInt8Array, UInt64Array
-from policyfactory.engine.slurm.versions import SKIPS_IDLE, TAKES_FIRST
+from policyfactory.engine.slurm.versions import OFFERS_TASKS, SKIPS_IDLE, TAKES_FIRST
 
 # Columns of a run of blocks.
 _FIRST, _LAST, _COUNT, _CORES, _WEIGHT = range(5)
@@ -130,9 +130,12 @@ def _choose_among(
 ) -> int:
     """Choose nodes as if no core were in use (``idle``), or of the cores that are not."""
     usable, size, most, nodes, cores = choice.usable, choice.size, 0, 0, 0
+    of_each = request[NODE_CORES] if version >= OFFERS_TASKS and request[NODE_GPUS] == 0 else 0
     for block in range(blocks.size[BLOCKS]):
         node, count = blocks.first[block], blocks.nodes[block]
         usable[block] = cores_for(request, has[node], used[node], idle) if allowed[block] else 0
+        if usable[block] > 0 and of_each > 0:
+            usable[block] = of_each
         nodes += count if usable[block] > 0 else 0
         size[block] = usable[block]
         if request[NODE_GPUS] > 0:
@@ -190,6 +193,9 @@ def choose_by_cores(
         elif whole:
             for block in range(end):
                 usable[block] = free[block] if allowed[block] != 0 and free[block] >= cores[block] else 0
+        elif version >= OFFERS_TASKS and request[NODE_CORES] > 0:
+            for block in range(end):
+                usable[block] = least if allowed[block] != 0 and free[block] >= least else 0
         else:
             for block in range(end):
                 usable[block] = free[block] if allowed[block] != 0 and free[block] >= least else 0

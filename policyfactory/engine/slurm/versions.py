@@ -27,6 +27,9 @@ STAYS_IN_WINDOW = 2411
 # Nodes are chosen among free cores alone. Before, a job was first tried as if no core were in use, and had to find a
 # place then, too. select/cons_tres, _job_test ("test 0 skipped").
 SKIPS_IDLE = 2411
+# A node offers a job without GPUs no more cores than it asks for of each (--ntasks-per-node): they all look alike.
+# Before, it offered all that were free. select/cons_tres, _allocate_sc; 24.05.0.
+OFFERS_TASKS = 2411
 # Of an array of which only so many tasks may run no more are planned than may start beside those that run. Before, up
 # to 20 were. sched/backfill, _attempt_backfill (max_run_tasks).
 COUNTS_RUNNING = 2411
