@@ -9,7 +9,7 @@ from naive.forced import Snapshot, Wanted, at_origin
 from naive.slurm import Running, State, Waiting, resume, simulate, wanted_now
 from naive.slurm_jobs import Entry
 from naive.slurm_jobs import Job as PlainJob
-from naive.slurm_nodes import Nodes, Use, place
+from naive.slurm_nodes import Nodes, Use, place, taken_of
 from naive.slurm_priority import LARGEST
 from naive.slurm_versions import versioned
 from policyfactory.site.model import Site
@@ -87,10 +87,9 @@ def cores_held(site: Site, record: Record, jobs: Mapping[int, PlainJob]) -> dict
         entry = resumed.entry_of(jobs[job.id])
         among = {nodes.inner[number] for number in run.nodes}
         placed = None if job.nodes else place(nodes, entry.demand, among, use)
-        if entry.demand.whole:
-            placed = {node: (nodes.cores[node], 0, 0) for node in among}
-        elif placed is None or set(placed) != among:
-            placed = dict.fromkeys(among, (job.cores // len(among), 0, 0))
+        if entry.demand.whole or placed is None or set(placed) != among:
+            each = {node: nodes.cores[node] if entry.demand.whole else job.cores // len(among) for node in among}
+            placed = {node: taken_of(nodes, entry.demand, node, cores) for node, cores in each.items()}
         entry.allocation = placed
         use.add(entry)
         running.append((run.end, entry))

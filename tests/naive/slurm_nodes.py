@@ -17,7 +17,7 @@ from naive.slurm_versions import versioned
 from policyfactory.site.fits import lay_out, node_numbers
 from policyfactory.site.model import Site
 
-__all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "will_run", "will_run_from"]
+__all__ = ["Nodes", "Use", "natural", "overdue_end", "place", "place_empty", "taken_of", "will_run", "will_run_from"]
 
 KILL_WAIT = 30
 
@@ -111,7 +111,7 @@ def place(nodes: Nodes, demand: Demand, among: Iterable[int], use: Use) -> Alloc
     if demand.whole:
         among = [i for i in among if use.cores[i] == 0]
     chosen = _choose(nodes, demand, among, use)
-    return None if chosen is None else {i: _share(nodes, demand, i, cores, use) for i, cores in chosen.items()}
+    return None if chosen is None else {i: taken_of(nodes, demand, i, cores) for i, cores in chosen.items()}
 
 
 def place_empty(nodes: Nodes, demand: Demand, among: Iterable[int]) -> int | None:
@@ -132,7 +132,7 @@ def _state_allows(nodes: Nodes, demand: Demand, use: Use, i: int) -> bool:
     return not use.sole[i] and nodes.gpus[i] - use.gpus[i] >= demand.gpus
 
 
-def _share(nodes: Nodes, demand: Demand, i: int, cores: int, use: Use) -> tuple[int, int, int]:
+def taken_of(nodes: Nodes, demand: Demand, i: int, cores: int) -> tuple[int, int, int]:
     """Return what the job takes of a node: all threads of each core (dist_tasks.c, _cyclic_sync_core_bitmap)."""
     cores = -(-cores // nodes.threads[i]) * nodes.threads[i]
     memory = demand.memory or demand.memory_per_core * cores
