@@ -15,7 +15,7 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from policyfactory.site.model import Outage, Site
@@ -57,18 +57,22 @@ class Snapshot:
     by: str = ""
 
 
-# What a simulation would start now: ids of jobs.
-Wanted = Callable[[Snapshot], Collection[int]]
+# What a simulation would start now: ids of jobs, and on which nodes (numbers from 0).
+Wanted = Callable[[Snapshot], Mapping[int, Collection[int]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Start:
-    """A real start: of which job, when (seconds from the origin), by which pass, and since when it was wanted."""
+    """A real start: of which job, when (seconds from the origin), by which pass, and since when it was wanted.
+
+    It is ``there`` where the simulation wanted it and put it on the same nodes.
+    """
 
     job: int
     at: float
     by: str
     since: float
+    there: bool
 
     @property
     def wanted(self) -> bool:
@@ -100,6 +104,12 @@ class Forced:
     def agreement(self) -> float:
         """Share of the starts that were wanted."""
         return sum(start.wanted for start in self.starts) / len(self.starts)
+
+    @property
+    def placed_alike(self) -> float:
+        """Share of the wanted starts that were wanted on the nodes on which they were."""
+        wanted = [start for start in self.starts if start.wanted]
+        return sum(start.there for start in wanted) / len(wanted)
 
     def lags(self) -> list[float]:
         """Return the lags of the wanted starts in increasing order, in seconds."""
@@ -265,10 +275,11 @@ def forced(record: Record, wanted: Wanted, looks: Sequence[float] = (), only: Co
             begun = events[0][0]
             look(begun)
             wants = wanted(real.snapshot(begun, started_by))
-            for at, _, number, _ in chosen:
+            for at, _, number, run in chosen:
                 job = record.jobs[number].id
                 before = since.pop(job, begun / 1000)
-                starts.append(Start(job, at / 1000, started_by, before if job in wants else math.nan))
+                there = job in wants and set(wants[job]) == set(run.nodes)
+                starts.append(Start(job, at / 1000, started_by, before if job in wants else math.nan, there))
         for at, kind, number, about in events:
             real.apply(kind, number, about, at)
             if only is None and not started_by:

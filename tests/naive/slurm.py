@@ -421,13 +421,14 @@ def resume(site: Site, state: State) -> Simulation:
     return simulation
 
 
-def wanted_now(site: Site, state: State) -> dict[int, str]:
-    """Return which of the waiting jobs Slurm's rules start at this instant, and in which pass: main or backfill.
+def wanted_now(site: Site, state: State) -> dict[int, tuple[str, frozenset[int]]]:
+    """Return which jobs Slurm's rules start at this instant, in which pass (main or backfill) and on which nodes.
 
     A main pass over the whole queue, then a backfilling pass, or one of the two, whether or not it would be due.
     """
     c = resume(site, state).c
+    number = c.nodes.number
     started = c.main_pass(full=True) if state.by != "backfill" else []
     if site.scheduling.backfill and state.by != "main":
         started += Backfill(c).run()
-    return {entry.job.id: entry.started_by for entry in started}
+    return {one.job.id: (one.started_by, frozenset(number[i] for i in one.allocation)) for one in started}

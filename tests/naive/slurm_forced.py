@@ -57,7 +57,7 @@ def wanted_by(site: Site, record: Record) -> Wanted:
     real, jobs = at_origin(site, record), plain_jobs(site, record)
     cores = cores_held(real, record, jobs)
 
-    def wanted(state: Snapshot) -> Mapping[int, str]:
+    def wanted(state: Snapshot) -> Mapping[int, frozenset[int]]:
         running = [Running(jobs[one.job.id], one.start, cores[one.job.id, one.nodes]) for one in state.running]
         waits = state.waiting
         if site.priority.kind == "basic" and versioned(real).sets_anew:
@@ -65,7 +65,8 @@ def wanted_by(site: Site, record: Record) -> Wanted:
             queue = sorted(waits, key=lambda one: (one.submit, -one.priority))
             waits = tuple(dataclasses.replace(one, priority=LARGEST - place) for place, one in enumerate(queue))
         waiting = [Waiting(jobs[one.job.id], one.priority, one.submit, one.eligible) for one in waits]
-        return wanted_now(real, State(state.now, running, waiting, state.away, state.completing, state.by))
+        starts = wanted_now(real, State(state.now, running, waiting, state.away, state.completing, state.by))
+        return {job: nodes for job, (_, nodes) in starts.items()}
 
     return wanted
 

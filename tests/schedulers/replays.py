@@ -135,8 +135,9 @@ def compare(records: Sequence[Record], site: Site) -> Schedules:
 
 def table(folder: Path = FOLDER, wanted: Sequence[str] = ()) -> Iterator[str]:
     """Give the lines of a table of all cases, or of those that are wanted; docs/fidelity.md has it."""
-    yield "| case | Slurm | replays | starts | wanted | mean lag | longest | waits differ | away | Slurm from itself |"
-    yield "|---|---|" + "---:|" * 8
+    cells = ["case", "Slurm", "replays", "starts", "wanted", "on the same nodes", "mean lag", "longest", "waits differ"]
+    yield f"| {' | '.join(cells)} | away | Slurm from itself |"
+    yield "|---|---|" + "---:|" * 9
     for name in wanted or names(folder):
         records, site = records_of(name, folder), case_of(name).site
         schedules, results = compare(records, site), [force(record, site) for record in records]
@@ -147,6 +148,7 @@ def table(folder: Path = FOLDER, wanted: Sequence[str] = ()) -> Iterator[str]:
             f"{len(records)}",
             f"{len(both.starts)}",
             f"{100 * both.agreement:.1f} %",
+            f"{100 * both.placed_alike:.1f} %",
             f"{both.mean_lag:.0f} s",
             f"{both.lag(1.0):.0f} s",
             f"{100 * schedules.difference:+.1f} %",

@@ -64,7 +64,7 @@ def test_what_a_later_slurm_started_is_wanted_by_its_rules(version: str, name: s
     some = random.Random(1).sample([job.id for job in record.jobs], min(30, len(record.jobs)))
     result = force(record, site) if NIGHTLY else forced(record, wanted_by(site, record), only=some)
     assert len(result.starts) >= len(some)
-    assert result.agreement == 1.0
+    assert (result.agreement, result.placed_alike) == (1.0, 1.0)
 
 
 @pytest.mark.slow
@@ -111,11 +111,12 @@ def small_record() -> Record:
 def test_lags_count_from_when_a_job_is_wanted_without_a_break() -> None:
     seen: list[Snapshot] = []
 
-    def wanted(state: Snapshot) -> set[int]:
+    def wanted(state: Snapshot) -> dict[int, tuple[int, ...]]:
         seen.append(state)
         busy = {node for one in state.running for node in one.nodes}
         # The third job is never wanted.
-        return {one.job.id for one in state.waiting if len(busy) + one.job.nodes <= 2 and one.job.id != 3}
+        free = tuple({0, 1} - busy)
+        return {one.job.id: free for one in state.waiting if one.job.nodes <= len(free) and one.job.id != 3}
 
     result = forced(small_record(), wanted)
     assert [(start.job, start.by, start.wanted) for start in result.starts] == [
@@ -129,6 +130,9 @@ def test_lags_count_from_when_a_job_is_wanted_without_a_break() -> None:
     assert result.in_vain == ((2, 1.0, 10.0),)
     assert result.ignored(5.0) == 1
     assert result.agreement == pytest.approx(2 / 3)
+    # The second job had one of the two nodes that it was wanted on.
+    assert [start.there for start in result.starts] == [True, False, False]
+    assert result.placed_alike == 0.5
     assert (result.lag(0.5), result.lag(1.0)) == (pytest.approx(5.4), 10.0)
     assert result.mean_lag == pytest.approx(7.7)
     assert seen[-1].away == {1}
@@ -147,12 +151,12 @@ def test_lags_count_from_when_a_job_is_wanted_without_a_break() -> None:
 def test_the_real_state_is_that_of_the_record() -> None:
     states: list[Snapshot] = []
 
-    def wanted(state: Snapshot) -> list[int]:
+    def wanted(state: Snapshot) -> dict[int, tuple[int, ...]]:
         states.append(state)
-        return []
+        return {}
 
     result = forced(small_record(), wanted, only=[3])
-    assert result == Forced((Start(3, 115.5, "main", pytest.approx(float("nan"), nan_ok=True)),), ())
+    assert result == Forced((Start(3, 115.5, "main", pytest.approx(float("nan"), nan_ok=True), there=False),), ())
     assert [state.running for state in states] == [(Runs(job(2), 1115, (1,)),)] * 2
 
 

@@ -13,7 +13,7 @@ import pytest
 from naive.slurm import Running as Runs
 from naive.slurm import State, Waiting, wanted_now
 from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
-from policyfactory.site.model import VERSIONS, Outage, Partition
+from policyfactory.site.model import VERSIONS, Outage, Partition, Site
 
 # The fast one does not tell nodes, and has one turn-round for all.
 PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others", "test_a_turn_round_can_be_one_jobs_own"}
@@ -224,11 +224,15 @@ def test_what_is_wanted_in_a_given_state(simulate: Simulate) -> None:
     first, second = EIGHT[:2]
     running = [Runs(first, 3, dict.fromkeys((0, 1, 2), 1)), Runs(second, 3, dict.fromkeys((3, 4, 5), 1))]
     waiting = [Waiting(one, priority=1) for one in EIGHT[2:]]
-    assert wanted_now(batch(8), State(40, running, waiting)) == {6: "backfill"}
+
+    def wanted(site: Site, away: frozenset[int] = frozenset()) -> dict[int, str]:
+        return {job: by for job, (by, _) in wanted_now(site, State(40, running, waiting, away)).items()}
+
+    assert wanted(batch(8)) == {6: "backfill"}
     easy = batch(8, **scheduling(bf_job_part_count_reserve=1))
-    assert wanted_now(easy, State(40, running, waiting)) == {5: "backfill", 6: "backfill"}
+    assert wanted(easy) == {5: "backfill", 6: "backfill"}
     # n8 is down: one of the two
-    assert wanted_now(easy, State(40, running, waiting, frozenset({7}))) == {6: "backfill"}
+    assert wanted(easy, frozenset({7})) == {6: "backfill"}
 
 
 def test_so_many_tasks_of_an_array_run_at_once_and_the_others_keep_nobody_back(simulate: Simulate) -> None:
