@@ -178,12 +178,13 @@ def _ended(cluster: FastCluster) -> int:
 def _exactly(job: Job, past: Past, second: int) -> Past:
     """Let the last run begin in the second that Slurm counts from: its line in the log can be a moment later.
 
-    Of a task Slurm tells since when its array was below its limit; it may be looked at since it is submitted or begins.
+    Of a task Slurm tells since when its array was below its limit; it may be looked at since it is submitted or begins,
+    or since it may start again.
     """
     last = past.runs[-1]
     run = dataclasses.replace(last, start=min(last.start, second * 1000 + 999))
     eligible = past.eligible
-    if job.array and not job.dependency:
+    if job.array and not job.dependency and len(past.runs) == 1:
         eligible = max(past.submit // 1000, job.eligible)
     return dataclasses.replace(past, runs=(*past.runs[:-1], run), eligible=eligible)
 
