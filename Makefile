@@ -42,8 +42,9 @@ $(VENV)/.ready-%: pyproject.toml
 demo: $(VENV)/.ready-base
 	@$(BIN)/policyfactory demo --output demo --overwrite
 
+# One worker more than processors, which has work while others wait: for a kernel that one of them compiles, for children.
 test: $(VENV)/.ready-test
-	@$(PYTEST) -n logical --maxprocesses 8 $(QUICK) $(ARGS)
+	@$(PYTEST) -n $$($(BIN)/python -c 'import os; print(min((os.cpu_count() or 1) + 1, 8))') $(QUICK) $(ARGS)
 
 smoke: $(VENV)/.ready-test
 	@$(PYTEST) -n 2 tests/slurm/test_afternoon.py tests/report/test_page_in_browser.py $(ARGS)
