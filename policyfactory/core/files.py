@@ -153,14 +153,11 @@ def atomic_write(path: Path, data: bytes | str | Iterable[bytes], *, executable:
     if where is None and _current.get() is None:
         _write_into(path, parts)
         return
-    # Before it is part of anything: the parts may come from what writes files of its own.
-    staged = None if where is None else _write_temporary(path, where, parts, executable=executable)
+    if where is not None:
+        _write_file(path, where, parts, executable=executable)
+        return
     with together() as result:
-        if where is None or staged is None:
-            result.streams.append((path, b"".join(parts)))
-        else:
-            result.files[where] = staged
-            result.removed.pop(where, None)
+        result.streams.append((path, b"".join(parts)))
 
 
 def remove_file(path: Path) -> None:
@@ -202,8 +199,11 @@ def _temporary(where: Path) -> Path:
     return where.with_name(f".{where.name}.tmp")
 
 
-def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executable: bool) -> _Staged:
-    """Write a file under its temporary name and wait for the disk; nothing is left of one that cannot be written."""
+def _write_file(path: Path, where: Path, parts: Iterable[bytes], *, executable: bool) -> None:
+    """Write a file under its temporary name, wait for the disk, and make it part of the result.
+
+    Nothing is left of one that cannot be written, or of which a signal is the end.
+    """
     name = _temporary(where)
     descriptor = locked(path, name, anew=True)
     inode = os.fstat(descriptor).st_ino
@@ -214,6 +214,10 @@ def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executa
         if not is_inode(name, inode):
             # Only where the file system has no locks.
             raise OutputError(f"{path}: {_OTHER_RUN}")
+        # Only now: the parts may come from what writes files of its own.
+        with together() as result:
+            result.files[where] = _Staged(path, inode, digest)
+            result.removed.pop(where, None)
     except BaseException as error:
         unlink(name, inode)
         if isinstance(error, OSError):
@@ -221,7 +225,6 @@ def _write_temporary(path: Path, where: Path, parts: Iterable[bytes], *, executa
         raise
     finally:
         os.close(descriptor)
-    return _Staged(path, inode, digest)
 
 
 def _write_into(path: Path, parts: Iterable[bytes]) -> None:

@@ -48,9 +48,9 @@ class Disk:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, room: int) -> Iterator[Disk]:
-    """Give a disk of 8 MB, of which ``fill`` leaves ``room`` bytes."""
+    """Give a disk of 16 MB, of which ``fill`` leaves ``room`` bytes."""
     folder.mkdir()
-    mounted = _mount("-t", "tmpfs", "-o", "size=8m", "none", folder)
+    mounted = _mount("-t", "tmpfs", "-o", "size=16m", "none", folder)
     try:
         yield Disk(folder, "tmpfs" if mounted else "limit", room)
     finally:
