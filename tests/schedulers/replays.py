@@ -51,7 +51,9 @@ def case_of(name: str) -> Case:
 
 def names(folder: Path = FOLDER) -> list[str]:
     """Return the cases of which there is a record."""
-    return [name for name in ALL if (folder / f"{name}.json.gz").exists()]
+    found = [name for name in ALL if (folder / f"{name}.json.gz").exists()]
+    others = sorted(path.name.partition(".")[0] for path in folder.glob("drawn-*.json.gz"))
+    return found + [name for name in others if seed_of(name) is not None]
 
 
 def record_of(name: str, folder: Path = FOLDER) -> Record:

@@ -15,10 +15,13 @@ import pytest
 
 from naive import slurm_kernels
 from naive.forced import Forced, Runs, Snapshot, Start, at_origin, distance, forced
-from naive.slurm_forced import plain_jobs, wanted_by
+from naive.slurm_forced import plain_jobs, starts_by, wanted_by
 from naive.slurm_workload import run_fast
 from schedulers.record import Job, Past, Record, Run, expand, moment, read_log, read_record, write_record
+from schedulers.replay import BEGIN
 from schedulers.replay_cases import CASES
+from schedulers.replay_drawn import drawn
+from schedulers.replay_mixed import COUNT
 from schedulers.replays import FOLDER, case_of, compare, force, names, record_of, records_of
 from support import NIGHTLY
 
@@ -90,6 +93,24 @@ def test_every_start_is_wanted_and_its_lag_is_that_of_the_passes(name: str) -> N
     assert schedules.difference == pytest.approx(0, abs=0.05)
     if name not in FARTHER and not math.isnan(schedules.itself):
         assert schedules.away <= 1.5 * schedules.itself
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_all_jobs_of_a_drawn_case_start(seed: int) -> None:
+    case = case_of(f"drawn-{seed}")
+    assert case == drawn(seed)
+    assert len(case.jobs) == COUNT
+    ends = [job.run_time * 1000 for job in case.jobs]
+    runs = [Run(0, end, (), "main", freed=(end + 1000,)) for end in ends]
+    past = tuple(Past(job.submit * 1000, 0, (run,)) for job, run in zip(case.jobs, runs, strict=True))
+    record = Record(case.name, 100, "24.11.5", BEGIN, BEGIN + 60, case.jobs, past, {}, ())
+    starts = starts_by(case.site, record)
+    assert all(start >= max(job.submit, job.eligible) for start, job in zip(starts, case.jobs, strict=True))
+
+
+def test_a_case_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(SystemExit, match=r"no case fifos; there are fifo, .*, share-mix, .* drawn-1"):
+        case_of("fifos")
 
 
 def job(number: int, nodes: int = 1) -> Job:
