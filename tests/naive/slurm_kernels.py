@@ -128,7 +128,8 @@ def choose(
     )
     by_node = np.repeat(weights[:size], blocks.nodes[:size])
     nodes.weigh = lambda i: by_node[i]  # what a look for GPUs changes is left out of the kernel
-    nodes.versioned = SimpleNamespace(skips_idle=version >= 2411, takes_first=version >= 2605)
+    new = version >= 2411
+    nodes.versioned = SimpleNamespace(skips_idle=new, offers_tasks=new, takes_first=version >= 2605)
     found = place(nodes, demand, np.flatnonzero(allowed).tolist(), use)
     for at, (node, (cores, _, _)) in enumerate((found or {}).items()):
         choice.node[at], choice.many[at], choice.cores[at] = node, 1, cores

@@ -98,10 +98,11 @@ def test_names_are_in_natural_order_whatever_the_file_says(simulate: Simulate) -
 
 def test_one_core_is_kept_for_every_further_node(simulate: Simulate) -> None:
     # 2 nodes of 6 cores. Job 1 asks for 2 nodes and 5 cores, which are not even: 4 + 1. What is left is 2 and 5:
-    # 2 (4 cores) fits on n2, and 3 (1 core) fills it up
+    # 2 (4 cores) fits on n2, and 3 (1 core) fills it up; from 24.05 on both nodes offer it one core
     site = shared(NodeGroup("n[1-2]", cores=6))
     jobs = (Job(1, 0, 500, 600, 2, 5), Job(2, 1, 500, 600, 1, 4), Job(3, 2, 500, 600, 1, 1))
-    assert nodes(simulate, site, *jobs) == [(0, 1), (1,), (1,)]
+    last = (1,) if simulate.version == VERSIONS[0] else (0,)
+    assert nodes(simulate, site, *jobs) == [(0, 1), (1,), last]
 
 
 def test_what_is_even_is_asked_of_every_node(simulate: Simulate) -> None:
