@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 
 import pytest
 
@@ -22,7 +24,7 @@ from schedulers.replay import BEGIN
 from schedulers.replay_cases import CASES
 from schedulers.replay_drawn import drawn
 from schedulers.replay_mixed import COUNT
-from schedulers.replays import FOLDER, case_of, compare, force, names, record_of, records_of
+from schedulers.replays import FOLDER, ROOT, case_of, compare, force, names, record_of, records_of
 from support import NIGHTLY
 
 # Whose whole schedules are more than one and a half times as far from Slurm's as two of Slurm's own: of two replays
@@ -93,6 +95,12 @@ def test_every_start_is_wanted_and_its_lag_is_that_of_the_passes(name: str) -> N
     assert schedules.difference == pytest.approx(0, abs=0.05)
     if name not in FARTHER and not math.isnan(schedules.itself):
         assert schedules.away <= 1.5 * schedules.itself
+
+
+def test_a_modern_slurm_has_all_that_a_replay_imports() -> None:
+    """In its folder are this package, which brings numpy and the like, and pytest."""
+    program = "import sys; sys.modules['hypothesis'] = None; import schedulers.replays, schedulers.replay_preemption"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT / "tests", check=True)
 
 
 @pytest.mark.parametrize("seed", range(1, 7))

@@ -7,8 +7,6 @@ of `schedulers.replay_mixed` on Slurms of other releases.
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from schedulers.replay_cases import CASES, plain
 from schedulers.replay_mixed import MIXED
 from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_workloads import make_jobs
-from schedulers.replays import NIGHT, RATE, ROOT, compare, force, record_of, records_of, replay_elsewhere
+from schedulers.replays import NIGHT, RATE, compare, force, record_of, records_of, replay_elsewhere
 from support import NIGHTLY
 
 nightly = pytest.mark.skipif(not NIGHTLY, reason="an hour of Slurm's: make nightly")
@@ -63,12 +61,6 @@ def test_a_modern_slurm_starts_what_the_plain_one_wants(release: str, name: str,
     result = force(record_of(name, tmp_path), MIXED[name]().site)
     # A machine that is busy with other things is late, and then the state is not quite what the log says.
     assert result.agreement >= 0.98
-
-
-def test_a_modern_slurm_has_all_that_a_replay_imports() -> None:
-    """In its folder are this package, which brings numpy and the like, and pytest."""
-    program = "import sys; sys.modules['hypothesis'] = None; import schedulers.replays, schedulers.replay_preemption"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT / "tests", check=True)
 
 
 def test_the_settings_of_a_site_are_those_of_slurm() -> None:
