@@ -167,6 +167,25 @@ def test_the_folder_is_on_the_disk_after_a_rename(tmp_path: Path, monkeypatch: p
     assert calls == ["fsync file", "replace file", "fsync folder"]
 
 
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("call", ["fsync", "close"])
+def test_a_signal_after_the_last_byte_leaves_no_temporary_file(
+    call: str, inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = getattr(os, call)
+
+    def stopped(descriptor: int) -> None:
+        real(descriptor)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, call, stopped)
+    with pytest.raises(KeyboardInterrupt), together() if inside else contextlib.nullcontext():
+        atomic_write(tmp_path / "out.txt", "whole")
+    monkeypatch.undo()
+    # Alone it may have its name already, and is whole then.
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} in ({}, {"out.txt": "whole"})
+
+
 def test_no_partial_file_is_opened_through_a_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     with Journal(victim, {"a": 1}, 3) as journal:

@@ -14,7 +14,7 @@ from typing import Any
 from policyfactory.site.model import Limits, NodeGroup, Outage, Partition, Priority, Qos, Reservation, Scheduling, Site
 from schedulers.record import Job
 from schedulers.replay import Case
-from schedulers.replay_cases import BATCH, FIFO, SHARED, SINGLE, users_of_accounts
+from schedulers.replay_cases import FIFO, SHARED, SINGLE, users_of_accounts
 from schedulers.replay_mixed import BOTH, COUNT, EIGHT, SHARES, SIZES, in_some_chains, site_with_accounts, to_accounts
 from schedulers.replay_workloads import (
     Change,
@@ -47,7 +47,7 @@ def drawn(seed: int) -> Case:
     # On eight nodes of four cores, or on sixteen of one.
     shared = bool(has & {"shared", "memory", "gpus", "tasks", "exclusive"})
     site = _site(draw, has, shared=shared)
-    jobs = make_jobs(seed, COUNT, changes=list(_changes(draw, has, shared=shared)), **(EIGHT if shared else {}))
+    jobs = make_jobs(seed, COUNT, changes=_changes(draw, has, shared=shared), **(EIGHT if shared else {}))
     return Case(f"drawn-{seed}", site, _linked(draw, has, jobs))
 
 
@@ -85,7 +85,7 @@ def _site(draw: random.Random, has: set[str], *, shared: bool) -> Site:
         start = draw.randrange(600, 4000)
         end, drained = start + draw.randrange(900, 3600), draw.random() < 0.5
         more["outages"] = (Outage(draw.choice(("n2", "n[3-4]")), float(start), float(end), drained=drained),)
-    return site_with_accounts("test", **({"partitions": BATCH} | more))
+    return site_with_accounts("test", **more)
 
 
 def _priority(draw: random.Random, has: set[str]) -> Priority:
