@@ -25,8 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".night"
 RESULTS = FOLDER / "results.json"
 PYTHON = ".venv/bin/python"
-# One worker more than processors: tests of Slurm, of killed processes and of other schedulers wait for those.
-PYTEST = (PYTHON, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "3"), "--dist", "worksteal")
+# One worker more than processors: tests of Slurm, of killed processes and of other schedulers wait for those. A line
+# for each test: the log of a night that was cut off names what failed until then.
+WORKERS = os.environ.get("WORKERS", "3")
+PYTEST = (PYTHON, "-m", "pytest", "-v", "--durations", "50", "-n", WORKERS, "--dist", "worksteal")
 REPLAYS = "test_a_replay_repeats_its_record or test_a_modern_slurm"
 
 # CPU seconds, where they were measured (2026-11-26, on a busy machine): lowest 840, benchmarks 150, release 80; faults
