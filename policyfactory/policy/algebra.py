@@ -25,6 +25,7 @@ from policyfactory.core.errors import FormulaError
 from policyfactory.core.options import FloatArray
 from policyfactory.policy.expression import (
     FUNCTIONS,
+    MAX_EXPONENT,
     OF_A_JOB,
     VARIABLES,
     Binary,
@@ -389,6 +390,8 @@ def _quotient(above: Expression, below: list[Expression]) -> Expression:
 
 
 def _raised(base: Sympy, exponent: Sympy) -> Expression:
+    if exponent.is_Rational and exponent > MAX_EXPONENT:
+        raise FormulaError(f"an exponent of the formula is beyond {MAX_EXPONENT:g}")
     if exponent == 1:
         return from_sympy(base)
     if exponent.is_Rational and exponent.p == 1 and exponent.q == 2:
