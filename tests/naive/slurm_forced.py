@@ -22,7 +22,8 @@ Cores = dict[int, int]
 def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
     """Return a job as the plain Slurm takes it, with the submit and run time that it really had."""
     account = job.account or next((one.account for one in site.associations if one.user == job.user), "")
-    run = past.runs[-1]
+    run, partition = past.runs[-1], job.partition or next(one.name for one in site.partitions if one.default)
+    several = tuple(partition.split(",")) if "," in partition else ()
     return PlainJob(
         id=job.id,
         submit=past.submit // 1000 + origin,
@@ -32,7 +33,7 @@ def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
         cores=job.cores,
         memory=job.memory or -1,
         gpus=job.gpus,
-        partition=job.partition or next(one.name for one in site.partitions if one.default),
+        partition=several[0] if several else partition,
         qos=job.qos or ("normal" if site.qos else ""),
         account=account,
         user=job.user,
@@ -42,7 +43,10 @@ def plain_job(site: Site, job: Job, past: Past, origin: int) -> PlainJob:
         exclusive=job.exclusive,
         array=job.array or -1,
         array_limit=job.array_limit or -1,
-        ran=True,
+        reservation=job.reservation,
+        # Who asks for GPUs and says no cores gets those of each GPU.
+        ran=not (job.gpus and job.cores == job.nodes),
+        partitions=several,
     )
 
 
@@ -89,7 +93,8 @@ def cores_held(site: Site, record: Record, jobs: Mapping[int, PlainJob]) -> dict
         among = {nodes.inner[number] for number in run.nodes}
         placed = None if job.nodes else place(nodes, entry.demand, among, use)
         if entry.demand.whole or placed is None or set(placed) != among:
-            each = {node: nodes.cores[node] if entry.demand.whole else job.cores // len(among) for node in among}
+            of_each = entry.demand.per_node or job.cores // len(among)
+            each = {node: nodes.cores[node] if entry.demand.whole else of_each for node in among}
             placed = {node: taken_of(nodes, entry.demand, node, cores) for node, cores in each.items()}
         entry.allocation = placed
         use.add(entry)

@@ -342,14 +342,14 @@ def will_run_from(
             return now, found
     if now_only and not gone:
         return None
-    future = use.copy()
+    future, soonest = use.copy(), start + 1 if nodes.versioned.gone_at_start else start
     for entry in running:
-        if entry.believed_end < start and set(among) & set(entry.allocation):
+        if entry.believed_end < soonest and set(among) & set(entry.allocation):
             future.add(entry, -1)
-    found = _without(nodes, demand, among, future, [entry for entry in gone if entry.believed_end >= start])
+    found = _without(nodes, demand, among, future, [entry for entry in gone if entry.believed_end >= soonest])
     if found is not None:
         return now, found
-    ending = [entry for entry in running if entry.believed_end >= start and entry not in gone]
+    ending = [entry for entry in running if entry.believed_end >= soonest and entry not in gone]
     ending.sort(key=lambda entry: (entry.believed_end, entry.job.id))
     anchor, window, at, more = -1, 30, 0, True
     while more:

@@ -53,12 +53,15 @@ class Versioned:
     # A job starts when the last of those ends that were let end on its nodes. Before, when the last of all ended that
     # were let end at once. Seen in the plans of 26.05.5: select/cons_tres, _future_run_test.
     ends_there: bool
+    # Where it is looked from a start in the future on, jobs that end at that very second are gone, too; before, only
+    # those that end before it. Seen in the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
+    gone_at_start: bool
 
 
 _ALL = Versioned(**{field.name: True for field in dataclasses.fields(Versioned)})
 _VERSIONS = {
     "22.05": Versioned(**{field.name: False for field in dataclasses.fields(Versioned)}),
-    "24.11": dataclasses.replace(_ALL, takes_first=False, ends_there=False),
+    "24.11": dataclasses.replace(_ALL, takes_first=False, ends_there=False, gone_at_start=False),
     "26.05": _ALL,
 }
 

@@ -36,8 +36,13 @@ class Job:
         Whether it wants its nodes for itself.
     eligible : int
         Seconds; from when it may start (``--begin``); 0: at once.
+    partition : str
+        Or several, ``batch,other``.
     dependency : str
-        As sbatch takes it: ``afterok:3``.
+        As sbatch takes it, ``afterok:3``; of a task ``aftercorr`` names another, and ``singleton:3`` the last of its
+        user that runs one at a time, 0: it is the first.
+    reservation : str
+        The one that it asks for.
     array, array_limit : int
         The first task of the array that it is a task of, 0: of none; how many of the tasks may run at once, 0: all.
     """
@@ -59,6 +64,7 @@ class Job:
     dependency: str = ""
     array: int = 0
     array_limit: int = 0
+    reservation: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -329,14 +335,12 @@ def _cleaned(run: Run) -> Run:
     return dataclasses.replace(run, freed=(run.end,) * missing + run.freed)
 
 
+_ALONE = 1_000_000_000  # more, in numbers of tasks that have left their array
 _JOB = re.compile(r"(JobId=|Job )(\d+)(?:_(\d+)\(\d+\))?")
 
 
 def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
-    """Return the log with our numbers of the jobs, 0 for those that are not ours.
-
-    A task that has left its array has a number of its own, by which its priority is told: it keeps that of the array.
-    """
+    """Return the log with our numbers of the jobs, 0 for those that are not ours."""
 
     def number(found: re.Match[str]) -> str:
         kind, job, task = found.groups()
@@ -346,7 +350,11 @@ def _renumbered(text: str, numbers: Mapping[str, int]) -> str:
 
 
 def read_log(
-    text: str, eligible: Sequence[int], origin: int, numbers: Mapping[str, int] | None = None
+    text: str,
+    eligible: Sequence[int],
+    origin: int,
+    numbers: Mapping[str, int] | None = None,
+    left: Mapping[str, int] | None = None,
 ) -> tuple[tuple[Past, ...], dict[str, tuple[int, ...]]]:
     """Return what became of the jobs, and when the passes began, by slurmctld.log.
 
@@ -361,17 +369,24 @@ def read_log(
     numbers : mapping of str to int, optional
         Our numbers of the jobs by Slurm's, ``17``, and of the tasks of arrays, ``17_3``, where they are not the same.
         An array is submitted as its first task is.
+    left : mapping of str to int, optional
+        Our numbers of tasks by what Slurm calls them once they have left their array: since then they have priorities
+        of their own.
     """
     found, count = _Found(), len(eligible)
-    for line in (_renumbered(text, numbers) if numbers else text).splitlines():
+    alone = {name: job + _ALONE for name, job in (left or {}).items()}
+    for line in (_renumbered(text, {**(numbers or {}), **alone}) if numbers else text).splitlines():
         for kind, pattern in _SAYS:
             words = pattern.search(line)
             if words:
                 found.take(kind, moment(line) - origin * 1000, words.groups())
                 break
+    told_of = dict(found.priorities)
     for name, job in (numbers or {}).items():
         first = (numbers or {})[name.partition("_")[0]]
-        found.submit[job], found.priorities[job] = found.submit[first], found.priorities[first]
+        own = told_of.get(job + _ALONE, [])
+        of_array = [told for told in told_of[first] if not own or told[0] < own[0][0]]
+        found.submit[job], found.priorities[job] = found.submit[first], of_array + own
     missing = [job for job in range(1, count + 1) if not found.runs.get(job) or found.runs[job][-1].end < 0]
     if missing:
         raise RuntimeError(f"the log has no start and end of the jobs {missing}")

@@ -149,10 +149,16 @@ def replay(case: Case, rate: int = 100, *, seconds: float = 900.0) -> Record:
         events = list(_submit_all(cluster, case, origin, numbers))
         count = len(case.jobs)
         wait_for("the end of all jobs", lambda: _ended(cluster) >= count, seconds, pause=1.0)
-        told = {numbers[_name(job)]: job for job in cluster.show_all().values()}
+        shown = cluster.show_all()
+        told = {numbers[_name(job)]: job for job in shown.values()}
+        left = {
+            job["JobId"]: numbers[_name(job)]
+            for job in shown.values()
+            if job.get("ArrayJobId", job["JobId"]) != job["JobId"]
+        }
         eligible = [_moment(told[job.id]["EligibleTime"]) - origin for job in case.jobs]
         text = (cluster.log / "slurmctld.log").read_text(errors="replace")
-        past, passes = read_log(text, eligible, origin, numbers)
+        past, passes = read_log(text, eligible, origin, numbers, left)
         pairs = zip(case.jobs, past, strict=True)
         past = tuple(_exactly(job, one, _moment(told[job.id]["StartTime"]) - origin) for job, one in pairs)
     return Record(case.name, rate, version, BEGIN, origin, case.jobs, past, passes, tuple(events))
@@ -234,7 +240,13 @@ def _submit(cluster: FastCluster, tasks: Sequence[Job], origin: int, numbers: Ma
     """Submit a job, or the tasks of an array; return what Slurm calls them."""
     name_of = {number: name for name, number in numbers.items()}
     kind, _, before = tasks[0].dependency.partition(":")
-    first = tasks[0] if not before else dataclasses.replace(tasks[0], dependency=f"{kind}:{name_of[int(before)]}")
+    first = tasks[0]
+    if kind == "singleton":
+        first = dataclasses.replace(first, dependency=kind)
+    elif before:
+        # Of arrays each as a whole is named: aftercorr is of their tasks.
+        name = name_of[int(before)].partition("_")[0] if kind == "aftercorr" else name_of[int(before)]
+        first = dataclasses.replace(first, dependency=f"{kind}:{name}")
     words = submission(first, cluster.rate, origin)
     if first.array:
         lengths = " ".join(f"{job.run_time / cluster.rate:.4f}" for job in tasks)
@@ -262,9 +274,16 @@ def submission(job: Job, rate: int, origin: int) -> list[str]:
         words.append(f"--begin={_text(origin + job.eligible)}")
     if job.dependency:
         words.append(f"--dependency={job.dependency}")
+    if job.dependency == "singleton":
+        words.append("--job-name=single")
     words += [
         f"--{name}={value}"
-        for name, value in (("partition", job.partition), ("qos", job.qos), ("account", job.account))
+        for name, value in (
+            ("partition", job.partition),
+            ("qos", job.qos),
+            ("account", job.account),
+            ("reservation", job.reservation),
+        )
         if value
     ]
     return [*words, "--wrap", f"exec sleep {job.run_time / rate:.4f}"]

@@ -132,6 +132,16 @@ def partition_line(partition: Partition, everything: str) -> str:
     ]
     if partition.max_nodes < math.inf:
         words.append(f"MaxNodes={partition.max_nodes:.0f}")
+    if partition.default_memory_per_node:
+        words.append(f"DefMemPerNode={partition.default_memory_per_node}")
+    if partition.default_memory_per_core:
+        words.append(f"DefMemPerCPU={partition.default_memory_per_core}")
+    if partition.default_cores_per_gpu:
+        words.append(f"DefCpuPerGPU={partition.default_cores_per_gpu}")
+    if partition.default_memory_per_gpu:
+        words.append(f"DefMemPerGPU={partition.default_memory_per_gpu}")
+    if partition.billing:
+        words.append(f"TRESBillingWeights={','.join(f'{name}={value:g}' for name, value in partition.billing.items())}")
     if partition.preempt_mode:
         words.append(f"PreemptMode={partition.preempt_mode.upper()}")
     if partition.grace_time:

@@ -7,7 +7,7 @@ In the folder tests, with PYTHONPATH=. :
     python -m schedulers.replays fidelity RELEASE TIMES [CASE ...]
         both, on the Slurm of a release of Debian: trixie (24.11) or sid (26.05), set up where it is not there
 
-CASE is one of `schedulers.replay_cases`, of `schedulers.replay_mixed`, or drawn: drawn-1, drawn-2 and so on.
+CASE is one of `ALL`, or drawn: drawn-1, drawn-2 and so on.
 Of a case that has a record in the folder a further one is made: CASE-2. Replays of ``fidelity`` are kept in .night.
 """
 
@@ -31,6 +31,8 @@ from schedulers.replay import Case, describe, replay
 from schedulers.replay_cases import CASES
 from schedulers.replay_drawn import drawn, seed_of
 from schedulers.replay_mixed import MIXED
+from schedulers.replay_preemption import CASES as PREEMPTION
+from schedulers.replay_settings import SETTINGS
 
 # Not from `support`: a modern Slurm's folder has this package and pytest, and not all that the tests have.
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +40,7 @@ FOLDER = ROOT / "tests/data/replay"
 RATE = 100
 # Where Slurms of other releases are (`.ci/modern-slurm`), and what they did.
 NIGHT = Path(os.environ.get("POLICYFACTORY_SLURMS", ROOT / ".night"))
-ALL = CASES | MIXED
+ALL = CASES | MIXED | SETTINGS | PREEMPTION
 
 
 def case_of(name: str) -> Case:

@@ -6,14 +6,15 @@ over the whole queue every 60 s, backfilling every 30 s, planned in steps of 60 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
 
+from naive.slurm import Job, State, Waiting, wanted_now
 from naive.slurm import Running as Runs
-from naive.slurm import State, Waiting, wanted_now
 from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
-from policyfactory.site.model import VERSIONS, Outage, Partition, Site
+from policyfactory.site.model import VERSIONS, NodeGroup, Outage, Partition, Priority, Site
 
 # The fast one does not tell nodes, and has one turn-round for all.
 PLAIN_ONLY = {"test_a_blocked_partition_takes_its_nodes_from_the_others", "test_a_turn_round_can_be_one_jobs_own"}
@@ -167,6 +168,22 @@ def test_ends_of_running_jobs_are_seen_in_batches(simulate: Simulate, minutes: i
     assert starts(simulate(batch(3), [*jobs, job(5, 62, 600, 10)], begin=57))[3:] == expected
 
 
+def test_whether_a_job_that_ends_when_it_is_looked_from_is_gone(simulate: Simulate) -> None:
+    # Nodes of two cores; 4 may use n1 to n4, all others n3 to n6. slurmctld starts at 57; backfilling at 87:
+    #   n1, n2           4 is planned from 660 on, on n1 n2 n3
+    #   n3, n4   1 1|    5 found n3 n4 at 660, of which 4 has n3, and is looked for again from 660 on, where 1 just
+    #   n5       2|      ends: by 24.11 on the nodes where jobs ended before, n5 n6; else on the first, n4 n5
+    #   n6       3|.     6 takes the other core of n6 where 5 is not planned there
+    some, others = Partition("some", "n[1-4]"), Partition("others", "n[3-6]", default=True)
+    site = Site("drawn", (NodeGroup("n[1-6]", 2),), (some, others), priority=Priority("basic"))
+    jobs = [
+        Job(1, 57, 600, 600, 2, 4), Job(2, 57, 540, 540, 1, 2), Job(3, 57, 540, 540, 1, 1),
+        Job(4, 61, 60, 3600, 3, 6, partition="some"), Job(5, 61, 60, 540, 2, 4), Job(6, 62, 60, 3600, 1, 1),
+    ]  # fmt: skip
+    at_once = simulate(site, jobs, begin=57)[6].start == 87
+    assert at_once == (simulate.version != "24.11")
+
+
 @pytest.mark.parametrize(("resolution", "expected"), [(60, [603, 663]), (1, [603, 60])])
 def test_the_plan_has_a_resolution(simulate: Simulate, resolution: int, expected: list[int]) -> None:
     # Backfilling at 60: 2 is planned for 603. 3 (9 min) would end at 600, when the rounded plan of 2 begins: too late.
@@ -245,6 +262,20 @@ def test_so_many_tasks_of_an_array_run_at_once_and_the_others_keep_nobody_back(s
     # Each array has its own limit.
     others = [job(i, 0, 20, 10, array=i % 2, array_limit=1 + i % 2) for i in range(1, 6)]
     assert starts(simulate(batch(4), others, begin=0)) == [3, 3, 3, 23, 23]
+
+
+def test_tasks_that_wait_for_jobs_of_their_own_come_in_the_order_in_which_they_need_not_any_more(
+    simulate: Simulate,
+) -> None:
+    #   n1  1|. . .|4|3      task 4 waits for 1, and task 3 for 2 (aftercorr): 4 has its number first
+    #   n2  2 2|. .|4|3
+    #   n3  5 5 5 5|4|3
+    tasks = [job(3, 0, 10, 10, 3, array=9, after=2), job(4, 0, 10, 10, 3, array=9, after=1)]
+    jobs = [job(1, 0, 10, 10), job(2, 0, 20, 10), *tasks, job(5, 0, 100, 10)]
+    assert starts(simulate(batch(3), jobs, begin=0)) == [3, 3, 113, 103, 3]
+    # The tasks of an array that waits as a whole keep their order.
+    together = [dataclasses.replace(task, after=1) for task in tasks]
+    assert starts(simulate(batch(3), [*jobs[:2], *together, jobs[-1]], begin=0)) == [3, 3, 103, 113, 3]
 
 
 def test_a_task_that_waits_for_its_array_counts_in_no_depth(simulate: Simulate) -> None:

@@ -1,7 +1,7 @@
 """A real slurmctld with a fast clock schedules a workload now, and the plain Slurm wants what it starts.
 
 Thirty jobs in each run of the tests; at night every case of `schedulers.replay_cases`, as long as its record, and those
-of `schedulers.replay_mixed` on Slurms of other releases.
+of `schedulers.replay_mixed` and `schedulers.replay_settings` on Slurms of other releases.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from schedulers.processes import require_root
 from schedulers.replay import Case, replay, submission
 from schedulers.replay_cases import CASES, plain
 from schedulers.replay_mixed import MIXED
+from schedulers.replay_settings import SETTINGS
 from schedulers.replay_site import accounting_commands, minutes, scheduler_parameters, settings
 from schedulers.replay_workloads import make_jobs
-from schedulers.replays import NIGHT, RATE, compare, force, record_of, records_of, replay_elsewhere
+from schedulers.replays import NIGHT, RATE, case_of, compare, force, record_of, records_of, replay_elsewhere
 from support import NIGHTLY
 
 nightly = pytest.mark.skipif(not NIGHTLY, reason="an hour of Slurm's: make nightly")
@@ -51,14 +52,14 @@ def test_a_replay_repeats_its_record(name: str) -> None:
 
 
 @nightly
-@pytest.mark.parametrize("name", list(MIXED))
+@pytest.mark.parametrize("name", [*MIXED, *SETTINGS])
 @pytest.mark.parametrize("release", ["trixie", "sid"])
 def test_a_modern_slurm_starts_what_the_plain_one_wants(release: str, name: str, tmp_path: Path) -> None:
     require_root()
     if not (NIGHT / release / "ready").exists():
         pytest.skip(f"no Slurm of {release} in {NIGHT.name} (.ci/modern-slurm sets it up)")
     replay_elsewhere(release, [name], tmp_path)
-    result = force(record_of(name, tmp_path), MIXED[name]().site)
+    result = force(record_of(name, tmp_path), case_of(name).site)
     # A machine that is busy with other things is late, and then the state is not quite what the log says.
     assert result.agreement >= 0.98
 

@@ -61,6 +61,7 @@ from policyfactory.engine.slurm.stopping import (
 )
 from policyfactory.engine.slurm.versions import (
     ENDS_THERE,
+    GONE_AT_START,
     LOOKS_FROM_START,
     WEIGHS_ANEW,
 )
@@ -214,16 +215,23 @@ def _choose_ahead(
 
 @joined
 def _give_back_until(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, allowed: UInt8Array, request: Int64Array, begin: int
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    allowed: UInt8Array,
+    request: Int64Array,
+    begin: int,
 ) -> tuple[int, int, int]:
     """Let running jobs end that end before a time; return how many nodes and cores more there are, how many jobs."""
     ended = nodes = cores = 0
-    while ended < run.state[RUNNING] and run.given[ended, _ENDS] < begin:
+    more = 1 if settings.version >= GONE_AT_START else 0
+    while ended < run.state[RUNNING] and run.given[ended, _ENDS] < begin + more:
         more_nodes, more_cores, _ = _give_back(jobs, machine, run, allowed, request, ended)
         nodes, cores, ended = nodes + more_nodes, cores + more_cores, ended + 1
     if begin <= run.state[NOW] and ended < run.state[RUNNING]:
         # From then on the next one is over its limit.
-        run.state[HORIZON] = min(run.state[HORIZON], run.given[ended, _ENDS] + 1)
+        run.state[HORIZON] = min(run.state[HORIZON], run.given[ended, _ENDS] + 1 - more)
     return nodes, cores, ended
 
 
@@ -244,7 +252,7 @@ def _give_back_at_once(
     """
     nodes = cores = ended = 0
     if settings.version >= LOOKS_FROM_START:
-        nodes, cores, ended = _give_back_until(jobs, machine, run, allowed, request, begin)
+        nodes, cores, ended = _give_back_until(jobs, machine, run, settings, allowed, request, begin)
     if gone > 0:
         more_nodes, more_cores = _give_back_gone(jobs, machine, run, allowed, request, ended, gone, run.preemption)
         nodes, cores = nodes + more_nodes, cores + more_cores
