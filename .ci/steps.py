@@ -117,8 +117,8 @@ def kept(head: str) -> dict[str, Outcome]:
 
 
 def keep(head: str, outcomes: dict[str, Outcome]) -> None:
-    """Write what became of the steps so far, for a night that goes on with this one."""
-    rows = {name: dataclasses.asdict(outcome) for name, outcome in outcomes.items()}
+    """Write what became of the steps so far, for a night that goes on with this one, or beside it with other steps."""
+    rows = {name: dataclasses.asdict(outcome) for name, outcome in (kept(head) | outcomes).items()}
     RESULTS.write_text(json.dumps({"commit": head, "steps": rows}, indent=1), encoding="utf-8")
 
 
@@ -147,7 +147,8 @@ def main(chosen: Sequence[str]) -> int:
     outcomes = kept(head)
     for name in chosen or [name for name in STEPS if name not in outcomes or not outcomes[name].passed]:
         outcomes[name] = run(name, again=name in outcomes)
-        keep(head, outcomes)
+        keep(head, {name: outcomes[name]})
+    outcomes = kept(head) | outcomes
     print(*table(outcomes), sep="\n")
     if not all(name in outcomes and outcomes[name].passed for name in STEPS):
         return 1
