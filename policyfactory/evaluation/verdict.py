@@ -150,7 +150,7 @@ def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
     shown = Finding(row.verdict)
     light = judge([shown])
     if light == "better":
-        words: tuple[str, ...] = (f"{name} is better than simulated {against}.", *_price(outcome, log, name))
+        words: tuple[str, ...] = (f"{name} is better than simulated {against}. {_price(outcome, log, name)}",)
     else:
         why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
         words = (
@@ -338,13 +338,13 @@ def _what_helps(load: float, faster: float) -> str:
     )
 
 
-def _price(outcome: Outcome, log: str, name: str) -> tuple[str, ...]:
+def _price(outcome: Outcome, log: str, name: str) -> str:
     """Return the longest waits under the leader and the baseline, and in what else the leader is worse."""
     evaluation = outcome.evaluation
     longest = {row.policy: format_duration(row.wait_s) for row in worst_off(evaluation, log)}
     cost = price_in_words(row for row in outcome.comparisons if (row.log, row.policy) == (log, name))
     waits = f"The longest wait: {name} {longest[name]}, {evaluation.baseline} {longest[evaluation.baseline]}."
-    return (f"{waits} {cost}".strip(),)
+    return f"{waits} {cost}".strip()
 
 
 # The record. ----------------------------------------------------------------------------------------------------------

@@ -212,8 +212,9 @@ def test_nothing_to_decide_has_no_verdict() -> None:
 
 def test_the_price_stands_beside_the_gain() -> None:
     actual = verdict(recorded(daily(), "FCFS"), metrics=["mean_bsld", "max_wait"])
-    price = actual.sentences[-1]
-    assert price.startswith("The longest wait: SPF ")
+    gain, price = actual.sentences[-1].split(" The longest wait: ")
+    assert gain.startswith("SPF is better than simulated FCFS")
+    assert price.startswith("SPF ")
     assert ", FCFS " in price
 
 
