@@ -9,7 +9,7 @@ from policyfactory.core.process import announced
 
 WORDS = (
     "the simulator is compiled for this machine first, once: up to half a minute",
-    "Slurm's rules are compiled for this machine first, once: about a minute (--backfill easy does without)",
+    "Slurm's rules are compiled for this machine first, once: about a minute",
 )
 _OTHERS, _SLURM = WORDS
 _announced: set[str] = set()

@@ -295,8 +295,8 @@ def _show(report: ImportReport, *, json: bool) -> None:
             "what the jobs of each partition request",
             ["partition", "jobs", "with a limit", "asked for", "commonest other", "share, %", "default given"],
             report.partition_rows(),
-            caption="asked for: the submit line shows it (-t, --time); commonest other: the most frequent limit among "
-            "the rest; share: its share of all limits of the partition",
+            caption="asked for: the submit line shows it (-t, --time; -: no line does, or the log has none); commonest "
+            "other: the most frequent limit among the rest; share: its share of all limits of the partition",
         )
         console().print(report.totals(), markup=False, soft_wrap=True)
     for text in report.lacking:

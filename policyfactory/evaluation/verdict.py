@@ -40,6 +40,7 @@ from policyfactory.report.verdict import (
 )
 from policyfactory.simulation.metrics import METRICS, TAU
 from policyfactory.simulation.rules import Rules
+from policyfactory.site.model import Site
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import MIN_CASES
@@ -396,7 +397,7 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
             f"The simulation is too far from the record to judge by it: {metric} was {value_in_words(record)}, and the "
             f"replay under {base.policy} has {value_in_words(base)} ({percent_change(base.value / record.value - 1)}). "
             "The real scheduler did what the simulation leaves out (priorities, limits, reservations, partitions, "
-            "nodes that were down), so nothing is recommended."
+            f"nodes that were down), so nothing is recommended. {_nearer(outcome.experiment.rules.site)}"
         )
         return "unsound", (why,)
     against = f"the recorded schedule in {metric}: {value_in_words(chosen)} against {value_in_words(record)}"
@@ -406,6 +407,13 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     if row.verdict == "worse":
         return "worse", (f"{name} is WORSE than {against}: leave the queue as it is.",)
     return "cannot tell", (f"{name} is not shown to be better than {against}: nothing is recommended.",)
+
+
+def _nearer(site: Site | None) -> str:
+    """Return what brings a simulation nearer to the record."""
+    if site is None or site.assumed:
+        return "Next step: a site file (policyfactory site import), given with --site; more weeks change nothing here."
+    return "Next step: see what the site file lacks (policyfactory site replay); more weeks change nothing here."
 
 
 # Before a site is believed --------------------------------------------------------------------------------------------

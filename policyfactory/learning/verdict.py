@@ -19,7 +19,7 @@ from policyfactory.evaluation.precision import needed
 from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, requests_invented, row_of
 from policyfactory.learning.choice import Tested
 from policyfactory.learning.comparing import CLASSICAL
-from policyfactory.learning.ranking import Ranked
+from policyfactory.learning.ranking import Ranked, Ranking
 from policyfactory.report.verdict import Finding, Verdict, difference_in_words, judge, value_in_words
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.intervals import Interval
@@ -89,8 +89,8 @@ def verdict_of(evidence: Evidence) -> Verdict:
             "queue as it is."
         )
         return Verdict("cannot tell", (alike,))
-    simulated, sentences = _against_baseline(evidence)
     record, first = against_record(evidence.outcome, log, evidence.chosen)
+    simulated, sentences = _against_baseline(evidence, weeks_help=record != "unsound")
     if record is None and not evidence.outcome.experiment.unrecorded:
         first = (_NO_RECORD,)
     by_peer, beside = _against_peer(evidence)
@@ -122,8 +122,11 @@ def _to_record(evidence: Evidence) -> tuple[str, ...]:
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------
 
 
-def _against_baseline(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Return what replicas of the second half say, which its weeks may contradict; without replicas, its weeks."""
+def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return what replicas of the second half say, which its weeks may contradict; without replicas, its weeks.
+
+    Where more weeks would not help, they are not proposed.
+    """
     name, row = evidence.chosen, evidence.row(evidence.outcome.comparisons)
     where = "On the second half, which had no part in the choice,"
     choice, base = (value_in_words(evidence.row(evidence.outcome.summaries, policy)) for policy in (name, _BASELINE))
@@ -138,7 +141,10 @@ def _against_baseline(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[st
         ranking = evidence.tested.to_baseline
         tested = ranking.row(name)
         sources = (Finding(tested.verdict), Finding(row.verdict, needed=False))
-        against = f"{against}. On {ranking.replicas} replicas of it the ratio is {_ratio(tested)}"
+        against = (
+            f"{against}. On {ranking.replicas} replicas of it the ratio is {_ratio(tested)}, and its price, as ratios: "
+            f"{_prices(ranking, tested)}"
+        )
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
         more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
         if {tested.verdict, row.verdict} == {"better", "worse"}:
@@ -155,7 +161,7 @@ def _against_baseline(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[st
     sentence = (
         f"{where} {name} is not shown to be better than {against}. There is no evidence yet for a change of the queue"
     )
-    return sources, (f"{sentence}: {more}.",)
+    return sources, (f"{sentence}: {more}." if weeks_help else f"{sentence}.",)
 
 
 def _more_weeks(evidence: Evidence, value: float, interval: Interval | None) -> str:
@@ -184,14 +190,9 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         return (), ()
     ranking = tested.to_peer
     row, peer = ranking.row(evidence.chosen), ranking.peer
-    prices = ", ".join(
-        f"{aim} {ratio:.2f}"
-        for aim, ratio in zip(ranking.aims[1:], row.ratios[1:], strict=True)
-        if math.isfinite(ratio)
-    )
     sentence = (
         f"On {ranking.replicas} replicas of the second half {evidence.metric} is {_ratio(row)} times that of {peer}, "
-        f"the best published policy before; its price, as ratios: {prices}."
+        f"the best published policy before; its price, as ratios: {_prices(ranking, row)}."
     )
     if row.verdict == "better":
         return (), (sentence,)
@@ -203,6 +204,12 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
     return (Finding(""),), (sentence, f"{alike}.")
+
+
+def _prices(ranking: Ranking, row: Ranked) -> str:
+    """Return the ratios of all but the first aim."""
+    pairs = zip(ranking.aims[1:], row.ratios[1:], strict=True)
+    return ", ".join(f"{aim} {ratio:.2f}" for aim, ratio in pairs if math.isfinite(ratio))
 
 
 def _ratio(row: Ranked) -> str:

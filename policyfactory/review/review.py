@@ -49,6 +49,7 @@ from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.compare import verdict_of as word_of
 from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
+from policyfactory.workload.accounting.times import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -248,8 +249,8 @@ def _check_order(before: Accounting, after: Accounting) -> None:
     first = ends[1] + int(after.workload.submit[0]) // after.workload.ticks
     if first < last:
         raise WorkloadError(
-            f"{after.name}: begins before the last submission of {before.name}; give times that follow each other "
-            "(workload import --from, --to, or sacct -S, -E)"
+            f"{after.name}: begins at {shown(first, dt.UTC)}, before the last submission of {before.name} at "
+            f"{shown(last, dt.UTC)}; give times that follow each other (workload import --from, --to, or sacct -S, -E)"
         )
 
 

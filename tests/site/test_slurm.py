@@ -353,7 +353,12 @@ def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
         ("NodeName=n1 CPUs=many\n", "slurm.conf:1: CPUs is 'many'; expected a whole number from 0 to 65,535"),
         ("NodeName=n[1-9999999]\n", "slurm.conf:1: host list 'n[1-9999999]' names more than 200,000 hosts"),
         ("NodeName=n[1-2\n", "a bracket is not closed"),
-        ("NodeName=n1\nthis is no setting\n", "slurm.conf:2: 'this is no setting' is not KEY=VALUE"),
+        ("NodeName=n1\nthis is no setting\n", "slurm.conf:2: 'this is no setting' is not KEY=VALUE; quote a value"),
+        (
+            "JobID|User|Start|End\n1|a|b|c\n",
+            "slurm.conf:1: 'JobID|User|Start|End' is not KEY=VALUE; it looks like the",
+        ),
+        ("Cluster - 'a':Fairshare=1\n", "it looks like sacctmgr dump: name that with --sacctmgr"),
         ("NodeName=n1\nPartitionName=p Nodes=n1 State=OPEN\n", "State is 'OPEN'; expected UP, DOWN, DRAIN or INACTIVE"),
         ("NodeName=n1\nPartitionName=p Nodes=n1 Default=perhaps\n", "Default is 'perhaps'; expected YES or NO"),
         ("PartitionName=p Nodes=ALL\n", "names no node; give the slurm.conf of slurmctld"),

@@ -384,9 +384,21 @@ def test_numbers_that_no_cluster_has_are_unknown_and_counted(tmp_path: Path) -> 
 
 def test_arrays_that_never_ran_cannot_fill_the_memory(tmp_path: Path) -> None:
     rest = [waiting(f"{n}_[0-9999999]", State="CANCELLED", Start="None", End=T0 + 5) for n in range(1, 40)]
-    with refusal(WorkloadError, "log.txt 390,000,000 20,000,000 1_ 0-9999999"):
+    with refusal(WorkloadError, "log.txt 390,000,000 1,000,000 1_ 0-9999999"):
         imported(tmp_path, *rest, keep_unstarted=True)
     assert len(imported(tmp_path, job(1), *rest).log) == 1
+    # Of one that has begun there is one, whatever it is called.
+    assert len(imported(tmp_path, job(1), {**job(2), "JobID": "57_[0-9999999]"}).log) == 2
+
+
+def test_the_more_records_there_are_the_more_tasks_that_never_ran_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policyfactory.workload.accounting.rules._FEW_TASKS", 30)
+    rest = waiting("57_[1-50]", State="CANCELLED", Start="None", End=T0 + 5)
+    with refusal(WorkloadError, "log.txt 51 40 57_"):
+        imported(tmp_path, job(1), rest, keep_unstarted=True)
+    assert len(imported(tmp_path, job(1), job(2), rest, keep_unstarted=True).log) == 52
 
 
 def test_what_readers_say_is_in_the_table_and_all_of_it_is_said() -> None:

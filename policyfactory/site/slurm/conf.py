@@ -29,6 +29,12 @@ _MOST_SETTINGS = 500_000  # of all lines together: each takes some hundred bytes
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#")
 _INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
+# Lines of other files of Slurm's, and where those are read.
+_OF_SACCT, _OF_SACCTMGR = re.compile(r"[^|=]*(\|[^|=]*){3}"), re.compile(r"(Cluster|Parent|Account|User) - '")
+_ELSEWHERE = (
+    (_OF_SACCT, "it looks like the output of sacct, which policyfactory workload import reads"),
+    (_OF_SACCTMGR, "it looks like sacctmgr dump: name that with --sacctmgr"),
+)
 # Keys that make a record of the rest of their line.
 _RECORDS = frozenset(
     {"nodename", "partitionname", "nodeset", "downnodes", "frontendname", "slurmctldhost", "poweraction"}
@@ -239,9 +245,8 @@ def _add_line(conf: Conf, line: str, location: str) -> None:
     while begin < len(line.rstrip()):
         match = _PAIR.match(line, begin)
         if match is None:
-            raise SiteError(
-                f"{location}: {shortened(line[begin:].strip(), 60)!r} is not KEY=VALUE; quote a value that has blanks"
-            )
+            cure = next((cure for pattern, cure in _ELSEWHERE if pattern.match(line)), "quote a value that has blanks")
+            raise SiteError(f"{location}: {shortened(line[begin:].strip(), 60)!r} is not KEY=VALUE; {cure}")
         begin = match.end()
         key, value = match[1], match[2] if match[2] is not None else match[3]
         if record is None and key.lower() in _RECORDS:

@@ -20,6 +20,8 @@ STILL_WAIT = "that wait at the end of the log"
 
 # More are no log that anything could be done with.
 _MOST_JOBS = 20_000_000
+# What tasks that never ran cost is bounded by the records: so many are taken of any log, or so many of each record.
+_FEW_TASKS, _TASKS_EACH = 1_000_000, 20
 # After all times of a table.
 _LATEST = 1 << 62
 
@@ -108,16 +110,19 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
             f"there are {len(rows):,} jobs, more than the {_MOST_JOBS:,} of a log; import a part of them (--from, "
             "--to, --partition)"
         )
-    if (tasks := int(table.tasks[rows].sum())) > _MOST_JOBS:
-        most = int(rows[np.argmax(table.tasks[rows])])
+    # Of one that has begun, whatever it is called, there is one.
+    tasks = np.where(started[rows], 1, table.tasks[rows])
+    bound = max(_FEW_TASKS, min(_TASKS_EACH * len(rows), _MOST_JOBS))
+    if (total := int(tasks.sum())) > bound:
+        most = int(rows[np.argmax(tasks)])
         raise WorkloadError(
-            f"{table.location(most)}: with the tasks of arrays that never ran there are {tasks:,} jobs, more than the "
-            f"{_MOST_JOBS:,} of a log; job {printable(table.job[most], 60)} alone has {table.tasks[most]:,}: leave out "
-            "--keep-unstarted"
+            f"{table.location(most)}: with the tasks of arrays that never ran there are {total:,} jobs, more than the "
+            f"{bound:,} of a log of so many records; job {printable(table.job[most], 60)} alone has "
+            f"{tasks.max():,}: leave out --keep-unstarted"
         )
     return ImportedJobs(
         table=table,
-        rows=np.repeat(rows, table.tasks[rows]),
+        rows=np.repeat(rows, tasks),
         requested=requested,
         allocated=allocated,
         recorded_limit=recorded_limit,

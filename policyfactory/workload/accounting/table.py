@@ -438,13 +438,15 @@ class ImportReport:
         """Return the partitions as cells of a table.
 
         Name, jobs, with a limit, asked for, commonest limit that is not known to be asked for, its share, default.
+        Where no submit line shows that a limit was asked for, the log may have none.
         """
+        tells = any(partition.asked for partition in self.partitions)
         return [
             [
                 printable(partition.partition, 60) or "(none)",
                 f"{partition.jobs:,}",
                 f"{partition.limited:,}",
-                f"{partition.asked:,}",
+                f"{partition.asked:,}" if tells else "-",
                 f"- ({'all asked for' if partition.asked else 'no limits'})"
                 if partition.commonest is None
                 else format_duration(partition.commonest),
