@@ -23,7 +23,6 @@ from changed import write_green
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".night"
-RESULTS = FOLDER / "results.json"
 PYTHON = ".venv/bin/python"
 # One worker more than processors: tests of Slurm, of killed processes and of other schedulers wait for those. A line
 # for each test: the log of a night that was cut off names what failed until then.
@@ -104,22 +103,25 @@ def run(name: str, *, again: bool) -> Outcome:
     cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     log = path.read_text(encoding="utf-8", errors="replace")
     if code:
-        print(*log.splitlines()[-40:], sep="\n")
+        print(*log.splitlines()[-120:], sep="\n")
     return Outcome(not code, round(seconds), round(cpu_seconds), counts(log), not_run(log), again)
 
 
 def kept(head: str) -> dict[str, Outcome]:
-    """Return what became of the steps that were run for a commit."""
-    if not head or not RESULTS.exists():
-        return {}
-    before = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return {name: Outcome(**row) for name, row in before["steps"].items()} if before["commit"] == head else {}
+    """Return what became of the steps that were run for a commit: a file each, as they may run beside each other."""
+    found = {}
+    for path in FOLDER.glob("*.json") if head else ():
+        of, row = json.loads(path.read_text(encoding="utf-8"))
+        if of == head:
+            found[path.stem] = Outcome(**row)
+    return found
 
 
-def keep(head: str, outcomes: dict[str, Outcome]) -> None:
-    """Write what became of the steps so far, for a night that goes on with this one, or beside it with other steps."""
-    rows = {name: dataclasses.asdict(outcome) for name, outcome in (kept(head) | outcomes).items()}
-    RESULTS.write_text(json.dumps({"commit": head, "steps": rows}, indent=1), encoding="utf-8")
+def keep(head: str, name: str, outcome: Outcome) -> None:
+    """Write what became of a step, for a night that goes on with this one."""
+    written = FOLDER / f"{name}.tmp"
+    written.write_text(json.dumps([head, dataclasses.asdict(outcome)], indent=1), encoding="utf-8")
+    written.replace(FOLDER / f"{name}.json")
 
 
 def table(outcomes: dict[str, Outcome]) -> list[str]:
@@ -147,8 +149,8 @@ def main(chosen: Sequence[str]) -> int:
     outcomes = kept(head)
     for name in chosen or [name for name in STEPS if name not in outcomes or not outcomes[name].passed]:
         outcomes[name] = run(name, again=name in outcomes)
-        keep(head, {name: outcomes[name]})
-    outcomes = kept(head) | outcomes
+        keep(head, name, outcomes[name])
+    outcomes |= kept(head)
     print(*table(outcomes), sep="\n")
     if not all(name in outcomes and outcomes[name].passed for name in STEPS):
         return 1
@@ -160,7 +162,8 @@ def main(chosen: Sequence[str]) -> int:
     what = f"{', '.join(STEPS)} in {minutes} min" + (f" (not in the first run: {', '.join(again)})" if again else "")
     gaps = dict.fromkeys(gap for outcome in outcomes.values() for gap in outcome.not_run)
     write_green(head, what, list(gaps))
-    RESULTS.unlink()
+    for name in STEPS:
+        (FOLDER / f"{name}.json").unlink(missing_ok=True)
     return 0
 
 

@@ -55,7 +55,6 @@ class Simulation:
         self.c.nodes.takes_memory &= said or has_default_memory(site)
         self.silent = bool(jobs) and not said
         self.c.stop = self._stop
-        self.c.split_arrays = split_arrays(jobs)
         self.site, self.settings = site, site.scheduling
         self.turnround = turnround if isinstance(turnround, Mapping) else {job.id: turnround for job in jobs}
         self.origin = min((job.submit for job in jobs), default=0) if begin is None else begin
@@ -349,13 +348,6 @@ class Simulation:
         return False
 
 
-def split_arrays(jobs: Iterable[Job]) -> set[int]:
-    """Return the arrays whose tasks wait for different jobs."""
-    waits = {(job.array, job.after) for job in jobs if job.array >= 0}
-    arrays = [array for array, _ in waits]
-    return {array for array in arrays if arrays.count(array) > 1}
-
-
 def simulate(
     site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnround: int | Mapping[int, int] = 0
 ) -> dict[int, Placed]:
@@ -410,7 +402,6 @@ def resume(site: Site, state: State) -> Simulation:
     c.reservations = [one for one in site.reservations if one.known <= state.now < one.end]
     c.available -= {c.nodes.inner[number] for number in state.unavailable}
     c.completing = {c.nodes.inner[number]: 1 for number in state.completing}
-    c.split_arrays = split_arrays(one.job for one in (*state.running, *state.waiting))
     for one in state.running:
         entry = simulation.entry_of(one.job)
         gpus, each = entry.demand.gpus, entry.demand

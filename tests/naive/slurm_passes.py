@@ -42,7 +42,6 @@ class Controller:
         self.now = 0
         self.changed = 0
         self.planned: set[int] = set()
-        self.split_arrays: set[int] = set()  # those whose tasks wait for different jobs
 
     def default_partition(self) -> str:
         return next((part.name for part in self.site.partitions if part.default), self.site.partitions[0].name)
@@ -72,9 +71,7 @@ class Controller:
 
     def _order(self, entry: Entry) -> tuple[object, ...]:
         job = entry.job
-        # A task that waits for a job of its own has a number of its own, later than others', once it need not wait.
-        left = entry.begin if job.after >= 0 and job.array in self.split_arrays else -1
-        return not job.reservation, -entry.partition.tier, -entry.priority, entry.submit, left, job.id, entry.place
+        return not job.reservation, -entry.partition.tier, -entry.priority, entry.submit, job.id, entry.place
 
     def _may_be_looked_at(self, entry: Entry) -> bool:
         partition, job = entry.partition, entry.job

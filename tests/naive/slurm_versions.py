@@ -53,8 +53,8 @@ class Versioned:
     # A job starts when the last of those ends that were let end on its nodes. Before, when the last of all ended that
     # were let end at once. Seen in the plans of 26.05.5: select/cons_tres, _future_run_test.
     ends_there: bool
-    # Where it is looked from a start in the future on, jobs that end at that very second are gone, too; before, only
-    # those that end before it. Seen in the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
+    # Where it is looked from a second on, jobs that end at it are gone, too; before, only those that end before it.
+    # Seen in the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
     gone_at_start: bool
 
 

@@ -395,7 +395,7 @@ def read_log(
             found.submit[job],
             since,
             tuple(map(_cleaned, found.runs[job])),
-            found.factors.get(job, 0),
+            found.factors.get(job + _ALONE, found.factors.get(job, 0)),
             tuple(found.priorities.get(job, [])),
         )
         for job, since in enumerate(eligible, start=1)

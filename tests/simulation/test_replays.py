@@ -291,3 +291,24 @@ def test_what_26_05_backfills_is_told_in_several_lines() -> None:
 def test_nodes_are_named_as_slurm_does() -> None:
     assert expand("n7") == [6]
     assert expand("n[1-3,5]") == [0, 1, 2, 4]
+
+
+LOG_OF_AN_ARRAY = """\
+[2026-03-02T00:00:01.000] _slurm_rpc_submit_batch_job: JobId=5 InitPrio=10 usec=1
+[2026-03-02T00:00:02.000] debug:  Job 5 priority: 0.0 = 20.0
+[2026-03-02T00:00:03.000] debug:  Job 9 priority: 0.0 = 15.0
+[2026-03-02T00:00:04.000] debug:  Job 5 priority: 0.0 = 30.0
+[2026-03-02T00:00:05.000] sched: Allocate JobId=5_0(5) NodeList=n1 #CPUs=1 Partition=batch
+[2026-03-02T00:00:05.100] sched: Allocate JobId=5_1(9) NodeList=n2 #CPUs=1 Partition=batch
+[2026-03-02T00:00:06.000] _job_complete: JobId=5_0(5) done
+[2026-03-02T00:00:06.100] _job_complete: JobId=5_1(9) done
+"""
+
+
+def test_a_task_that_has_left_its_array_has_priorities_of_its_own() -> None:
+    origin = moment(LOG_OF_AN_ARRAY) // 1000
+    past, _ = read_log(LOG_OF_AN_ARRAY, [0, 0], origin, {"5": 1, "5_0": 1, "5_1": 2}, {"9": 2})
+    assert [one.priorities for one in past] == [
+        ((0, 10), (1000, 20), (3000, 30)),
+        ((0, 10), (1000, 20), (2000, 15)),
+    ]

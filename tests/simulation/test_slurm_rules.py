@@ -6,7 +6,6 @@ over the whole queue every 60 s, backfilling every 30 s, planned in steps of 60 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -262,20 +261,6 @@ def test_so_many_tasks_of_an_array_run_at_once_and_the_others_keep_nobody_back(s
     # Each array has its own limit.
     others = [job(i, 0, 20, 10, array=i % 2, array_limit=1 + i % 2) for i in range(1, 6)]
     assert starts(simulate(batch(4), others, begin=0)) == [3, 3, 3, 23, 23]
-
-
-def test_tasks_that_wait_for_jobs_of_their_own_come_in_the_order_in_which_they_need_not_any_more(
-    simulate: Simulate,
-) -> None:
-    #   n1  1|. . .|4|3      task 4 waits for 1, and task 3 for 2 (aftercorr): 4 has its number first
-    #   n2  2 2|. .|4|3
-    #   n3  5 5 5 5|4|3
-    tasks = [job(3, 0, 10, 10, 3, array=9, after=2), job(4, 0, 10, 10, 3, array=9, after=1)]
-    jobs = [job(1, 0, 10, 10), job(2, 0, 20, 10), *tasks, job(5, 0, 100, 10)]
-    assert starts(simulate(batch(3), jobs, begin=0)) == [3, 3, 113, 103, 3]
-    # The tasks of an array that waits as a whole keep their order.
-    together = [dataclasses.replace(task, after=1) for task in tasks]
-    assert starts(simulate(batch(3), [*jobs[:2], *together, jobs[-1]], begin=0)) == [3, 3, 103, 113, 3]
 
 
 def test_a_task_that_waits_for_its_array_counts_in_no_depth(simulate: Simulate) -> None:

@@ -207,7 +207,7 @@ def start_job(
     run.state[RUNNING] += 1
     run.state[CHANGED] = now
     run.state[VERSION] += 1
-    if jobs.in_array[job] & SEVERAL != 0:
+    if jobs.in_array[job] >= SEVERAL:
         tell_rows(jobs, run, job)
 
 

@@ -13,8 +13,8 @@ from policyfactory.engine.slurm.nodes import NodeChoice, taken_gpus, taken_memor
 # after it; and three reasons for which one is in the queue and looked at in vain: a limit on it alone, a partition
 # that does not let it in, limits that leave it too few nodes.
 WELCOME, ABSENT, REFUSED, LIMITED, CLOSED, CONFINED = range(6)
-# Bits of `SlurmJobs.in_array`.
-_TASK, SEVERAL, LEAVES = 1, 2, 4
+# In `SlurmJobs.in_array`.
+SEVERAL = 2
 # When the rows of jobs behind their first ones are submitted (s).
 NEVER = 2**61
 
@@ -121,8 +121,7 @@ class SlurmJobs(NamedTuple):
         Rows of `SlurmLimits.held` (-1: a limit of the job alone; see `PER_NODE`) and of `SlurmLimits.most`.
     in_array : uint8 array (n,)
         1 for a task of an array of which only so many may run at once: its first counter says how many do and may; 2
-        more for a job of several partitions (`SEVERAL`); 4 more for a task that waits for another job than the rest of
-        its array (`LEAVES`).
+        more for a job of several partitions (`SEVERAL`).
     hopeless : uint8 array (n,)
         Whether it can never start, and why: see the names of these numbers.
     no_reserve : uint8 array (n,)
@@ -304,7 +303,7 @@ def _exceeds_node(most: FloatArray, nodes: int, processors: int, memory: int, gp
 @inlined
 def is_task(jobs: SlurmJobs, job: int) -> bool:
     """Tell whether a job is a task of an array of which only so many may run at once."""
-    return bool(jobs.in_array[job] & _TASK != 0)
+    return bool(jobs.in_array[job] % SEVERAL == 1)
 
 
 @inlined
@@ -313,7 +312,7 @@ def is_passed_over(jobs: SlurmJobs, limits: SlurmLimits, start: Int64Array, job:
 
     In this pass it was started in another of its partitions, or as many tasks of its array run as may.
     """
-    if jobs.in_array[job] & SEVERAL != 0 and start[job] >= 0:
+    if jobs.in_array[job] >= SEVERAL and start[job] >= 0:
         return True
     return is_task(jobs, job) and free_tasks(jobs, limits, job) <= 0
 

@@ -223,7 +223,10 @@ def _give_back_until(
     request: Int64Array,
     begin: int,
 ) -> tuple[int, int, int]:
-    """Let running jobs end that end before a time; return how many nodes and cores more there are, how many jobs."""
+    """Let running jobs end that end before a time, since 26.05 also at it; return what more there is.
+
+    That are nodes and cores, and how many jobs have ended.
+    """
     ended = nodes = cores = 0
     more = 1 if settings.version >= GONE_AT_START else 0
     while ended < run.state[RUNNING] and run.given[ended, _ENDS] < begin + more:

@@ -10,7 +10,7 @@ from policyfactory.core.by_pointer import by_pointer
 from policyfactory.core.jit import inlined, step
 from policyfactory.core.options import FloatArray, Int32Array, Int64Array, UInt8Array
 from policyfactory.engine.events import new_heap
-from policyfactory.engine.slurm.jobs import LEAVES, NEVER, SlurmJobs, SlurmLimits, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmLimits, SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.nodes import BLOCKS, CORES, WEIGHT, Blocks, NodeChoice, divide, new_blocks, new_choice
 from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
 
@@ -254,18 +254,7 @@ def is_ahead(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int, ot
         return bool(run.priority[job] > run.priority[other])
     if run.submit[job] != run.submit[other]:
         return bool(run.submit[job] < run.submit[other])
-    left, other_left = _left_array(jobs, run, job), _left_array(jobs, run, other)
-    if left != other_left:
-        return bool(left < other_left)
     return bool(jobs.number[job] < jobs.number[other])
-
-
-@inlined
-def _left_array(jobs: SlurmJobs, run: RunState, job: int) -> int:
-    """Return when a task got a number of its own, later than those of all others; -1 if it has that of its array."""
-    if jobs.in_array[job] & LEAVES == 0:
-        return -1
-    return NEVER if run.seen[job] >= RELEASED else run.ready[job]
 
 
 @inlined

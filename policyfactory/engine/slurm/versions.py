@@ -43,8 +43,8 @@ TAKES_FIRST = 2605
 # A job starts when the last of those has ended that were let end on its nodes. Before, when the last of all had that
 # were let end at once. Seen in the plans of 26.05.5: select/cons_tres, _future_run_test.
 ENDS_THERE = 2605
-# Where it is looked from a start in the future on, jobs that end at that very second are gone, too; before, only those
-# that end before it. Seen in the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
+# Where it is looked from a second on, jobs that end at it are gone, too; before, only those that end before it. Seen in
+# the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
 GONE_AT_START = 2605
 # Each look for a start weighs nodes anew. Before, what one found of GPUs changed the weights of those after it, which
 # is not simulated. A plan for now prefers nodes where nothing is being cleaned up. select/cons_tres, _set_sched_weight.

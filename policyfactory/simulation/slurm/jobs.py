@@ -17,7 +17,6 @@ from policyfactory.engine.slurm.jobs import (
     ABSENT,
     CLOSED,
     CONFINED,
-    LEAVES,
     LIMITED,
     NEVER,
     REFUSED,
@@ -183,13 +182,11 @@ def place_jobs(
     longest = np.array([min(its.max_time, YEAR) for its in site.partitions], dtype=np.int64)[asked.partition]
     submit = workload.submit[job[order]] + zero
     several = np.bincount(first, minlength=len(job)) > 1
-    after = _after(workload, submitted)[first]
-    leaves = _leaves_array(asked.log.array[order], after)
     jobs = SlurmJobs(
         ready=np.maximum(submit, asked.log.eligible[order] + zero),
         submit=np.where(np.arange(len(job)) < n, submit, NEVER),
         number=ranks[order],
-        after=after,
+        after=_after(workload, submitted)[first],
         run_time=workload.run_time[job[order]],
         limit=asked.limit[order],
         planned=_planned(site, np.minimum(asked.limit, longest), judge.no_reserve)[order],
@@ -202,7 +199,7 @@ def place_jobs(
         threads=asked.threads[order],
         counters_from=begins,
         counters=pairs,
-        in_array=(judge.in_array[order] + SEVERAL * several[first] + LEAVES * leaves).astype(np.uint8),
+        in_array=(judge.in_array[order] + SEVERAL * several[first]).astype(np.uint8),
         hopeless=judge.hopeless[order],
         no_reserve=judge.no_reserve[order],
         fixed=fixed[order],
@@ -510,13 +507,6 @@ def _after(workload: Workload, order: Int64Array) -> Int64Array:
     row = by_id[np.where(found, position, 0)]
     found &= workload.job_id[row] == asked.after
     return np.where(found, rank[row], -1)[order]
-
-
-def _leaves_array(array: Int64Array, after: Int64Array) -> NDArray[np.bool_]:
-    """Return which jobs are tasks that wait for another job than the rest of their array."""
-    pairs = np.unique(np.stack([array, after]), axis=1)
-    different = pairs[0, 1:][pairs[0, 1:] == pairs[0, :-1]]
-    return (array >= 0) & (after >= 0) & np.isin(array, different)
 
 
 # What each job asks for, in Slurm's words. ----------------------------------------------------------------------------
