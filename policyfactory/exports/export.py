@@ -124,6 +124,7 @@ class _Work:
             advise=self._advise if target.name not in _PROGRAMS else None,
         )
         self.advice: list[str] = []
+        self._waits: dict[Policy, str] = {}  # what of the longest waits was said of each
         self._refused = False
         if options.log_only and not target.name.startswith("slurm-"):
             raise UsageError(f"--log-only: {target.name} cannot log without acting; the targets for Slurm can")
@@ -179,19 +180,20 @@ class _Work:
         self._refused = True
 
     def _advise(self, policy: Policy, scale: PriorityScale | None) -> list[str]:
-        """Return what must be known before the formula orders a queue; kept for what is printed."""
+        """Return what must be known before a formula orders a queue, be it the policy's or one near it; it is kept."""
         if not self._refused:
             return []
+        if policy not in self._waits:
+            self._waits[policy] = self._starvation(policy)
         sentences = (
             renewal(policy, scale, self.begin, self.life),
-            self._starvation,
+            self._waits[policy],
             gaming(policy, self.options.processors),
         )
         self.advice = [text for text in sentences if text]
         return self.advice
 
-    @functools.cached_property
-    def _starvation(self) -> str:
+    def _starvation(self, policy: Policy) -> str:
         keeps = self.target.name not in NO_THRESHOLD
         try:
             from policyfactory.prediction.training import Predictor
@@ -202,7 +204,7 @@ class _Work:
             slurm = options.under_slurm(self.target.name)
             rules = rules_with(None, {"backfill": "slurm", "site": options.site}) if slurm else None
             return starvation(
-                *(self.policy, self._workload),
+                *(policy, self._workload),
                 keeps_threshold=keeps,
                 predictor=predictor,
                 rules=rules,

@@ -86,6 +86,12 @@ def test_the_head_of_a_file_and_the_notes_say_it() -> None:
             assert any(note.startswith(word) for note in made.notes)
         assert ("Renew before" in texts) == (made.scale is not None)
         assert "Starvation" in made._repr_html_()
+    # Weights can make another order than the policy: what is said is of that one.
+    made = pf.export("SAF", "slurm-weights", workload=jobs)
+    formula = made.text.partition("LOWER first, for policyfactory evaluate: ")[2].partition("\n")[0]
+    said = gaming(Policy("weights", formula), None)
+    assert said != gaming(CATALOGUE["SAF"], None)
+    assert said in made.notes
     # A program orders no queue.
     assert "Gaming" not in pf.export("F1", "python", epoch="2026-01-01").text
 

@@ -35,7 +35,7 @@ from policyfactory.policy.scale import HIGHEST, PriorityScale
 from policyfactory.policy.store import Model
 
 _NAME = "slurm-site-factor-c"
-_ADDED = "To SchedulerParameters that are there add bf_job_part_count_reserve=1."
+_ADDED = "For EASY backfilling, which is optional, add bf_job_part_count_reserve=1 to SchedulerParameters."
 _SOURCE = "site_factor_policyfactory.c"
 _MAKEFILE = "Makefile"
 

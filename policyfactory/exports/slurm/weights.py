@@ -233,7 +233,7 @@ def make(model: Model, site: ExportSite) -> Export:
         limits = (*sentences("slurm.txt", "weights_exact"), *_limits(policy, weights, site))
     name, way = (LOG_NAME, "queue_log") if site.log_only else (FILE_NAME, "weights")
     install, rollback = (sentences("slurm.txt", f"{way}_{what}", FILE=name) for what in ("install", "rollback"))
-    head = header(model, site, "slurm-weights") + instructions((), install, rollback, limits)
+    head = header(model, _advising_on(weights, site), "slurm-weights") + instructions((), install, rollback, limits)
     if site.log_only:
         ordered = dataclasses.replace(policy, formula=weights.formula, threshold=math.inf)
         return Export((queue_script(LOG_NAME, head, ordered, 0, site, everybody=True),), (), install, rollback, limits)
@@ -246,6 +246,14 @@ def make(model: Model, site: ExportSite) -> Export:
     uninstall = uninstall_script(policy, ("start", "conf", "weights", "end"), FILE_NAME)
     settings, files = (*weights.lines, _BACKFILL), (File(FILE_NAME, text),)
     return Export(files, settings, install, rollback, limits, priorities, uninstall=uninstall)
+
+
+def _advising_on(weights: MultifactorWeights, site: ExportSite) -> ExportSite:
+    """Return the site with advice on the order that the weights make, which can be far from the policy's."""
+    advise = site.advise
+    if advise is None:
+        return site
+    return dataclasses.replace(site, advise=lambda _, scale: advise(Policy("weights", weights.formula), scale))
 
 
 def _nearest(
