@@ -271,6 +271,9 @@ def estimate_mean(strata: Sequence[FloatArray], *, seed: int = 0, places: bool =
     error = share * math.sqrt(float((errors**2).sum()))
     # Welch and Satterthwaite: the degrees of freedom of a sum of variances.
     sizes = np.array([len(values) for values in strata])
+    largest = float(errors.max())
+    if error > 0 and not 1e-70 < largest < 1e70:
+        errors = errors / largest  # whose fourth powers are numbers
     freedom = (errors**2).sum() ** 2 / (errors**4 / (sizes - 1)).sum() if error > 0 else 1.0
     size = float(freedom), cases
     if places and error > 0:

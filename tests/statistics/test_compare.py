@@ -231,6 +231,17 @@ def test_the_other_way_round_is_the_other_sign(values: list[float], statistic: S
     assert result.value <= result.interval.high + 1e-9 * size
 
 
+@pytest.mark.parametrize("size", [4.5e-100, 1e-70, 1e69, 1e100])
+def test_an_interval_has_the_scale_of_its_values(size: float) -> None:
+    values = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    whole, scaled = (estimate_mean([values * factor], seed=4) for factor in (1.0, size))
+    assert whole.interval is not None
+    assert scaled.interval is not None
+    assert scaled.interval.low == pytest.approx(whole.interval.low * size, rel=1e-6)
+    assert scaled.interval.high == pytest.approx(whole.interval.high * size, rel=1e-6)
+    assert scaled.p == pytest.approx(whole.p)
+
+
 def test_strata_count_alike_and_are_drawn_apart() -> None:
     rng = np.random.default_rng(2)
     first, second = rng.normal(10, 1, 40), rng.normal(20, 1, 40)
