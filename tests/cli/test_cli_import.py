@@ -28,7 +28,7 @@ def test_a_dump_becomes_a_log_with_a_report_and_a_manifest(
     assert "partition daylimit: 100 % of the limits are 1d; is that the partition's default" in done.stderr
     assert "--default-limit daylimit=1d," in done.stderr
     assert "2 of 59 jobs have no requested time (2 UNLIMITED)" in done.stderr
-    assert "commonest other: the most frequent limit among the rest" in done.stdout
+    assert "commonest other: the most frequent limit among the rest" in " ".join(done.stdout.split())
     new = tmp_path / "cluster.swf.gz"
     manifest = json.loads((tmp_path / "cluster.swf.manifest.json").read_text())
     assert manifest["outputs"] == {"cluster.swf.gz": sha256_file(new)}

@@ -110,15 +110,14 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
             f"there are {len(rows):,} jobs, more than the {_MOST_JOBS:,} of a log; import a part of them (--from, "
             "--to, --partition)"
         )
-    # Of one that has begun, whatever it is called, there is one.
-    tasks = np.where(started[rows], 1, table.tasks[rows])
+    tasks = table.tasks[rows]
     bound = max(_FEW_TASKS, min(_TASKS_EACH * len(rows), _MOST_JOBS))
     if (total := int(tasks.sum())) > bound:
         most = int(rows[np.argmax(tasks)])
         raise WorkloadError(
             f"{table.location(most)}: with the tasks of arrays that never ran there are {total:,} jobs, more than the "
             f"{bound:,} of a log of so many records; job {printable(table.job[most], 60)} alone has "
-            f"{tasks.max():,}: leave out --keep-unstarted"
+            f"{tasks.max():,}: leave out --keep-unstarted, or its line"
         )
     return ImportedJobs(
         table=table,
