@@ -85,6 +85,11 @@ def test_a_record_that_no_replay_comes_near_gives_no_verdict() -> None:
     assert actual.light == "unsound"
     assert actual.sentences[0].startswith("The simulation is too far from the record to judge by it")
     assert "nothing is recommended" in actual.sentences[0]
+    assert "policyfactory site import" in actual.sentences[0]
+    # More weeks would not bring the simulation nearer to it.
+    unshown = verdict(slow, "WFP3", tested=replicas("cannot tell", 0.9, (0.7, 1.2)))
+    assert "not shown to be better than simulated FCFS" in unshown.sentences[1]
+    assert not any("import" in text for text in unshown.sentences[1:])
 
 
 def test_without_a_record_nothing_is_recommended() -> None:
@@ -149,7 +154,7 @@ def test_replicas_decide_and_the_record_too(weeks: int, word: str, light: str) -
     assert actual.light == light
     said = " ".join(actual.sentences)
     assert "SPF is better than simulated FCFS in mean_bsld" in said
-    assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60]" in said
+    assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60], and its price, as ratios: p99_wait " in said
     assert ("Next step: import a longer time." in said) == (light == "cannot tell")
 
 
