@@ -55,7 +55,9 @@ _OPTIONS: dict[str, Any] = {
     "cache": True,
     "error_model": "numpy",
     "fastmath": False,
-    "forceinline": False,  # not said, it is taken over from the caller that has it compiled
+    # Not said, these two are taken over from the caller that has it compiled.
+    "forceinline": False,
+    "_nrt": True,
     "nogil": True,
     "no_cfunc_wrapper": True,  # by which C would call them
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
@@ -224,6 +225,23 @@ def test_a_step_can_be_called_by_python_too() -> None:
     assert square(3) == 9
     assert both(3) == 25
     assert (square(4), square(n=5), square(1.5)) == (16, 25, 2.25)
+
+
+def test_a_kernel_that_a_step_calls_makes_arrays() -> None:
+    # The caller in which it is compiled must not decide how: steps count no references, and can have no array made.
+    @kernel
+    def total(n: int) -> float:
+        return np.empty(n).size + float(np.arange(n).sum())
+
+    @step
+    def twice(n: int) -> float:
+        return 2 * total(n)
+
+    @kernel
+    def all_of_it(n: int) -> float:
+        return twice(n)
+
+    assert all_of_it(4) == 20
 
 
 def test_a_kernel_is_compiled_once_for_each_kind_of_arguments() -> None:
