@@ -19,7 +19,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
-from policyfactory.simulation.predicted import filled_requests
+from policyfactory.simulation.predicted import telling_requests
 from policyfactory.workload.jobs import Workload
 
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
@@ -62,8 +62,8 @@ def _rivals(formulas: dict[str, str], folder: str, what: str) -> list[Rival]:
 
 def why_not(workload: Workload) -> str:
     """Return why nothing is predicted of the jobs of a log, or empty."""
-    if filled := filled_requests(workload):
-        return f"{filled:,} jobs have their run time for a request, which is what would have to be predicted"
+    if telling := telling_requests(workload):
+        return telling
     if not (workload.user >= 0).any():
         return f"the log does not say whose jobs they are ({missing(workload)[0]})"
     return ""

@@ -76,17 +76,32 @@ def requests_of(workload: Workload) -> FloatArray:
 
     A request that is unusual is replaced by the largest usual one below; see `policyfactory.engine.past`.
     """
-    values, which = np.unique(workload.requested_time, return_inverse=True)
-    usual = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
-    requests: FloatArray = usual / workload.ticks
+    requests: FloatArray = _undone(workload) / workload.ticks
     return requests
+
+
+def raised_requests(workload: Workload) -> NDArray[np.bool_]:
+    """Return which requests tell the run time: unusual ones that exceed it by less than a minute: bool array (n,).
+
+    Under one that was raised lies a usual one, which is known; but that it was raised is known only afterwards.
+    """
+    beyond = workload.requested_time - workload.run_time
+    return (_undone(workload) != workload.requested_time) & (beyond >= 0) & (beyond < 60 * workload.ticks)
+
+
+def _undone(workload: Workload) -> Int64Array:
+    values, which = np.unique(workload.requested_time, return_inverse=True)
+    usual: Int64Array = usual_requests(workload.requested_time, which.astype(np.int64), values, 60 * workload.ticks)
+    return usual
 
 
 def known_of(workload: Workload) -> Known:
     """Return what is given of the jobs of a workload."""
     n = len(workload)
     attributes = workload.attributes or Attributes.unknown(n)
-    request, run = requests_of(workload), np.maximum(workload.run_time / workload.ticks, 1.0)
+    # A raised request is of its own: to be alone in its group would tell that the job ran longer.
+    wanted = _undone(workload)
+    request, run = wanted / workload.ticks, np.maximum(workload.run_time / workload.ticks, 1.0)
     user = _numbered(workload.user)
     facts = np.empty((n, FACTS))
     facts[:, 0], facts[:, 1] = np.log(request), np.log(workload.processors)
@@ -95,7 +110,7 @@ def known_of(workload: Workload) -> Known:
     outcome = np.empty((n, 4))
     outcome[:, 0], outcome[:, 1] = np.log(run), TAU_S / np.maximum(run, TAU_S)
     outcome[:, 2], outcome[:, 3] = np.minimum(run / request, 1.0), attributes.status
-    wanted, width, executable = (workload.requested_time, workload.processors, attributes.executable)
+    width, executable = workload.processors, attributes.executable
     kinds = (
         (user, wanted, width, executable),
         (user, width),

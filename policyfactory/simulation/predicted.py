@@ -24,12 +24,14 @@ from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
 from policyfactory.engine.predicted import Foresight, PredictedRun, predicted_until
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.prediction.features import known_of, past_of
+from policyfactory.prediction.features import known_of, past_of, raised_requests
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Forests, Predictor, Training, train_forests
 from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
+
+_MOST_RAISED = 0.02  # of the requests that may have been raised to the run time, before nothing is predicted
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -152,14 +154,11 @@ def check_predictor(workload: Workload, policies: Sequence[Policy], predictor: P
     Raises
     ------
     EvaluationError
-        If requests were filled with the run times that are to be predicted, or a policy reads e90 and a model that is
-        given has no trees for it.
+        If requests tell the run times that are to be predicted, or a policy reads e90 and a model that is given has no
+        trees for it.
     """
-    if filled := filled_requests(workload):
-        raise EvaluationError(
-            f"{workload.name}: {filled:,} jobs have no requested time and were given their run time, which is what "
-            "is to be predicted; read the log with --estimate-missing model, or drop"
-        )
+    if telling := telling_requests(workload):
+        raise EvaluationError(f"{workload.name}: {telling}")
     given = [training.forests for training in predictor.trainings]
     given += [] if predictor.forests is None else [predictor.forests]
     lacks = any(len(model.shortness.roots) and not len(model.tail.roots) for model in given)
@@ -185,9 +184,25 @@ def last_model(prepared: Prepared, policy: Policy) -> Forests | None:
     return run.trainings[-1].forests if run.trainings else None
 
 
-def filled_requests(workload: Workload) -> int:
-    """Return how many jobs were given their run time for the request that they did not have."""
-    return sum(step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken")
+def telling_requests(workload: Workload) -> str:
+    """Return why the requests of a log tell the run times that are to be predicted, and the cure; empty if they do not.
+
+    Either they were filled with them, or too many were raised to them where a job ran longer.
+    """
+    filled = sum(step.jobs for step in workload.cleaning.steps if step.what == "no requested time, the run time taken")
+    if filled:
+        return (
+            f"{filled:,} jobs have no requested time and were given their run time, which is what is to be predicted; "
+            "read the log with --estimate-missing model, or drop"
+        )
+    raised = int(raised_requests(workload).sum())
+    if raised <= _MOST_RAISED * len(workload):
+        return ""
+    return (
+        f"{raised:,} of {len(workload):,} requests are unusual times of the run time or less than a minute more, as if "
+        "they had been raised to it: they tell what is to be predicted; take a log with the requests as users made "
+        "them (policyfactory workload import of the accounting), or policies without predictions"
+    )
 
 
 def _refuse(rules: Rules, policies: Sequence[Policy]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import policyfactory as pf
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.learning.choice import why_not
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.review.shadow import judge_simulated
@@ -79,3 +80,16 @@ def test_requests_that_are_run_times_are_refused(log: Workload) -> None:
     step = dataclasses.make_dataclass("Step", ["what", "jobs"])("no requested time, the run time taken", 7)
     filled = dataclasses.replace(log[:200], cleaning=dataclasses.replace(log.cleaning, steps=(step,)))
     refused(EvaluationError, "7 requested habits", pf.simulate, filled, INDEX)
+
+
+def test_requests_that_were_raised_to_run_times_are_refused(log: Workload) -> None:
+    # The request is what a job ran for where it ran longer: first of one job in fifty, then of one more.
+    def raised(jobs: int) -> Workload:
+        request, run_time = log.requested_time[:500].copy(), log.run_time[:500].copy()
+        request[-jobs:] = run_time[-jobs:] = np.arange(7301, 7301 + jobs)
+        return dataclasses.replace(log[:500], requested_time=request, run_time=run_time)
+
+    pf.simulate(raised(10), INDEX)
+    refused(EvaluationError, "11 500 requests habits", pf.simulate, raised(11), INDEX)
+    assert why_not(raised(10)) == ""
+    assert "11 of 500" in why_not(raised(11))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from naive.predicted import usual_requests
-from policyfactory.prediction.features import NAMES, _dense, known_of, missing, requests_of
+from policyfactory.prediction.features import NAMES, _dense, known_of, missing, raised_requests, requests_of
 from policyfactory.workload.jobs import Attributes, Workload
 
 
@@ -26,6 +26,19 @@ def test_a_request_raised_to_the_run_time_is_undone() -> None:
     assert requests_of(workload([3600] * 10 + [3607, 3599, 7200, 7211, 3660])).tolist() == (
         [3600.0] * 11 + [3599.0, 7200.0, 3600.0, 3660.0]
     )
+
+
+def test_a_raised_request_does_not_tell_by_its_groups_that_the_job_ran_longer() -> None:
+    groups = known_of(workload([3600] * 11 + [3607, 3611, 7200], user=np.zeros(14, dtype=np.int64))).groups
+    assert (groups[10] == groups[11]).all()
+    assert (groups[11] == groups[12]).all()
+    assert (groups[12] != groups[13]).any()
+
+
+def test_requests_that_tell_the_run_time_are_unusual_and_just_above_it() -> None:
+    requests, run_time = [3600] * 10 + [3607, 3607, 3607, 3667, 3600], [60] * 10 + [3607, 3548, 3547, 3660, 3600]
+    raised = raised_requests(workload(requests, run_time=np.array(run_time)))
+    assert np.flatnonzero(raised).tolist() == [10, 11, 13]
 
 
 @pytest.mark.parametrize("seed", range(20))
