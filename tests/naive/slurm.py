@@ -128,7 +128,7 @@ class Simulation:
             _, kind, _, what = heapq.heappop(self.events)
             if PROCESSED[kind] == "end" and (what[0] not in self.c.running or what[0].start != what[1]):
                 continue  # its node failed before
-            if PROCESSED[kind] == "ended":
+            if PROCESSED[kind] == "ended":  # its nodes are clean, so that what waits for it may start
                 self.c.ended.add(what)
                 continue
             self.stir = self.c.changed = now
@@ -235,7 +235,7 @@ class Simulation:
         if entry.stops_at == self.c.now:
             return self._stopped(entry, self.turnround[entry.job.id])
         self.c.running.remove(entry)
-        self.c.ended.add(entry.job.id)
+        self._at(self.c.now + self.turnround[entry.job.id], "ended", entry.job.id)
         self.c.priorities.finished(entry, self.c.now)
         return self._clean_up(entry, set(entry.allocation))
 
@@ -332,7 +332,7 @@ class Simulation:
         free = self._clean_up(entry, set(entry.allocation), turnround)
         if c.preemption.mode(entry) == "cancel":
             entry.end = c.now
-            self._at(c.now + 1, "ended", entry.job.id)
+            self._at(c.now + turnround, "ended", entry.job.id)
             return free
         self._put_back(entry, c.now + turnround)
         return free

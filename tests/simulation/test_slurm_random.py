@@ -52,11 +52,11 @@ def test_schedules_are_possible(simulate: Callable[..., dict[int, object]], seed
     for job in jobs:
         placed = schedule[job.id]
         if placed.start >= 0:
-            check_one(site, job, placed, schedule)
+            check_one(site, job, placed, schedule, seed % 3)
     check_use(site, jobs, schedule, seed % 3)
 
 
-def check_one(site: Site, job: Job, placed: object, schedule: dict[int, object]) -> None:
+def check_one(site: Site, job: Job, placed: object, schedule: dict[int, object], turnround: int) -> None:
     partition = next(part for part in site.partitions if part.name == job.partition)
     members = set(partition_nodes(site, partition).tolist())
     assert placed.by in {"main", "backfill"}
@@ -66,8 +66,9 @@ def check_one(site: Site, job: Job, placed: object, schedule: dict[int, object])
     assert len(placed.nodes) == len(set(placed.nodes))
     assert len(placed.nodes) == (job.nodes if job.nodes > 0 and not job.gpus else len(placed.nodes))
     assert len(placed.nodes) <= partition.max_nodes
-    if job.after > 0 and not placed.requeues and schedule[job.after].start >= 0:
-        assert placed.start >= min(schedule[job.after].end, placed.start if schedule[job.after].requeues else 2**62)
+    before = schedule[job.after] if job.after > 0 else None
+    if before is not None and before.start >= 0 and not placed.requeues and not before.requeues:
+        assert placed.start >= before.end + turnround
     for one in site.outages:
         if set(placed.nodes) & set(node_numbers(site, one.nodes).tolist()):
             assert not one.start <= placed.start < one.end

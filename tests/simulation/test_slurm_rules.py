@@ -129,6 +129,12 @@ def test_a_dependency_and_a_begin_time(simulate: Simulate) -> None:
     assert starts(simulate(batch(4), jobs, begin=0)) == [3, 23, 120]
 
 
+def test_a_job_waits_for_another_until_the_nodes_of_that_one_are_clean(simulate: Simulate) -> None:
+    # 1 ends at 23, its node is clean at 33. Of 4 nodes two are free all the time, 3 starts with its submission.
+    jobs = [job(1, 0, 20, 10), job(2, 0, 20, 10, after=1), job(3, 25, 20, 10), job(4, 26, 20, 10, after=1)]
+    assert starts(simulate(batch(4), jobs, begin=0, turnround=10)) == [3, 33, 25, 33]
+
+
 # 8 nodes, of which 1 has 3 for 10 minutes and 2 has 3 for 20; at 30:
 #   3 (4 nodes, 30 min) can start at 603, on n1 n2 n3 n7;   4 (4 nodes, 10 min) at 1203, on n4 n5 n6 n8
 #   5 (1 node, 30 min) would keep 4 back on n8 and 3 on n7: waits until 4 has ended;   6 (1 node, 5 min) is over by then

@@ -104,6 +104,7 @@ from policyfactory.engine.slurm.stopping import (
     let_go,
     order_queue,
     put_back,
+    release,
     stop_late,
 )
 
@@ -179,7 +180,7 @@ def slurm(
                 if settings.foretells and state[READY] < len(jobs.ready) and jobs.submit[state[READY]] <= time:
                     state[STOPPED] = AT_SUBMISSION
                     continue
-            _submit(jobs, machine, run, weights, shares)
+            _submit(jobs, machine, run, settings, weights, shares)
         due = (
             settings.calculation > 0 and (time - settings.origin) % settings.calculation == 0 and time > settings.origin
         )
@@ -349,7 +350,7 @@ def _end_jobs(
                 add_usage(jobs, machine, run, weights, shares, job, state[CALCULATED])
             _clean_up(run, settings, job, run.nowhere)
             give_back(jobs, machine, run, job)
-            let_go(jobs, run, settings, weights, job, now)
+            let_go(jobs, run, weights, job, now + settings.turn_round)
     while state[LEAVING] > 0 and run.leaving[state[LEFT], 0] <= now:
         run.completing[run.leaving[state[LEFT], 1]] -= 1
         state[LEFT], state[LEAVING] = (state[LEFT] + 1) % len(run.leaving), state[LEAVING] - 1
@@ -373,12 +374,6 @@ def _clean_up(run: RunState, settings: SlurmSettings, job: int, down: UInt8Array
         run.leaving[slot, 0], run.leaving[slot, 1] = state[NOW] + settings.turn_round, node
         run.completing[node] += 1
         state[LEAVING] += 1
-
-
-@joined
-def _has_ended(run: RunState, job: int) -> bool:
-    """Tell whether a submitted job has ended, or was refused."""
-    return bool(0 <= run.end[job] <= run.state[NOW])
 
 
 @joined
@@ -451,7 +446,12 @@ def _move_nodes(
 
 @step
 def _submit(
-    jobs: SlurmJobs, machine: SlurmMachine, run: RunState, weights: PriorityWeights, shares: FairShares | None
+    jobs: SlurmJobs,
+    machine: SlurmMachine,
+    run: RunState,
+    settings: SlurmSettings,
+    weights: PriorityWeights,
+    shares: FairShares | None,
 ) -> None:
     """Put the submitted jobs into the queue, or what is not ready yet aside."""
     state = run.state
@@ -470,8 +470,12 @@ def _submit(
         while row >= 0:
             run.submit[row] = jobs.submit[job]
             run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
-            if 0 <= before < job and not _has_ended(run, before):
+            waits = 0 <= before < job
+            if waits and not 0 <= run.end[before] <= state[NOW]:
                 run.sibling[row], run.dependent[before] = run.dependent[before], row
+                state[ASIDE] += 1
+            elif waits and run.start[before] >= 0 and run.end[before] + settings.turn_round > state[NOW]:
+                release(jobs, run, weights, row, run.end[before] + settings.turn_round)
                 state[ASIDE] += 1
             elif jobs.ready[row] <= state[NOW]:
                 enqueue(jobs, machine, run, row)

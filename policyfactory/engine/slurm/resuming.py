@@ -74,7 +74,7 @@ def resume(
     state[CHANGED] = settings.origin
     state[READY], state[STOPPED] = len(start), GOES_ON
     _change_nodes(jobs, machine, run, settings, weights, shares)
-    _submit(jobs, machine, run, weights, shares)
+    _submit(jobs, machine, run, settings, weights, shares)
     for position in range(state[WAITING]):
         run.seen[run.waiting[position]] = 1
     state[UNSEEN] = 0

@@ -393,7 +393,7 @@ def _stop_now(
     if preemption.outcome[preemption.kind[job]] == IS_CANCELLED:
         run.end[job] = now
         tell_rows(jobs, run, job)
-        let_go(jobs, run, settings, weights, job, now + 1)
+        let_go(jobs, run, weights, job, now + turn_round)
         return
     put_back(jobs, run, settings, weights, shares, job, now + turn_round)
     row = jobs.first[job]
@@ -452,22 +452,24 @@ def _forget_ends(run: RunState, job: int) -> None:
 
 
 @step
-def let_go(
-    jobs: SlurmJobs, run: RunState, settings: SlurmSettings, weights: PriorityWeights, job: int, time: int
-) -> None:
-    """Let the jobs start from a time on that waited for the end of another."""
-    first, passed = jobs.first[job], max(run.state[MAIN], run.state[PASSED])
-    # The pass that follows when the nodes of the other are free again finds those that must not begin before it.
-    found = max(run.state[NOW] + settings.turn_round, time)
+def let_go(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int, time: int) -> None:
+    """Let the jobs that waited for the end of another start from a time on: when its nodes are free again."""
+    first = jobs.first[job]
     other = run.dependent[first]
     while other >= 0:
-        # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
-        seen = weights.from_submission and passed >= run.submit[other]
-        run.seen[other] = seen + RELEASED * (run.ready[other] <= found)
-        run.ready[other] = max(run.ready[other], time)
-        push_end(run.heap, run.ready[other], len(jobs.ready) + other)
+        release(jobs, run, weights, other, time)
         other = run.sibling[other]
     run.dependent[first] = -1
+
+
+@step
+def release(jobs: SlurmJobs, run: RunState, weights: PriorityWeights, job: int, time: int) -> None:
+    """Let a job that waited for another, or would have, start from a time on."""
+    # With ACCRUE_ALWAYS a pass looks at those that wait for another, too.
+    seen = weights.from_submission and max(run.state[MAIN], run.state[PASSED]) >= run.submit[job]
+    run.seen[job] = seen + RELEASED * (run.ready[job] <= time)
+    run.ready[job] = max(run.ready[job], time)
+    push_end(run.heap, run.ready[job], len(jobs.ready) + job)
 
 
 @inlined
