@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from pathlib import Path
@@ -104,19 +105,28 @@ def demo(
 
 def _close_demo(compared: Compared) -> None:
     from policyfactory.learning.comparing import formula_in_words
+    from policyfactory.search.environment.goals import COST_LIMITS
 
-    policy = compared.winner.model.policy
+    policy, outcome = compared.chosen.model.policy, compared.outcome
     screen = console()
     screen.rule("[bold]In words[/bold]", align="left")
-    for line in compared.outcome.words:
-        screen.print(line, markup=False)
-    if compared.outcome.verdict is not None:
-        show_verdict(compared.outcome.verdict)
-    screen.print(f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first.", markup=False)
-    # The best of many on some windows is in part the luckiest on them: the demo must not teach otherwise.
+    guard = "" if math.isinf(policy.threshold) else f"; who has waited {format_duration(policy.threshold)} goes first"
+    allowed = ", ".join(f"{limit.guard} {limit.times:g}" for limit in COST_LIMITS)
     screen.print(
-        f"It is the best of {len(compared.rivals)} on the jobs by which it was chosen. The intervals compare each "
-        f"policy with {compared.rivals[0].name}, not with the runner-up: look at the ranks, and evaluate "
-        "the first few on another log before you trust their order.",
+        f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first{guard}. It was chosen on "
+        f"other workloads, where its price may be at most, as ratios to {compared.rivals[0].name}: {allowed}; it is "
+        "judged on one that had no part in that.",
+        markup=False,
+    )
+    if outcome.verdict is not None:
+        show_verdict(outcome.verdict)
+    screen.rule("[bold]All policies on that workload[/bold]", align="left")
+    for line in outcome.words:
+        screen.print(line, markup=False)
+    # The best of many on some weeks is in part the luckiest on them: the demo must not teach otherwise.
+    screen.print(
+        f"Who leads here was not chosen: of {len(compared.rivals)} one is the luckiest on these jobs, and the lowest "
+        f"{outcome.evaluation.metrics[0]} has the longest waits. The intervals compare each policy with "
+        f"{compared.rivals[0].name}, not with the runner-up.",
         markup=False,
     )

@@ -38,7 +38,7 @@ from policyfactory.report.verdict import (
     judge,
     value_in_words,
 )
-from policyfactory.simulation.metrics import METRICS, TAU
+from policyfactory.simulation.metrics import COSTS, METRICS, TAU
 from policyfactory.simulation.rules import Rules
 from policyfactory.site.model import Site
 from policyfactory.statistics.compare import Comparison
@@ -59,6 +59,7 @@ _STOPPED = (
 )
 _MOST = 10  # times what was compared: a difference that takes more is none to a site
 _BUSY = 0.95  # offered load that is proposed instead
+_LONG = 1.5  # times the longest wait under the baseline, beyond which it is said how to bound it
 _SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"}
 _NOTHING = "Nothing is recommended: no policy is shown to be better in simulation."
 _NO_RECORD = "The recorded schedule is not shown beside the policies."
@@ -67,7 +68,7 @@ Row = TypeVar("Row", Summary, Comparison)
 
 
 def verdict_of(outcome: Outcome) -> Verdict | None:
-    """Return the verdict on the policy that leads in the deciding metric: in simulation, and for the site.
+    """Return the verdict on the policy that was chosen before, or that leads: in simulation, and for the site.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def _on_log(outcome: Outcome, log: str) -> tuple[_Part, _Part | None]:
     evaluation, experiment = outcome.evaluation, outcome.experiment
     metric, baseline, workload = evaluation.metrics[0], evaluation.baseline, experiment.logs[log].workload
     rows = [row for row in outcome.summaries if row.log == log and row.metric == metric]
-    leaders = [row for row in rows if row.best]
+    leaders = [row for row in rows if (row.policy == outcome.chosen if outcome.chosen else row.best)]
     light: Light = "cannot tell"
     words: tuple[str, ...]
     if quiet := nobody_waits(evaluation, log, _measured(experiment, log), experiment.table.load):
@@ -131,6 +132,8 @@ def _on_log(outcome: Outcome, log: str) -> tuple[_Part, _Part | None]:
         words = (f"{metric} has no value in any case: choose another one (--metric).",)
     elif len(leaders) == len(rows):
         words = (f"All policies have the same {metric}: a tie has no winner; leave the queue as it is.",)
+    elif outcome.chosen == baseline:
+        words = (f"Nothing was chosen in place of {baseline}: leave the queue as it is.",)
     elif baseline in {row.policy for row in leaders}:
         light, words = _baseline_leads(outcome, log, metric)
     else:
@@ -144,18 +147,19 @@ def _on_log(outcome: Outcome, log: str) -> tuple[_Part, _Part | None]:
 
 
 def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
-    """Return both parts on the policy that has the best value."""
+    """Return both parts on a policy: the one that was chosen before, or that has the best value."""
     log, name, metric, baseline = best.log, best.policy, best.metric, outcome.evaluation.baseline
     row, base = row_of(outcome.comparisons, log, name, metric), row_of(outcome.summaries, log, baseline, metric)
     against = f"{baseline} in {metric}: {value_in_words(best)} against {value_in_words(base)}{difference_in_words(row)}"
     shown = Finding(row.verdict)
     light = judge([shown])
     if light == "better":
-        words: tuple[str, ...] = (f"{name} is better than simulated {against}. {_price(outcome, log, name)}",)
+        words: tuple[str, ...] = (f"{name} is better than simulated {against}{_price(outcome, log, name)}",)
     else:
         why = ": among so many policies one looks as good by chance (Holm's adjustment)" if row.by_chance else ""
+        leads = "is" if name == outcome.chosen else "has the best value, but is"
         words = (
-            f"{name} has the best value, but is not shown to be better than {against}{why}.",
+            f"{name} {leads} not shown to be better than {against}{why}.",
             f"Next step: {_next_step(outcome.evaluation, row)}.",
         )
     record, by_record = against_record(outcome, log, name)
@@ -340,12 +344,22 @@ def _what_helps(load: float, faster: float) -> str:
 
 
 def _price(outcome: Outcome, log: str, name: str) -> str:
-    """Return the longest waits under the leader and the baseline, and in what else the leader is worse."""
+    """Return what a policy costs, behind what it gains: ratios, longest waits, and in what it is shown to be worse."""
     evaluation = outcome.evaluation
-    longest = {row.policy: format_duration(row.wait_s) for row in worst_off(evaluation, log)}
+    baseline = evaluation.baseline
+    values = {(row.policy, row.metric): row.value for row in outcome.summaries if row.log == log}
+    ratios = [
+        f"{metric} {values[name, metric] / values[baseline, metric]:.2f}"
+        for metric in COSTS
+        if values.get((baseline, metric), 0) > 0
+    ]
+    waits = {row.policy: row.wait_s for row in worst_off(evaluation, log)}
+    longest = f"The longest wait: {name} {format_duration(waits[name])}, {baseline} {format_duration(waits[baseline])}"
+    if waits[name] > _LONG * waits[baseline]:
+        longest += "; --threshold TIME bounds it: who has waited so long goes first"
     cost = price_in_words(row for row in outcome.comparisons if (row.log, row.policy) == (log, name))
-    waits = f"The longest wait: {name} {longest[name]}, {evaluation.baseline} {longest[evaluation.baseline]}."
-    return f"{waits} {cost}".strip()
+    price = f", and its price, as ratios to {baseline}: {', '.join(ratios)}" if ratios else ""
+    return f"{price}. {longest}. {cost}".strip()
 
 
 # The record. ----------------------------------------------------------------------------------------------------------

@@ -159,10 +159,7 @@ def with_threshold(
         The choice, and what it gains against.
     """
     waits = np.concatenate([schedule.wait for schedule in replicas.schedules(policy)])
-    tried = [
-        dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
-        for count in threshold_hours(waits)
-    ]
+    tried = guarded(policy, waits)
     if not tried:
         return policy, ()
     policies, aims = (policy, *tried, baseline), aims_of(parts.options)[:1]
@@ -175,8 +172,16 @@ def with_threshold(
     return (kept or [policy])[0], tuple(candidate.name for candidate in tried)
 
 
+def guarded(policy: Policy, waits: FloatArray) -> list[Policy]:
+    """Return a policy with each of the thresholds of `threshold_hours`, named by them."""
+    return [
+        dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
+        for count in threshold_hours(waits)
+    ]
+
+
 def threshold_hours(waits: FloatArray) -> list[int]:
-    """Return the thresholds to try (h), from waits (s) under the chosen formula."""
+    """Return the thresholds to try (h), quantiles of waits (s)."""
     return sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
 
 

@@ -99,6 +99,11 @@ class Compared:
         return next((rival for rival in self.rivals if rival.name in self.best), self.rivals[0])
 
     @property
+    def chosen(self) -> Rival:
+        """The policy that was chosen before, on other jobs, or else the winner."""
+        return next((rival for rival in self.rivals if rival.name == self.outcome.chosen), self.winner)
+
+    @property
     def best(self) -> set[str]:
         """Names of the policies that are best in the first metric: several are equally good."""
         metric = self.outcome.evaluation.metrics[0]

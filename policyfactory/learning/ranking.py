@@ -69,6 +69,12 @@ class Ranked:
     verdict: str
     out: str
 
+    @property
+    def ratio_text(self) -> str:
+        """The ratio of the first aim with its interval."""
+        low, high = self.interval or (self.ratios[0], self.ratios[0])
+        return f"{self.ratios[0]:.2f} [{low:.2f}, {high:.2f}]"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ranking:
@@ -103,6 +109,16 @@ class Ranking:
     def row(self, name: str) -> Ranked:
         """Return the row of a policy."""
         return next(row for row in self.rows if row.name == name)
+
+    def price(self, row: Ranked) -> str:
+        """Return the ratios of all but the first aim."""
+        pairs = zip(self.aims[1:], row.ratios[1:], strict=True)
+        return ", ".join(f"{aim} {ratio:.2f}" for aim, ratio in pairs if math.isfinite(ratio))
+
+    def in_words(self, name: str) -> str:
+        """Return what a policy gains, and at what price."""
+        row = self.row(name)
+        return f"{name}, with {row.ratio_text} times the {self.aims[0]} of {self.peer}; as ratios: {self.price(row)}"
 
     def as_dict(self) -> dict[str, object]:
         """Return the ranking as JSON values."""

@@ -19,7 +19,6 @@ from policyfactory.evaluation.precision import needed
 from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, requests_invented, row_of
 from policyfactory.learning.choice import Tested
 from policyfactory.learning.comparing import CLASSICAL
-from policyfactory.learning.ranking import Ranked, Ranking
 from policyfactory.report.verdict import Finding, Verdict, difference_in_words, judge, value_in_words
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.intervals import Interval
@@ -142,8 +141,8 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
         tested = ranking.row(name)
         sources = (Finding(tested.verdict), Finding(row.verdict, needed=False))
         against = (
-            f"{against}. On {ranking.replicas} replicas of it the ratio is {_ratio(tested)}, and its price, as ratios: "
-            f"{_prices(ranking, tested)}"
+            f"{against}. On {ranking.replicas} replicas of it the ratio is {tested.ratio_text}, and its price, as "
+            f"ratios: {ranking.price(tested)}"
         )
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
         more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
@@ -191,8 +190,8 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
     ranking = tested.to_peer
     row, peer = ranking.row(evidence.chosen), ranking.peer
     sentence = (
-        f"On {ranking.replicas} replicas of the second half {evidence.metric} is {_ratio(row)} times that of {peer}, "
-        f"the best published policy before; its price, as ratios: {_prices(ranking, row)}."
+        f"On {ranking.replicas} replicas of the second half {evidence.metric} is {row.ratio_text} times that of "
+        f"{peer}, the best published policy before; its price, as ratios: {ranking.price(row)}."
     )
     if row.verdict == "better":
         return (), (sentence,)
@@ -204,17 +203,6 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
     return (Finding(""),), (sentence, f"{alike}.")
-
-
-def _prices(ranking: Ranking, row: Ranked) -> str:
-    """Return the ratios of all but the first aim."""
-    pairs = zip(ranking.aims[1:], row.ratios[1:], strict=True)
-    return ", ".join(f"{aim} {ratio:.2f}" for aim, ratio in pairs if math.isfinite(ratio))
-
-
-def _ratio(row: Ranked) -> str:
-    low, high = row.interval or (row.ratios[0], row.ratios[0])
-    return f"{row.ratios[0]:.2f} [{low:.2f}, {high:.2f}]"
 
 
 # Who pays. ------------------------------------------------------------------------------------------------------------

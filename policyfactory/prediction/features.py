@@ -86,7 +86,8 @@ def raised_requests(workload: Workload) -> NDArray[np.bool_]:
     Under one that was raised lies a usual one, which is known; but that it was raised is known only afterwards.
     """
     beyond = workload.requested_time - workload.run_time
-    return (_undone(workload) != workload.requested_time) & (beyond >= 0) & (beyond < 60 * workload.ticks)
+    raised: NDArray[np.bool_] = _undone(workload) != workload.requested_time
+    return raised & (beyond >= 0) & (beyond < 60 * workload.ticks)
 
 
 def _undone(workload: Workload) -> Int64Array:

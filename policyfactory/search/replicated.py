@@ -27,7 +27,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor, Training
 from policyfactory.search.families import PUBLISHED
-from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.metrics import COSTS, measure
 from policyfactory.simulation.predicted import Foreseen, run_predicted
 from policyfactory.simulation.prepare import Prepared, prepare
 from policyfactory.simulation.rules import Rules
@@ -40,7 +40,7 @@ from policyfactory.workload.resample import LOADS, Replicas, loads_of
 _MOST = 1_000  # replicas
 
 # What is asked of a policy at once; the first is what it is chosen by, the others what it costs.
-AIMS = ("mean_bsld", "p99_wait", "max_wait", "area_weighted_wait")
+AIMS = ("mean_bsld", *COSTS)
 TEACHER = Policy("TEACHER", "-0.5*ln(s) + ln(e) + 0.3*ln(q)")
 
 

@@ -429,6 +429,7 @@ _OF_MACHINE = (
 )
 
 PREEMPTION_METRICS = ("preempted", "lost_node_hours")
+COSTS = ("p99_wait", "max_wait", "area_weighted_wait")  # what a gain in the mean is paid with
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (*(_of_jobs(statistic, of) for of in _PER_JOB for statistic in _STATISTICS), *_OF_MACHINE)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from policyfactory.core.files import exclusive
+from policyfactory.search.environment.goals import COST_LIMITS
 from small_fits import few_fits
 
 
@@ -18,17 +20,20 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
     folder = tmp_path / "my demo"
     content = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
     evaluation = content["experiments"]["evaluation"]
-    assert evaluation["winner"] in (folder / "winner.py").read_text(encoding="utf-8")
-    assert (folder / "winner.lua").exists()
+    # What is judged is what was chosen before, and what is exported.
+    chosen = re.search(r"^NAME = '(.*)'$", (folder / "winner.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    assert evaluation["verdict"]["sentences"][0].startswith(f"{chosen} is ")
+    assert f'"{chosen}"' in (folder / "winner.lua").read_text(encoding="utf-8")
+    assert json.loads((folder / "thresholds" / f"{chosen}.json").read_text(encoding="utf-8"))["threshold_s"] > 0
     pictures = {path.relative_to(folder).as_posix() for path in folder.rglob("*.svg")}
     assert {path.removeprefix("evaluation/evaluation/") for path in pictures} == {
         "differences/mean-bsld-differences.svg",
-        "differences/mean-wait-differences.svg",
+        "differences/area-weighted-wait-differences.svg",
         "gantt/gantt.svg",
         "groups/differences.svg",
         "load/course.svg",
         "starvation/waits.svg",
-        *(f"values/{metric}-boxes.svg" for metric in ("max-wait", "mean-bsld", "mean-wait")),
+        *(f"values/{metric}-boxes.svg" for metric in ("area-weighted-wait", "max-wait", "mean-bsld", "p99-wait")),
     }
     # One map of each of the best forms.
     maps = ["priority.png", *(f"priority-f{rank}.png" for rank in range(2, 6))]
@@ -39,14 +44,15 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
         assert f"$ policyfactory {command}" in done.stdout
     assert "In words" in done.stdout
     end = done.stdout.split("In words")[1]
-    assert f"{evaluation['winner']} sorts the queue by " in end
-    assert "It is the best of 13 on the jobs by which it was chosen." in end
+    assert f"{chosen} sorts the queue by " in end
+    for limit in COST_LIMITS:
+        assert f"{limit.guard} {limit.times}" in end
 
 
 def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -> None:
     (tmp_path / "demo" / "forms.json").mkdir(parents=True)
     done = run("demo", "--tuples", 32, "--trials", 320, code=1)
-    assert "step 4/7 could not be done:\nerror: demo/forms.json: is a directory" in done.stderr
+    assert "step 4/8 could not be done:\nerror: demo/forms.json: is a directory" in done.stderr
 
 
 def test_two_demos_do_not_write_one_folder(run, tmp_path: Path) -> None:

@@ -218,6 +218,36 @@ def test_the_price_stands_beside_the_gain() -> None:
     assert ", FCFS " in price
 
 
+def test_the_price_is_in_ratios_and_a_long_wait_says_how_it_is_bounded() -> None:
+    log, metrics = daily(), ("mean_bsld", "p99_wait", "max_wait", "area_weighted_wait")
+    found = evaluated(log, metrics=list(metrics))
+    base, own = (pf.measure(simulate(log, resolve(name), Rules()), metrics) for name in ("FCFS", "SPF"))
+    assert found.outcome.verdict is not None
+    said = found.outcome.verdict.sentences[0]
+    for metric in metrics[1:]:
+        assert f"{metric} {own[metric] / base[metric]:.2f}" in said.partition(" The longest wait")[0]
+    assert "--threshold" not in said
+    # Where long jobs are longer, they are passed over for weeks.
+    is_long = log.run_time > HOUR
+    run_time, request = (np.where(is_long, 3 * times, times) for times in (log.run_time, log.requested_time))
+    assert "--threshold" in verdict(dataclasses.replace(log, run_time=run_time, requested_time=request)).sentences[0]
+
+
+def test_what_was_chosen_before_is_judged_and_not_what_leads() -> None:
+    outcome = evaluated(daily(), "FCFS,SPF,SQF").outcome
+    leader = next(row.policy for row in outcome.summaries if row.best and row.metric == "mean_bsld")
+    other = ({"SPF", "SQF"} - {leader}).pop()
+    judged = verdict_of(dataclasses.replace(outcome, chosen=other))
+    assert judged is not None
+    assert judged.sentences[0].startswith(f"{other} is ")
+    # The baseline, where nothing was worth its price.
+    nothing = verdict_of(dataclasses.replace(outcome, chosen="FCFS"))
+    assert nothing is not None
+    assert nothing.light == "cannot tell"
+    assert "FCFS" in nothing.sentences[0]
+    assert "better" not in nothing.sentences[0]
+
+
 def test_what_the_replay_explains_is_not_the_policys() -> None:
     # The record is half as bad again as first come, first served would have been: no order explains that.
     log = daily()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ import policyfactory as pf
 from daily_log import daily, recorded
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.words import basis_in_words, windows_too_short
+from policyfactory.learning import choice
+from policyfactory.learning.ranking import Ranked, Ranking
 from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.policy.store import resolve
 from policyfactory.report.verdict import Verdict
@@ -87,7 +88,7 @@ def test_a_record_that_no_replay_comes_near_gives_no_verdict() -> None:
     assert "nothing is recommended" in actual.sentences[0]
     assert "policyfactory site import" in actual.sentences[0]
     # More weeks would not bring the simulation nearer to it.
-    unshown = verdict(slow, "WFP3", tested=replicas("cannot tell", 0.9, (0.7, 1.2)))
+    unshown = verdict(slow, "WFP3", tested=replicas("cannot tell", 0.9, (0.7, 1.2), "WFP3"))
     assert "not shown to be better than simulated FCFS" in unshown.sentences[1]
     assert not any("import" in text for text in unshown.sentences[1:])
 
@@ -141,10 +142,15 @@ def test_the_baseline_is_no_improvement() -> None:
 # Replicas, and few weeks. ---------------------------------------------------------------------------------------------
 
 
-def replicas(word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6)) -> Any:
-    own = SimpleNamespace(name="SPF", ratios=(ratio, 1.0), interval=interval, verdict=word, out="")
-    ranking = SimpleNamespace(peer="SPF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: own)
-    return SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+def replicas(
+    word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6), name: str = "SPF"
+) -> choice.Tested:
+    ranking = ranking_to("SPF", Ranked(name, (ratio, 1.0), interval, word, ""))
+    return choice.Tested(ranking, ranking)
+
+
+def ranking_to(peer: str, row: Ranked) -> Ranking:
+    return Ranking(("mean_bsld", "p99_wait"), peer, (row,), row.name, None, "", 9)
 
 
 @pytest.mark.parametrize(("weeks", "word", "light"), [(4, "better", "cannot tell"), (14, "better", "better")])
@@ -196,9 +202,8 @@ def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, fl
 
 
 def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
-    tested = replicas("better")
-    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
-    tested.to_peer = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "p99_wait"), row=lambda _: alike)
+    alike = ranking_to("SAF", Ranked("SPF", (1.0, 1.0), (0.9, 1.1), "no difference", ""))
+    tested = dataclasses.replace(replicas("better"), to_peer=alike)
     actual = verdict(recorded(daily(), "FCFS"), tested=tested)
     assert actual.light == "cannot tell"
     assert actual.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
@@ -259,9 +264,8 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     log = recorded(daily(), "FCFS")
     result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
     base, own = (simulate(log, resolve(name), Rules(threshold=threshold)) for name in ("FCFS", "SPF"))
-    alike = SimpleNamespace(name="SPF", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict="no difference", out="")
-    ranking: Any = SimpleNamespace(peer="SAF", replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _: alike)
-    tested: Any = SimpleNamespace(to_peer=ranking, to_baseline=ranking)
+    alike = ranking_to("SAF", Ranked("SPF", (1.0, 1.0), (0.9, 1.1), "no difference", ""))
+    tested = choice.Tested(alike, alike)
     said = " ".join(verdict_of(Evidence(result.outcome, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
@@ -274,15 +278,11 @@ def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_with
     guarded = pf.Policy("SPF-65h", "p", threshold=65.0 * HOUR)
     result: Any = pf.evaluate(log, ["FCFS", guarded], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
     base, own = (simulate(log, resolve(name), Rules(threshold=65.0 * HOUR)) for name in ("FCFS", "SPF"))
-    rows = {
-        to: SimpleNamespace(name="SPF-65h", ratios=(1.0, 1.0), interval=(0.9, 1.1), verdict=word, out="") for to in "pb"
-    }
-    rows["b"].verdict = "better"
     peer, first = (
-        SimpleNamespace(peer=name, replicas=9, aims=("mean_bsld", "mean_wait"), row=lambda _, to=to: rows[to])
-        for name, to in (("SPF", "p"), ("FCFS", "b"))
+        ranking_to(name, Ranked("SPF-65h", (1.0, 1.0), (0.9, 1.1), found, ""))
+        for name, found in (("SPF", word), ("FCFS", "better"))
     )
-    tested: Any = SimpleNamespace(to_peer=peer, to_baseline=first)
+    tested = choice.Tested(peer, first)
     actual = verdict_of(Evidence(result.outcome, "mean_bsld", "SPF-65h", base, own, tested))
     assert actual.light == light
     assert "slurm-site-factor-c" in " ".join(actual.sentences)

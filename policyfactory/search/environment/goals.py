@@ -234,6 +234,10 @@ class EpisodeLimit:
 Bound: TypeAlias = Band | EpisodeLimit
 
 
+# What a policy may cost where nobody says: little more than a queue of today, and no job may wait without end.
+COST_LIMITS = (EpisodeLimit("p99_wait", 1.1), EpisodeLimit("max_wait", 1.5), EpisodeLimit("area_weighted_wait", 1.2))
+
+
 def limits_of(max_p99: str | None, max_longest: str | None) -> tuple[EpisodeLimit, ...]:
     """Return the limits that ``--max-p99`` and ``--max-longest`` give; raises what `Limit.of` does."""
     given = (("--max-p99", "p99_wait", max_p99), ("--max-longest", "max_wait", max_longest))
