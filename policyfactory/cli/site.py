@@ -159,7 +159,7 @@ def import_site(
         typer.Option(
             metavar="VERSION",
             help="Slurm's version, whose defaults hold for what slurm.conf does not say, and whose rules are simulated "
-            "(default: what scontrol show config says; else the defaults of 26.05 and the rules of 24.11): 24.11.",
+            "(default: what scontrol show config says, else 24.11): 22.05.",
             show_default=False,
         ),
     ] = None,

@@ -91,9 +91,9 @@ class SchedulerParameter:
 
 
 # The versions of Slurm whose rules are simulated and compared with the real scheduler's, the oldest first; and the
-# newest whose starts were compared in replays: it is taken where none is said.
+# newest whose source was at hand: its rules, and its defaults, are taken where no version is said.
 VERSIONS = ("22.05", "24.11", "26.05")
-_ASSUMED_VERSION = "24.11"
+ASSUMED_VERSION = "24.11"
 
 
 def _count(default: int, engine: str, *bounds: int) -> Any:
@@ -162,7 +162,7 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
     @property
     def rules_version(self) -> str:
         """The version whose rules are simulated: the newest of `VERSIONS` that is not newer, or else the oldest."""
-        asked = parse_version(self.slurm_version or _ASSUMED_VERSION)
+        asked = parse_version(self.slurm_version or ASSUMED_VERSION)
         older = [version for version in VERSIONS if asked is None or (parse_version(version) or asked) <= asked]
         return older[-1] if older else VERSIONS[0]
 
@@ -171,8 +171,8 @@ bf_max_job_assoc, bf_max_job_start, bf_continue, bf_min_prio_reserve, bf_job_par
         """Whose rules are simulated, and what is assumed of that."""
         if not self.slurm_version:
             return (
-                f"assumed: the rules of Slurm {self.rules_version}; the site does not say its version (slurm_version "
-                "under [scheduling])"
+                f"assumed: the rules and defaults of Slurm {self.rules_version}; the site does not say its version: "
+                "give it (site import --slurm-version, or slurm_version under [scheduling])"
             )
         if self.slurm_version == self.rules_version:
             return f"the rules are those of Slurm {self.rules_version}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.site.slurm import defaults
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
+from refusals import tell
 
 Shared = Callable[[str], Path]
 CLUSTERS = [
@@ -39,6 +41,11 @@ def _bare(site: Site) -> Site:
 
 def _without_version(site: Site) -> Site:
     return dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, slurm_version=""))
+
+
+def _told(site: Site) -> tuple[str, ...]:
+    """Return what is printed of a site below its tables."""
+    return (site.scheduling.rules_in_words, *site.remarks)
 
 
 # Real clusters. ------------------------------------------------------------------------------------------------------
@@ -69,7 +76,7 @@ def test_defaults_are_those_of_a_real_slurmctld(shared: Shared, cluster: str, ve
     assert [one.partition(":")[2].partition(":")[0].strip() for one in written.remarks] == [
         "PriorityType=priority/multifactor", "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory",
     ]  # fmt: skip
-    assert all(("--slurm-version" in one) == (version is None) for one in written.remarks)
+    assert ("--slurm-version" in written.scheduling.rules_in_words) == (version is None)
 
 
 def test_qos_are_read_from_a_dump_of_today(shared: Shared) -> None:
@@ -111,6 +118,18 @@ def test_fair_share_was_another_before_fair_tree(tmp_path: Path) -> None:
     assert _imported(tmp_path / "slurm.conf", None, "18.08").priority.flags == ()
 
 
+@pytest.mark.parametrize("printed", ["", "SLURM_VERSION = new\n"])
+def test_one_version_is_assumed_for_rules_and_defaults(tmp_path: Path, printed: str) -> None:
+    path = tmp_path / "slurm.conf"
+    head = f"Configuration data as of 2026-11-02\n{printed}" if printed else ""
+    path.write_text(f"{head}{SMALL}PriorityWeightFairshare=9\n")
+    site = _imported(path)
+    whose = [re.findall(r"(?:of|assumed:) Slurm (\d+\.\d+)", text) for text in _told(site)]
+    assert sorted({version for versions in whose for version in versions}) == [site.scheduling.rules_version]
+    # What to do about it stands once.
+    assert sum("--slurm-version" in text for text in _told(site)) == 1
+
+
 def test_what_is_given_is_not_assumed(tmp_path: Path) -> None:
     given = "PriorityType=priority/basic SelectType=select/linear"
     (tmp_path / "slurm.conf").write_text(f"{SMALL}{given}\n")
@@ -125,7 +144,7 @@ def test_without_the_settings_of_the_cluster_they_are_assumed(shared: Shared) ->
     assert [one.nodes for one in site.partitions] == ["na1,nb[1-2]", "nc[1-2]"]
     assert site.remarks[0] == (
         "assumed: scontrol_without_config.txt has no output of scontrol show config: all settings of the cluster are "
-        "the defaults of Slurm 26.05"
+        "the defaults of Slurm 24.11"
     )
     assert len(site.remarks) == 4
 
@@ -235,7 +254,7 @@ def test_without_a_version_its_rules_are_assumed_and_a_wrong_one_is_refused(tmp_
     (tmp_path / "slurm.conf").write_text(SMALL)
     passes = _imported(tmp_path / "slurm.conf").scheduling
     assert (passes.slurm_version, passes.rules_version) == ("", "24.11")
-    assert passes.rules_in_words.startswith("assumed: the rules of Slurm 24.11; the site does not say its version")
+    tell(passes.rules_in_words, "assumed 24.11 rules defaults slurm_version --slurm-version")
     path = tmp_path / "site.toml"
     for value in ("24.11", '"new"'):
         path.write_text(

@@ -11,11 +11,9 @@ import dataclasses
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
-from policyfactory.site.model import Origin, Setting
+from policyfactory.site.model import ASSUMED_VERSION, Origin, Setting
 from policyfactory.site.slurm.conf import Conf, listed
 from policyfactory.site.values import parse_version, write_version
-
-NEWEST = (26, 5)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
         The file; gets the settings.
     version : str or None
         As ``scontrol --version`` prints it, or its number alone; None: what ``scontrol show config`` says, else the
-        newest that is known.
+        one whose rules are simulated then, too.
     name : str
         The file's name.
     origin : Origin
@@ -70,9 +68,9 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
     told = version or printed
     if printed and not version and parse_version(printed) is None:
         what = f"SLURM_VERSION={shortened(printed, 40)}"
-        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {write_version(NEWEST)}")
+        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {ASSUMED_VERSION}")
         told = ""
-    number = _number(told) if told else NEWEST
+    number = _number(told or ASSUMED_VERSION)
     if conf.reported and not printed:
         what = f"{shortened(name)} has no output of scontrol show config"
         origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {write_version(number)}")
@@ -85,8 +83,7 @@ def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) ->
             value = ",".join([*listed(conf.value(setting)), added])
             conf.settings[setting.lower()] = Setting(setting, value, f"default of Slurm {write_version(number)}")
             if not printed:
-                cure = "" if told else f"; it is the newest known: give yours with --slurm-version, or write {key}"
-                how = f"the default of Slurm {write_version(number)}{_change(of_key, taken)}{cure}"
+                how = f"the default of Slurm {write_version(number)}{_change(of_key, taken)}"
                 origin.remark("assumed", f"{key}={taken.value}", how)
     return write_version(number) if told else ""
 

@@ -80,7 +80,7 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     clock : Clock
         Reads times of events and reservations, which have no zone.
     version : str, optional
-        Of Slurm, whose defaults hold; without it what scontrol show config says, else the newest that is known.
+        Of Slurm, whose defaults hold; without it what scontrol show config says, else 24.11.
 
     Raises
     ------
