@@ -9,7 +9,8 @@ from typing import Any
 
 from policyfactory.core.text import counted, format_duration, shortened
 from policyfactory.site.fits import lay_out
-from policyfactory.site.model import Association, Limits, Partition, Qos, Site
+from policyfactory.site.model import Association, Limits, Partition, Preemption, Qos, Site
+from policyfactory.site.slurm.settings import default_settings
 from policyfactory.workload.declared import written_values
 
 PARTITIONS = ["partition", "nodes", "cores", "memory (GB)", "GPUs", "tier", "longest", "most nodes", "notes"]
@@ -66,12 +67,13 @@ def partition_rows(site: Site) -> list[list[str]]:
 
 
 def setting_rows(site: Site) -> list[list[str]]:
-    """Return a row for each setting of priorities and of the passes that is not the default, with the default."""
+    """Return a row for each setting of priorities and of the passes that is not its version's default, with that."""
     rows = []
-    for name in ("priority", "scheduling", "preemption"):
-        table = getattr(site, name)
-        usual = written_values(type(table)(), every=True)
-        rows += [[f"{name}.{key}", _text(value), _text(usual[key])] for key, value in written_values(table).items()]
+    priority, scheduling = default_settings(site)
+    for name, default in (("priority", priority), ("scheduling", scheduling), ("preemption", Preemption())):
+        usual = written_values(default, every=True)
+        given = written_values(getattr(site, name), every=True).items()
+        rows += [[f"{name}.{key}", _text(value), _text(usual[key])] for key, value in given if value != usual[key]]
     if site.enforced:
         rows.append(["enforced", _text(list(site.enforced)), "-"])
     return rows

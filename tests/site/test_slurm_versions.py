@@ -13,6 +13,7 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.site.consistent import UNKNOWN
 from policyfactory.site.file import read_site, write_site
 from policyfactory.site.model import Association, Limits, Qos, Site
+from policyfactory.site.show import setting_rows
 from policyfactory.site.slurm import defaults
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
@@ -128,6 +129,19 @@ def test_one_version_is_assumed_for_rules_and_defaults(tmp_path: Path, printed: 
     assert sorted({version for versions in whose for version in versions}) == [site.scheduling.rules_version]
     # What to do about it stands once.
     assert sum("--slurm-version" in text for text in _told(site)) == 1
+
+
+@pytest.mark.parametrize("version", [None, "18.08", "22.05", "23.11", "26.05"])
+def test_only_what_is_not_the_default_of_its_version_is_shown_as_such(tmp_path: Path, version: str | None) -> None:
+    path = tmp_path / "slurm.conf"
+    given = {"priority.kind", "priority.fair_share", "scheduling.bf_interval"}
+    text = "PriorityType=priority/multifactor PriorityWeightFairshare=9\nSchedulerParameters=bf_interval=60\n"
+    for more, shown in (("", set()), ("SchedulerParameters=bf_max_job_test=500\n", set()), (text, given)):
+        path.write_text(SMALL + more)
+        rows = setting_rows(_imported(path, version=version))
+        assert all(value != usual for _, value, usual in rows)
+        kind = {"priority.kind"} if version in {None, "23.11", "26.05"} else set()  # where it is the default
+        assert {name for name, *_ in rows} == shown - kind
 
 
 def test_what_is_given_is_not_assumed(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from policyfactory.site.consistent import known_settings
-from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting
+from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting, Site
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
+from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.job_defaults import job_defaults
 from policyfactory.site.values import SECONDS, WEIGHT
 from policyfactory.workload.declared import FLAG, Kind
@@ -62,6 +63,19 @@ def read_priority(conf: Conf, origin: Origin) -> Priority:
     if kind not in _KINDS:
         raise refused(given["prioritytype"], "priority/basic or priority/multifactor")
     return Priority(kind="basic" if kind.endswith("basic") else "multifactor", **values)
+
+
+def default_settings(site: Site) -> tuple[Priority, Scheduling]:
+    """Return the settings of a slurm.conf that says nothing, by the version of a site."""
+    version, given = site.scheduling.slurm_version, site.priority
+    plain, weighed = Conf(), Conf()
+    # How fair share is counted has a default where it weighs.
+    for key, value in (("PriorityType", f"priority/{given.kind}"), ("PriorityWeightFairshare", f"{given.fair_share}")):
+        weighed.settings[key.lower()] = Setting(key, value, "")
+    for conf in (plain, weighed):
+        fill_defaults(conf, version or None, "", Origin({}))
+    priority = dataclasses.replace(read_priority(plain, Origin({})), flags=_priority_flags(weighed))
+    return priority, dataclasses.replace(read_scheduling(plain, Origin({})), slurm_version=version)
 
 
 def _weights(setting: Setting, origin: Origin) -> dict[str, float]:
