@@ -57,8 +57,8 @@ class Ranked:
         Of the first at 95 %: where halves stand beside the replicas, what other jobs of such users would give;
         else what more replicas of the same jobs would.
     verdict : str
-        With halves, against the best published policy: ``better``, ``worse``, or that it cannot be told. Without them
-        empty: a choice among many on the same jobs is no evidence.
+        With halves, against the best published policy: ``better``, ``worse``, or that it cannot be told; a difference
+        below half a percent is none. Without halves empty: a choice among many on the same jobs is no evidence.
     out : str
         What it costs too much of, in words; empty if nothing.
     """
@@ -230,14 +230,16 @@ def rank(
             if judging
             else compare_values(losses, base[:, 0], statistic="mean")
         )
-        below[name] = paired.verdict == "better"
         ratios = tuple(np.exp((logs[:count, index] - base[:count]).mean(axis=0)).tolist())
         interval = paired.estimate.interval
         ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
+        # What the two digits of a ratio show as 1.00 to 1.00 is as good as the peer, however narrow the interval is.
+        verdict = "no difference" if ends and {round(end, 2) for end in ends} == {1.0} else paired.verdict
+        below[name] = verdict == "better"
         levels = values[:count, index].mean(axis=0).tolist()
         costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
         out = "" if name == peer else "; ".join(filter(None, (_beyond(limit, costs, peer) for limit in limits)))
-        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else paired.verdict, out))
+        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else verdict, out))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
     chosen, others = taken[0], taken[1:]

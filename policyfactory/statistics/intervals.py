@@ -531,6 +531,10 @@ def estimate_halves(values: FloatArray, halves: FloatArray) -> Estimate:
         return Estimate(value, None, None, len(halves))
     apart = (halves[::2] - halves[1::2]) / 2
     spread = math.sqrt(float(np.mean(apart**2)) * (1 + 1 / len(apart)))
+    if spread == 0:
+        # Halves that are alike say nothing of how the log varies, only what they are themselves.
+        ends = Interval(min(value, float(halves.min())), max(value, float(halves.max())))
+        return Estimate(value, ends, 1.0 if ends.covers(0.0) else 2.0 ** (1 - len(halves)), len(halves))
     return _student(value, spread, freedom_of(len(halves)), len(halves))
 
 

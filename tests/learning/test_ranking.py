@@ -73,6 +73,27 @@ def test_of_a_metric_that_is_better_when_higher_less_is_still_a_worse_ratio() ->
     assert ranking.row("A").ratios[0] == pytest.approx(8 / 9, rel=0.01)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1.0 - 1e-12, 0.999, 1.004, 0.97, 1.03])
+@pytest.mark.parametrize("halves", ["alike", "near", "as the whole"])
+def test_what_is_shown_as_equal_to_the_peer_is_neither_better_nor_worse(ratio: float, halves: str) -> None:
+    values = np.repeat(made({"A": (1.0, 1.0), "B": (1.0, 1.0), "C": (1.0, 1.0)}), 2, axis=0)
+    values[:, 2:] = values[:, [1]]
+    values[:8, 2] *= ratio
+    values[8:, 2] *= {"alike": 1.0, "near": 1 + np.arange(8)[:, None] * 1e-6, "as the whole": ratio}[halves]
+    for whole in (8, None):
+        ranking = rank(values, NAMES, PUBLISHED, AIMS, whole=whole)
+        row = ranking.row("A")
+        assert row.interval is not None
+        if [f"{end:.2f}" for end in row.interval] == ["1.00", "1.00"]:
+            assert row.verdict not in {"better", "worse"}
+            assert ranking.chosen != "A"
+        if halves == "alike":
+            # A policy that is the peer in all halves is shown to be nothing else.
+            assert whole is None or row.verdict == "no difference"
+        elif whole and abs(ratio - 1) > 0.01:
+            assert row.verdict == ("better" if ratio < 1 else "worse")
+
+
 def test_a_policy_without_a_value_comes_last() -> None:
     values = made({"A": (0.5, 1.0), "B": (0.7, 1.0), "C": (0.8, 1.0)})
     values[:, 2, 0] = math.inf
