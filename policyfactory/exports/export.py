@@ -225,14 +225,19 @@ class _Work:
         return "sample" in vars(self.site)
 
     def _check_epoch(self) -> None:
-        """Refuse to count from a day that has not come: r would stay at its least value until then."""
-        epoch = self.policy.epoch.unix_time
-        if "r" in self.policy.variables and epoch is not None and epoch > _now() + DAY:
-            named = f"the epoch of {printable(self.policy.name)}"
+        """Refuse to count from a day that has not come: r would stay at its least value until then; or from none."""
+        epoch, name = self.policy.epoch.unix_time, printable(self.policy.name)
+        if self.begin is not None and "r" in self.policy.variables and self.policy.epoch.rule == "window-start":
+            day = dt.datetime.fromtimestamp(min(self.begin, _now()), dt.UTC).date()
             raise UsageError(
-                f"{named if self.options.epoch is None else '--epoch'} {shown(epoch, dt.UTC)} is in the future, so "
-                "that all jobs until then would count as submitted at once; give a day that has come (a later first "
-                "day of use is --begin DATE)"
+                f"--begin {self.options.begin} says when {name} is put to use, and not from when its r counts; give "
+                f"that as well, for example --epoch {day}"
+            )
+        if "r" in self.policy.variables and epoch is not None and epoch > _now() + DAY:
+            named = f"the epoch of {name}" if self.options.epoch is None else "--epoch"
+            raise UsageError(
+                f"{named} {shown(epoch, dt.UTC)} is in the future, so that all jobs until then would count as "
+                "submitted at once; give a day that has come (a later first day of use is --begin DATE)"
             )
 
     def _sample(self) -> ExportSample:
@@ -278,6 +283,7 @@ class _Work:
                 f"without effect, as the formula of {printable(self.policy.name)} has no r: {', '.join(unused)}"
             )
         used = {"--workload": self.drawn or bool(self.advice), "--nodes": self.target.name == "slurm-weights"}
+        used |= dict.fromkeys(("--begin", "--life"), self.drawn or bool(self.advice) or not moves)
         used |= dict.fromkeys(("--predictor", "--state", "--stale"), self.site.foresight is not None)
         if idle := [name for name in used if name in given and not used[name]]:
             self.notes.append(f"without effect for {self.target.name}: {', '.join(idle)}")

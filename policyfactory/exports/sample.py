@@ -182,8 +182,8 @@ def _span(policy: Policy | None, begin: int | None, life: int, longest_wait: int
         )
     if begin < epoch:
         raise UsageError(
-            f"the policy's life would begin {format_duration(epoch - begin)} before its epoch, where r is negative; "
-            "give a later --begin or an earlier --epoch"
+            f"--begin {shown(begin, dt.UTC)} is {format_duration(epoch - begin)} before the epoch of the policy, "
+            f"{shown(epoch, dt.UTC)}, and r is negative there; give a later --begin or an earlier --epoch"
         )
     return begin - epoch, begin - epoch + life
 

@@ -15,6 +15,7 @@ from policyfactory.exports import export as exporting
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import CATALOGUE, Model, load_model, save_model
 from policyfactory.prediction.store import save_forests
+from refusals import tell
 from site_history import POLICY, small_forests
 
 PROGRAMS = {"python": ".py", "c": ".c", "lua": ".lua", "latex": ".tex", "json": ".json"}
@@ -241,7 +242,7 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
         (["SAF", "--life", "30"], 2, "--life '30' has no unit"),
         (["SAF", "--threshold", "foo"], 2, "--threshold 'foo' is not a duration; write"),
         (["SAF", "--life", "inf"], 2, "--life inf"),
-        (["F1", "--epoch", "2026-01-01", "--begin", "2025-01-01"], 2, "before its epoch, where r is negative"),
+        (["F1", "--epoch", "2026-01-01", "--begin", "2025-01-01"], 2, "--begin 2025-01-01 00:00:00 UTC is 365d before"),
         (["SAF", "--json"], 2, "belong to a preview; add --preview"),
         (["SAF", "--to", "c", "--preview", "none.csv"], 1, "none.csv: no such file"),
         (["SAF", "--to", "c", "--preview", "q", "--time-zone", "Mars"], 2, "--time-zone 'Mars': no such time zone"),
@@ -304,6 +305,18 @@ def test_a_life_that_is_over_is_said(run, tmp_path: Path, monkeypatch: pytest.Mo
     assert "which is over" not in run("export", "SAF", "--epoch", "2026-01-01", "--workload", "own.swf").stderr
 
 
+@pytest.mark.parametrize("target", ["slurm-site-factor-lua", "gridengine", "pbs", "python", "json"])
+@pytest.mark.parametrize(("begin", "day"), [("2026-01-05", "2026-01-05"), ("2099-01-01", "2026-01-11")])
+def test_a_day_of_use_needs_a_day_from_which_r_counts(
+    run, monkeypatch: pytest.MonkeyPatch, begin: str, day: str, target: str
+) -> None:
+    monkeypatch.setattr(exporting, "_now", lambda: 1_767_225_600 + 10 * 86_400)
+    failed = run("export", "F1", "--to", target, "--begin", begin, code=2)
+    tell(" ".join(failed.stderr.split()), f"--begin {begin} F1 --epoch {day}")
+    # What is proposed is taken.
+    run("export", "F1", "--to", "json", "--begin", begin, "--epoch", day)
+
+
 def test_options_without_effect_are_said(run, tmp_path: Path) -> None:
     own_log(tmp_path)
     arguments = ["--epoch", "2026-01-01", "--begin", "2026-02-01", "--life", "30d", "--nodes", "4"]
@@ -312,6 +325,8 @@ def test_options_without_effect_are_said(run, tmp_path: Path) -> None:
     assert "without effect for slurm-site-factor-lua: --nodes\n" in done.stderr
     idle = run("export", "SAF", "--to", "python", "--workload", "own.swf").stderr
     assert idle == "without effect for python: --workload\n"
+    idle = run("export", "F1", "--to", "python", *arguments[:4]).stderr
+    assert idle == "without effect for python: --begin\n"
     used = run("export", "F1", "--epoch", "2026-01-01", "--life", "300d", "--workload", "own.swf").stderr
     assert "without effect" not in used
 
