@@ -23,7 +23,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "fit": ("output", "family", "form", "report", "figures"),
     "evaluate": ("policies", "metrics", "backfill", "windows", "output"),
     "tune": ("feedback", "period", "metrics", "output"),
-    "learn": ("output", "tuples", "metric", "threshold", "workers"),
+    "learn": ("output", "metric", "site", "predictions", "threshold"),
     "predict": ("output", "policy", "model", "overwrite"),
     "train": ("output", "goal", "learner", "family", "mode"),
     "judge": ("candidates", "output", "held_out", "replicas", "ledger"),

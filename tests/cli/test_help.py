@@ -46,6 +46,12 @@ def test_the_options_that_come_first_are_there() -> None:
         assert set(names) <= {param.name for param in ALL[path].params}, path
 
 
+def test_the_short_help_of_learn_has_what_decides_whether_a_site_can_use_the_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert {"--site", "--no-predictions"} <= set(helped("learn", "--help", monkeypatch, capsys).split())
+
+
 @pytest.mark.parametrize("path", sorted(ALL))
 def test_an_example_can_be_run_as_it_stands(path: str) -> None:
     command, words = ALL[path], example_of(path)
