@@ -157,8 +157,9 @@ class _Log:
             tasks=array_tasks(values["id"]),
         )  # fmt: skip
         nodes = record.allocated_nodes if (record.allocated_nodes or 0) > 0 else record.requested_nodes
-        record.memory = first(("requested_tres", tres_memory), ("allocated_tres", tres_memory))
-        if record.memory is None and values["requested_memory"]:
+        record.memory = tres_memory(values["requested_tres"])
+        record.allocated_memory = tres_memory(values["allocated_tres"])
+        if record.memory is None and record.allocated_memory is None and values["requested_memory"]:
             record.memory = self.memory(values["requested_memory"], nodes, record, odd)
         record.gpus, record.allocated_gpus = tres_gpus(values["requested_tres"]), tres_gpus(values["allocated_tres"])
         for name, column in (("gpus", "requested_gres"), ("allocated_gpus", "allocated_gres")):

@@ -40,6 +40,26 @@ def test_gpus_of_a_whole_node_are_not_asked_for_where_others_ask(tmp_path: Path)
     assert extra["memory_mb"].tolist() == [-1, 9216, -1]
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_what_is_taken_of_an_allocation_is_said_once_and_counted(tmp_path: Path, copies: int) -> None:
+    asked, had = "cpu=4,mem=1G,gres/gpu=1,node=1", "cpu=4,mem=9G,gres/gpu=8,node=1"
+    for requests, expected in (
+        (("", ""), {"memory": 2, "GPUs": 2}),
+        ((asked, ""), {"memory": 1, "GPUs": 1}),
+        ((asked, "cpu=4,node=1"), {"memory": 1}),  # where some ask for GPUs, it asked for none
+        ((asked, asked), {}),
+    ):
+        jobs = [
+            job(number, number, ReqTRES=request, AllocTRES=had) for number, request in enumerate(copies * requests, 1)
+        ]
+        path = tmp_path / "log.txt"
+        path.write_text(sacct_text(*jobs, columns=[*COLUMNS, "AllocTRES"]))
+        steps = [step for step in import_logs([path], zone=UTC).report.steps if "as allocated" in str(step)]
+        counts = {what: step.count for step in steps for what in ("memory", "GPUs") if what in step.what}
+        assert counts == {what: copies * count for what, count in expected.items()}
+        assert len(steps) == len(expected)
+
+
 def test_memory_and_gpus_of_each_node_or_core_are_read_last(tmp_path: Path) -> None:
     assert case("reqmem_column.txt").log.extra["memory_mb"].tolist() == [8192, 24000, 2621440]
     old = {"ReqTRES": "cpu=8,node=2", "NNodes": 2, "AllocNodes": 2, "ReqCPUS": 8}

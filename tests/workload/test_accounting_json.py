@@ -134,7 +134,8 @@ def test_an_entry_that_a_job_can_do_without_costs_no_job() -> None:
 def test_a_resource_is_that_of_the_allocation_where_the_request_has_none() -> None:
     more = [{"type": "mem", "count": 9}, {"type": "gres", "name": "gpu", "count": 3}]
     record = record_of(tres__allocated=[*JOB["tres"]["allocated"], *more])
-    assert (record.memory, record.gpus, record.allocated_gpus) == (9, 0, 3)
+    assert (record.memory, record.gpus) == (None, 0)
+    assert (record.allocated_memory, record.allocated_gpus) == (9, 3)
     assert record_of(state__current=["RUNNING", "RESIZING"]).state is State.resized
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 NUMBERS = (
     "line", "submit", "eligible", "start", "end", "elapsed", "suspended", "limit", "requested", "allocated",
     "requested_nodes", "allocated_nodes", "tasks", "state", "limit_kind", "memory", "gpus", "exclusive",
-    "array_limit", "allocated_gpus",
+    "array_limit", "allocated_gpus", "allocated_memory",
 )  # fmt: skip
 # In what a job has to wait for.
 SINGLE, CORRESPONDING = "singleton", "*"
@@ -94,8 +94,8 @@ class Record:
         Names or numbers as in the log, the last one the job's own; empty if it has none.
     memory, gpus : int or None
         MB and GPUs asked for, over the whole job.
-    allocated_gpus : int or None
-        GPUs it had.
+    allocated_gpus, allocated_memory : int or None
+        GPUs and MB that it had.
     exclusive : int or None
         1 if it asked for whole nodes, 0 if it shares them.
     array_limit : int or None
@@ -135,6 +135,7 @@ class Record:
     exclusive: int | None = None
     array_limit: int | None = None
     allocated_gpus: int | None = None
+    allocated_memory: int | None = None
     user_name: str = ""
     after: str = ""
     partitions: str = ""

@@ -92,7 +92,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     _times(table)
     started = _started(sieve, keep=rules.keep_unstarted)
     _nodes(sieve)
-    _gpus(table)
+    _as_had(sieve)
     requested, allocated = _sizes(sieve, rules.unit, started)
     _impossible(sieve, started)
     recorded_limit = table.limit.copy()
@@ -197,14 +197,18 @@ def _nodes(sieve: Sieve) -> None:
     table.requested_nodes[more] = -1
 
 
-def _gpus(table: RecordTable) -> None:
-    """Take the GPUs that jobs had for those that they asked for, where the log does not say these.
+def _as_had(sieve: Sieve) -> None:
+    """Take the memory and the GPUs that jobs had for those that they asked for, where the log does not say these.
 
     Where some job asks for GPUs, the others ask for none, and those that they had came with a whole node.
     """
-    unknown = table.gpus < 0 if (table.gpus > 0).any() else np.ones(len(table), dtype=bool)
-    unknown &= table.allocated_gpus >= 0
-    table.gpus[unknown] = table.allocated_gpus[unknown]
+    table = sieve.table
+    no_gpus = table.gpus < 0 if (table.gpus > 0).any() else np.ones(len(table), dtype=bool)
+    for name, words, unknown in (("memory", "memory", table.memory < 0), ("gpus", "GPUs", no_gpus)):
+        asked, had = getattr(table, name), getattr(table, f"allocated_{name}")
+        taken = unknown & (had >= 0)
+        asked[taken] = had[taken]
+        sieve.note("rules.as_had", taken & (had > 0), words)
 
 
 def _sizes(sieve: Sieve, unit: str, started: Mask) -> tuple[Column, Column]:
@@ -337,7 +341,7 @@ def _resized(sieve: Sieve, rows: list[int]) -> list[int]:
         first = left[-1]
         if table.elapsed[row] > longest:
             longest = int(table.elapsed[row])
-            for column in ("allocated", "allocated_nodes", "allocated_gpus"):
+            for column in ("allocated", "allocated_nodes", "allocated_gpus", "allocated_memory"):
                 getattr(table, column)[first] = getattr(table, column)[row]
         for column in ("elapsed", "suspended"):
             values = getattr(table, column)
@@ -404,7 +408,8 @@ def merge_het(sieve: Sieve) -> None:
 
 def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
     """Give the row of the first component what all have together."""
-    for column in ("requested", "allocated", "requested_nodes", "allocated_nodes", "memory", "gpus", "allocated_gpus"):
+    sizes = ("requested", "allocated", "requested_nodes", "allocated_nodes")
+    for column in (*sizes, "memory", "gpus", "allocated_gpus", "allocated_memory"):
         values = getattr(table, column)
         values[leader] = -1 if (values[rows] < 0).any() else values[rows].sum()
     for column in ("end", "elapsed", "suspended", "exclusive"):

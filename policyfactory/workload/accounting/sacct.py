@@ -522,9 +522,10 @@ _SOURCES: dict[str, tuple[tuple[str, _Reader], ...]] = {
     "allocated": (("allocated", _count), ("allocated_tres", lambda text: tres(text, "cpu"))),
     "requested_nodes": (("requested_nodes", _count), ("requested_tres", lambda text: tres(text, "node"))),
     "allocated_nodes": (("allocated_nodes", _count), ("allocated_tres", lambda text: tres(text, "node"))),
-    "memory": (("requested_tres", tres_memory), ("allocated_tres", tres_memory)),
+    "memory": (("requested_tres", tres_memory),),
     "gpus": (("requested_tres", tres_gpus),),
     "allocated_gpus": (("allocated_tres", tres_gpus),),
+    "allocated_memory": (("allocated_tres", tres_memory),),
     "node_gpus": (("requested_gres", gres_gpus),),
     "node_allocated_gpus": (("allocated_gres", gres_gpus),),
     "exclusive": (("submit_line", asks_for_nodes),),
@@ -622,12 +623,13 @@ def _of_each(rows: Rows, numbers: dict[str, Int64Array]) -> None:
     for name in ("gpus", "allocated_gpus"):
         of_node = numbers.pop(f"node_{name}")
         numbers[name] = np.where((numbers[name] <= 0) & (of_node >= 0) & (nodes > 0), of_node * nodes, numbers[name])
-    if not rows.has("requested_memory") or (numbers["memory"] >= 0).all():
+    known = (numbers["memory"] >= 0) | (numbers["allocated_memory"] >= 0)
+    if not rows.has("requested_memory") or known.all():
         return
     cores = np.where(numbers["requested"] > 0, numbers["requested"], numbers["allocated"])
     megabytes = memory_of_jobs(*rows.coded("requested_memory"), nodes, cores)
     total = np.minimum(np.ceil(np.nan_to_num(megabytes, nan=_NONE)), LARGEST + 1).astype(np.int64)
-    numbers["memory"] = np.where(numbers["memory"] < 0, total, numbers["memory"])
+    numbers["memory"] = np.where(known, numbers["memory"], total)
 
 
 def memory_of_jobs(codes: Int64Array, texts: list[str], nodes: Int64Array, cores: Int64Array) -> FloatArray:

@@ -258,7 +258,6 @@ def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Rec
     name, group_id = _identity(job)
     elapsed = known("time.elapsed", _number, time.get("elapsed"))
     end = _time(time["end"]) if elapsed is None else known("time.end", _time, time.get("end"))
-    memory = known("tres.requested", _counted("mem"), requested)
     asked = known("required.CPUs", _number, (job.get("required") or {}).get("CPUs"))
     names: dict[str, Any] = {name: _text(job.get(name)) for name in NAMES if name not in _ELSEWHERE}
     record = Record(
@@ -277,9 +276,10 @@ def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Rec
         # A minimum: only the nodes that a job had show whether it wanted more.
         requested_nodes=known("tres.requested", _counted("node"), requested) if nodes else None,
         allocated_nodes=nodes or none,
-        memory=memory if memory is not None else known("tres.allocated", _counted("mem"), allocated),
+        memory=known("tres.requested", _counted("mem"), requested),
         gpus=known("tres.requested", _gpus, requested),
         allocated_gpus=known("tres.allocated", _gpus, allocated),
+        allocated_memory=known("tres.allocated", _counted("mem"), allocated),
         state=state,
         group_id=group_id,
         tasks=array_tasks(name),
