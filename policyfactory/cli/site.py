@@ -385,14 +385,19 @@ _SAME_TIME = 60  # seconds between two files that are written one after the othe
 
 def _show_queue(found: QueueExplanation) -> None:
     taken = found.queue.snapshot.taken
+    tiers = {partition.name: partition.tier for partition in found.queue.site.partitions}
+    several = len({*tiers.values()}) > 1
+    heads = ["job", "user", *["tier"] * several, "partition", "priority", "waits for", "starts in"]
     rows = []
     for explained in found.jobs:
         priority = "-" if explained.job.priority is None else f"{explained.job.priority:,}"
         waits = f"never: {explained.waits[0].short}" if explained.waits[0].kind == "never" else explained.waits[0].short
-        rows.append([explained.job.name, explained.job.user, priority, waits, _in_time(explained.start, taken)])
+        where = [*[f"{tiers[explained.partition]}"] * several, explained.partition]
+        start = _in_time(explained.start, taken)
+        rows.append([explained.job.name, explained.job.user, *where, priority, waits, start])
     title = f"{len(found.jobs):,} waiting jobs on {found.queue.site.name}, in the order of the queue"
     if rows:
-        show_table(title, ["job", "user", "priority", "waits for", "starts in"], rows, left=(0, 1, 3))
+        show_table(title, heads, rows, left=(0, 1, 2 + several, 4 + several))
     else:
         console().print(f"no job waits on {found.queue.site.name}", markup=False)
     _show_assumed(found)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from commands import Run
-from policyfactory.site.file import write_site
+from policyfactory.site.file import read_site, write_site
 from recorded_queues import queue_file, site_of_version
 
 QUEUE = queue_file("24.11", "squeue.json.gz")
@@ -28,12 +30,33 @@ def test_the_queue_as_a_table_of_eighty_columns(run: Run, site: Path, monkeypatc
     monkeypatch.setenv("COLUMNS", "80")
     done = run("site", "explain", "--site", site, "--queue", QUEUE)
     assert max(map(len, done.stdout.splitlines())) <= 80
+    monkeypatch.setenv("COLUMNS", "120")
+    done = run("site", "explain", "--site", site, "--queue", QUEUE)
     lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
     assert "never: GrpTRES=cpu" in lines["4"]
     assert "MaxTRESPerUser=cpu (root)" in lines["5"]
     assert "held" in lines["7"]
     assert "job 1 to end" in lines["10"]
     assert "run to their limits" in done.stderr
+
+
+@pytest.mark.parametrize("tiers", [{"batch": 1, "short": 1, "away": 1}, {"batch": 2, "short": 3, "away": 9}])
+def test_the_table_shows_by_what_the_queue_is_ordered(
+    run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, tiers: dict[str, int]
+) -> None:
+    read = read_site(site)
+    parts = tuple(dataclasses.replace(part, tier=tiers[part.name]) for part in read.partitions)
+    write_site(dataclasses.replace(read, partitions=parts), site)
+    monkeypatch.setenv("COLUMNS", "120")
+    command = ("site", "explain", "--site", site, "--queue", QUEUE)
+    shown = [re.split(r" {2,}", line.strip()) for line in run(*command).stdout.splitlines()]
+    head, rows = shown[2], {row[0]: row for row in shown[4:] if len(row) > 2}
+    queue = [job for job in json.loads(run(*command, "--json").stdout)["jobs"] if job["position"]]
+    cells = [dict(zip(head, rows[job["job"]], strict=True)) for job in queue]
+    assert [cell["partition"] for cell in cells] == [job["partition"] for job in queue]
+    assert ("tier" in head) == (len({*tiers.values()}) > 1)
+    keys = [(int(cell.get("tier", 0)), int(cell["priority"].replace(",", ""))) for cell in cells]
+    assert keys == sorted(keys, reverse=True)
 
 
 def test_the_queue_as_json(run: Run, site: Path) -> None:
