@@ -17,7 +17,7 @@ page = (folder / "evaluation" / "report.html").read_text(encoding="utf-8")
 assert page.startswith("<!"), page[:200]
 assert "forms-f1" in page
 evaluation = json.loads((folder / "evaluation" / "evaluation.json").read_text(encoding="utf-8"))
-# What the demo is for: a formula that was learned and chosen on other workloads beats FCFS on one that had no part in it.
+# What the demo is for: a formula that was learned and chosen on other workloads beats FCFS on one of its own.
 found = evaluation["experiments"]["evaluation"]
 chosen = next(path.stem for path in (folder / "thresholds").iterdir() if path.stem.startswith("forms-"))
 assert found["verdict"]["light"] == "better", found["verdict"]
