@@ -65,7 +65,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "What is measured and said": (
         "metrics", "statistic", "recorded", "analyses", "precision", "max_resamples", "seed", "starts", "convergence",
-        "repeats", "top", "bootstrap", "certainty", "trace", "bands", "max_p99", "max_longest",
+        "repeats", "top", "bootstrap", "certainty", "trace", "bands", "max_p99", "max_longest", "max_area",
     ),
     "Protocols": ("only", "log", "traces"),
     "How it runs": (

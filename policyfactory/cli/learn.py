@@ -105,13 +105,12 @@ def demo(
 
 def _close_demo(compared: Compared) -> None:
     from policyfactory.learning.comparing import formula_in_words
-    from policyfactory.search.environment.goals import COST_LIMITS
 
     policy, outcome = compared.chosen.model.policy, compared.outcome
     screen = console()
     screen.rule("[bold]In words[/bold]", align="left")
     guard = "" if math.isinf(policy.threshold) else f"; who has waited {format_duration(policy.threshold)} goes first"
-    allowed = ", ".join(f"{limit.guard} {limit.times:g}" for limit in COST_LIMITS)
+    allowed = ", ".join(f"{limit.guard} {limit.times:g}" for limit in LearnOptions().limits)
     screen.print(
         f"{policy.name} sorts the queue by {formula_in_words(policy)}, the lower value first{guard}. It was chosen on "
         f"other workloads, where its price may be at most, as ratios to {compared.rivals[0].name}: {allowed}; it is "

@@ -20,11 +20,10 @@ from policyfactory.exports.export import export
 from policyfactory.exports.expressible import prepare
 from policyfactory.learning.choice import guarded
 from policyfactory.learning.comparing import CLASSICAL, Compared, Rival, files_of, write_rivals
-from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES
+from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
 from policyfactory.learning.ranking import Progress, rank, values_of
 from policyfactory.learning.steps import Steps
 from policyfactory.parallel.workers import Workers
-from policyfactory.search.environment.goals import COST_LIMITS
 from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulation.rules import Rules
 from policyfactory.trials.options import GenerateOptions
@@ -141,7 +140,7 @@ def _choose(steps: Steps, rivals: list[Rival]) -> tuple[list[Rival], str]:
     for kind, others in (("classical", rivals[1 : len(CLASSICAL)]), ("learned", rivals[len(CLASSICAL) :])):
         some = [baseline.name, *(rival.name for other in others for rival in candidates[other.name])]
         rows = [names.index(name) for name in some]
-        ranking = rank(values[:, rows], some, [baseline.name], AIMS, limits=COST_LIMITS)
+        ranking = rank(values[:, rows], some, [baseline.name], AIMS, limits=LearnOptions().limits)
         chosen = ranking.chosen
         steps.progress.message(f"the best {kind} one at a price that is allowed: {ranking.in_words(chosen)}")
         rivals = [*rivals, *([] if every[chosen] in rivals else [every[chosen]])]

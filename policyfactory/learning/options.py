@@ -11,7 +11,7 @@ from policyfactory.core.options import check_values, option, same_option
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import duration_text, parse_duration
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.search.options import MAX_LONGEST, MAX_P99
+from policyfactory.search.options import MAX_AREA, MAX_LONGEST, MAX_P99
 from policyfactory.simulation.rules import Backfill, RuleOptions, Rules, rules_with
 from policyfactory.workload.presets import EstimateMissing
 
@@ -75,9 +75,10 @@ class LearnOptions:
     replicas : int
         Replicas of the second quarter to choose by, and as many of the second half to test on; 0: choose by the second
         quarter itself. They are made of two weeks or more, and not of windows.
-    max_p99, max_longest : str or None
-        The most that the ninety-ninth percentile of the waits and the longest wait may be, on the replicas: times the
-        best published policy's (``1.1x``), or a time (``20h``); None: anything.
+    max_p99, max_longest, max_area : str or None
+        The most that the ninety-ninth percentile of the waits, the longest wait, and the wait weighted by processors
+        and run time may be, on the replicas that choose and on those that test, and beside the record: times the best
+        published policy's or the record's (``1.1x``), or a time (``20h``); None: anything.
     leave_out : tuple of str
         Attributes that predictions do not look at, though the log has them: those that the scheduler does not know when
         a job is submitted (`policyfactory.workload.jobs.Attributes`).
@@ -125,7 +126,8 @@ class LearnOptions:
         "0.8 to 1.2); 0: choose by the second quarter itself",
     )
     max_p99: str | None = option("1.1x", MAX_P99)
-    max_longest: str | None = option(None, MAX_LONGEST)
+    max_longest: str | None = option("1.5x", MAX_LONGEST)
+    max_area: str | None = option("1.2x", MAX_AREA)
     leave_out: tuple[str, ...] = option(
         (),
         "what predictions do not look at, though the log has it: `requested_memory`, `group`, `executable`, `queue`, "
@@ -202,7 +204,7 @@ class LearnOptions:
         # With the simulation: the options are read where only help is asked for.
         from policyfactory.search.environment.goals import limits_of
 
-        return limits_of(self.max_p99, self.max_longest)
+        return limits_of(self.max_p99, self.max_longest, self.max_area)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from policyfactory.core.text import format_duration, number_text
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
-from policyfactory.search.environment.goals import EpisodeLimit, limits_of
+from policyfactory.search.environment.goals import EpisodeLimit
 from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
-LIMITS = limits_of("1.1x", None)
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 
 
@@ -194,7 +193,7 @@ def rank(
     published: Sequence[str],
     aims: Sequence[str],
     *,
-    limits: Sequence[EpisodeLimit] = LIMITS,
+    limits: Sequence[EpisodeLimit] = (),
     whole: int | None = None,
 ) -> Ranking:
     """Return the ranking of policies.
@@ -265,8 +264,10 @@ def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float]], peer:
         return ""
     ratio, level = costs[limit.guard]
     if limit.times is not None:
-        return "" if ratio <= limit.times else f"{limit.guard} is {number_text(ratio)} times that of {peer}"
-    return "" if level <= limit.bound(0.0) else f"{limit.guard} is {format_duration(level)} on average"
+        inside, words = ratio <= limit.times, f"{number_text(ratio)} times that of {peer}"
+    else:
+        inside, words = level <= limit.bound(0.0), f"{format_duration(level)} on average"
+    return "" if inside else f"{limit.guard} is {words}, and at most {limit.text} is allowed"
 
 
 def _last(value: float) -> float:

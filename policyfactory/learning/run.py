@@ -429,6 +429,7 @@ def _verdict(run: Run) -> Verdict:
             choice=choice,
             tested=run.tested,
             short=run.short,
+            limits=run.options.limits,
         )
     )
     if short := run.parts.windows_too_short(unsound=True):

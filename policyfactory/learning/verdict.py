@@ -20,7 +20,9 @@ from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, 
 from policyfactory.learning.choice import Tested
 from policyfactory.learning.comparing import CLASSICAL
 from policyfactory.report.verdict import Finding, Verdict, difference_in_words, judge, value_in_words
-from policyfactory.simulation.schedule import Schedule
+from policyfactory.search.environment.goals import EpisodeLimit
+from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
 from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
@@ -51,6 +53,8 @@ class Evidence:
         The choice on replicas of the second half.
     short : str
         What to import, where the second half is too short for a verdict; empty if it is not.
+    limits : tuple of EpisodeLimit
+        What the choice may cost.
     """
 
     outcome: Outcome
@@ -60,6 +64,7 @@ class Evidence:
     choice: Schedule
     tested: Tested | None = None
     short: str = ""
+    limits: tuple[EpisodeLimit, ...] = ()
 
     def row(self, rows: Iterable[Row], policy: str = "") -> Row:
         """Return what is known of a policy, or else of the choice."""
@@ -93,15 +98,17 @@ def verdict_of(evidence: Evidence) -> Verdict:
     if record is None and not evidence.outcome.experiment.unrecorded:
         first = (_NO_RECORD,)
     by_peer, beside = _against_peer(evidence)
-    light, in_simulation = judge(simulated, [Finding(record or "")], by_peer), judge(simulated)
+    dear = _too_dear(evidence)
+    allowed = [Finding("")] if dear else []
+    light, in_simulation = judge(simulated, [Finding(record or "")], by_peer, allowed), judge(simulated)
     # What a site has now comes first; but what is worse than no order at all is refused for that.
     words = (*sentences, *first) if in_simulation == "worse" else (*first, *sentences)
     step: tuple[str, ...] = ()
     if in_simulation == "better" and record == "cannot tell":
         step = _to_record(evidence)
-    elif in_simulation == record == "better" and light != "better":
+    elif in_simulation == record == "better" and by_peer:
         step = _to_peer(evidence)
-    return Verdict(light, (*words, *beside, *_who_pays(evidence), *step))
+    return Verdict(light, (*words, *beside, *dear, *_who_pays(evidence), *step))
 
 
 def _to_peer(evidence: Evidence) -> tuple[str, ...]:
@@ -203,6 +210,29 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
     return (Finding(""),), (sentence, f"{alike}.")
+
+
+def _too_dear(evidence: Evidence) -> tuple[str, ...]:
+    """Return in what the choice costs more than is allowed, beside the best published policy or the record."""
+    jobs, found = evidence.baseline.workload, []
+    if evidence.tested is not None:
+        found += [evidence.tested.to_peer.row(evidence.chosen).out]
+    if evidence.limits and not lacking_starts(jobs):
+        names = [limit.guard for limit in evidence.limits]
+        record, choice = measure(recorded_schedule(jobs), names), measure(evidence.choice, names)
+        found += [
+            f"{limit.guard} is {choice[limit.guard] / record[limit.guard]:.2f} times the record's, and at most "
+            f"{limit.text} is allowed"
+            for limit in evidence.limits
+            if record[limit.guard] > 0 and limit.times and choice[limit.guard] > limit.bound(record[limit.guard])
+        ]
+    if not any(found):
+        return ()
+    sentence = (
+        f"{evidence.chosen} costs more than is allowed, so it is not recommended: {'; '.join(filter(None, found))}. "
+        "Next step: learn with a threshold (--threshold 20h), or allow more (--max-p99, --max-longest, --max-area)."
+    )
+    return (sentence,)
 
 
 # Who pays. ------------------------------------------------------------------------------------------------------------

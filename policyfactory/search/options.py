@@ -124,7 +124,12 @@ MAX_P99 = Option(
     metavar="1.1x|20h",
     kind='times the best published policy\'s, for example "1.1x", or a duration',
 )
-MAX_LONGEST = Option("most that the longest wait may be, in the same way", metavar="1.0x|20d", kind=MAX_P99.kind)
+MAX_LONGEST = Option("most that the longest wait may be, in the same way", metavar="1.5x|20d", kind=MAX_P99.kind)
+MAX_AREA = Option(
+    "most that the wait weighted by processors and run time may be, in the same way",
+    metavar="1.2x|20h",
+    kind=MAX_P99.kind,
+)
 REPLICA_LOADS = Option(
     "loads of the replicas, evenly between, in units of the log's",
     metavar="LOW,HIGH",
@@ -165,9 +170,9 @@ class TrainOptions:
     bands : tuple of (str, float), or None
         Guard -> how many times the value of SAF its mean over the windows may be, at most or, of the utilisation, at
         least; None: those of `policyfactory.search.environment.goals`. Empty: no formula is out.
-    max_p99, max_longest : str or None
-        The most that the 99 % quantile of the wait, and the longest wait, may be, in place of their bands: times the
-        baseline's (``1.1x``), or a time (``20h``).
+    max_p99, max_longest, max_area : str or None
+        The most that the 99 % quantile of the wait, the longest wait, and the wait weighted by processors and run time
+        may be, in place of their bands: times the baseline's (``1.1x``), or a time (``20h``).
     preset, processors, force_processors, estimate_missing, assume
         How the log is read (`policyfactory.workload.clean.clean`); in mode paper as its program does,
         unless another preset is named.
@@ -215,6 +220,7 @@ class TrainOptions:
     )
     max_p99: str | None = option(None, MAX_P99)
     max_longest: str | None = option(None, MAX_LONGEST)
+    max_area: str | None = option(None, MAX_AREA)
     preset: str = same_option(OPTIONS["preset"])
     processors: int | None = same_option(OPTIONS["processors"])
     force_processors: bool = same_option(OPTIONS["force_processors"])
@@ -266,7 +272,7 @@ class TrainOptions:
         """What was given in place of bands."""
         from policyfactory.search.environment.goals import limits_of
 
-        return limits_of(self.max_p99, self.max_longest)
+        return limits_of(self.max_p99, self.max_longest, self.max_area)
 
     @property
     def reading(self) -> dict[str, Any]:

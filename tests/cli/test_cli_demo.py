@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.files import exclusive
-from policyfactory.search.environment.goals import COST_LIMITS
+from policyfactory.learning.options import LearnOptions
 from small_fits import few_fits
 
 
@@ -45,7 +45,7 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
     assert "In words" in done.stdout
     end = done.stdout.split("In words")[1]
     assert f"{chosen} sorts the queue by " in end
-    for limit in COST_LIMITS:
+    for limit in LearnOptions().limits:
         assert f"{limit.guard} {limit.times}" in end
 
 

@@ -41,7 +41,7 @@ def made(own: dict[str, tuple[float, float]], replicas: int = 8, noise: float = 
 
 def test_the_best_that_is_shown_to_be_better_is_taken_unless_it_costs_too_much() -> None:
     values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 1.0)})
-    ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("1.1x", None))
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("1.1x", None, None))
     assert (ranking.peer, ranking.chosen, ranking.runner_up) == ("SPF", "B", "C")
     assert [row.name for row in ranking.rows] == ["A", "B", "C", "SPF", "FCFS"]
     row = ranking.row("B")
@@ -179,9 +179,9 @@ def test_wrong_use() -> None:
 
 def test_a_limit_may_be_a_time_and_on_the_longest_wait() -> None:
     values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 0.9)})
-    by_time = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("10h", None))
+    by_time = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("10h", None, None))
     assert by_time.chosen == "C"
-    assert by_time.row("A").out == "p99_wait is 13h on average"
+    assert by_time.row("A").out.startswith("p99_wait is 13h on average")
     assert rank(values, NAMES, PUBLISHED, AIMS, limits=()).chosen == "A"
     aims = ("mean_bsld", "max_wait", "utilisation")
-    assert rank(values, NAMES, PUBLISHED, aims, limits=limits_of(None, "1.1x")).chosen == "B"
+    assert rank(values, NAMES, PUBLISHED, aims, limits=limits_of(None, "1.1x", None)).chosen == "B"

@@ -18,6 +18,8 @@ from policyfactory.learning.ranking import Ranked, Ranking
 from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.policy.store import resolve
 from policyfactory.report.verdict import Verdict
+from policyfactory.search.environment.goals import EpisodeLimit, limits_of
+from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
 from policyfactory.workload.resample import weeks_to_import
@@ -32,6 +34,7 @@ def verdict(
     metric: str = "mean_bsld",
     short: str = "",
     weeks: str = "",
+    limits: tuple[EpisodeLimit, ...] = (),
 ) -> Verdict:
     policies = list(dict.fromkeys(["FCFS", chosen]))
     metrics = list(dict.fromkeys([metric, "mean_wait"]))
@@ -40,7 +43,7 @@ def verdict(
         rows = tuple(dataclasses.replace(row, verdict=weeks) for row in outcome.comparisons)
         outcome = dataclasses.replace(outcome, comparisons=rows)
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
-    return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short))
+    return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short, limits))
 
 
 def test_better_than_the_record_and_than_first_come_first_served() -> None:
@@ -207,6 +210,22 @@ def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
     actual = verdict(recorded(daily(), "FCFS"), tested=tested)
     assert actual.light == "cannot tell"
     assert actual.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
+
+
+def test_what_costs_more_than_is_allowed_on_replicas_or_beside_the_record_is_not_recommended() -> None:
+    log = recorded(daily(14), "FCFS")
+    cheap = verdict(log, tested=replicas("better"), limits=limits_of("1.1x", "1.5x", "1.2x"))
+    assert cheap.light == "better"
+    dear = Ranked("SPF", (0.5, 1.3), (0.4, 0.6), "better", "p99_wait is 1.3 times that of SAF")
+    on_replicas = verdict(log, tested=dataclasses.replace(replicas("better"), to_peer=ranking_to("SAF", dear)))
+    base, own = (measure(simulate(log, resolve(name), Rules()), ["max_wait"])["max_wait"] for name in ("FCFS", "SPF"))
+    allowed = f"{own / base - 0.01:.2f}x"
+    beside_record = verdict(log, tested=replicas("better"), limits=limits_of(None, allowed, None))
+    for found, words in ((on_replicas, dear.out), (beside_record, f"max_wait is {own / base:.2f} times the record's")):
+        assert found.light == "cannot tell"
+        (said,) = (text for text in found.sentences if words in text)
+        assert "not recommended" in said
+        assert "--max-longest" in said
 
 
 def test_too_few_weeks_say_how_many_to_import() -> None:

@@ -226,6 +226,11 @@ class EpisodeLimit:
             pass
         raise UsageError(f"{option} {text[:60]!a}: give times the baseline's, as 1.1x, or a time, as 20h")
 
+    @property
+    def text(self) -> str:
+        """The limit as it is given."""
+        return format_duration(self.seconds or 0.0) if self.times is None else f"{self.times:g}x"
+
     def bound(self, baseline: float) -> float:
         """Return the worst value that is inside."""
         return baseline * self.times if self.times is not None else self.seconds or 0.0
@@ -234,13 +239,19 @@ class EpisodeLimit:
 Bound: TypeAlias = Band | EpisodeLimit
 
 
-# What a policy may cost where nobody says: little more than a queue of today, and no job may wait without end.
-COST_LIMITS = (EpisodeLimit("p99_wait", 1.1), EpisodeLimit("max_wait", 1.5), EpisodeLimit("area_weighted_wait", 1.2))
+def limits_of(max_p99: str | None, max_longest: str | None, max_area: str | None) -> tuple[EpisodeLimit, ...]:
+    """Return the limits that ``--max-p99``, ``--max-longest`` and ``--max-area`` give; None: none.
 
-
-def limits_of(max_p99: str | None, max_longest: str | None) -> tuple[EpisodeLimit, ...]:
-    """Return the limits that ``--max-p99`` and ``--max-longest`` give; raises what `Limit.of` does."""
-    given = (("--max-p99", "p99_wait", max_p99), ("--max-longest", "max_wait", max_longest))
+    Raises
+    ------
+    UsageError
+        If one is neither times a baseline's nor a time.
+    """
+    given = (
+        ("--max-p99", "p99_wait", max_p99),
+        ("--max-longest", "max_wait", max_longest),
+        ("--max-area", "area_weighted_wait", max_area),
+    )
     return tuple(EpisodeLimit.of(option, guard, text) for option, guard, text in given if text is not None)
 
 
