@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.analyses.analysis import Analysis
 from policyfactory.evaluation.analyses.replay import Replay
 from policyfactory.evaluation.fidelity.compare import Fidelity
 from policyfactory.evaluation.logs import ReadLog
-from policyfactory.evaluation.options import DEFAULT_METRICS, ExperimentTable
+from policyfactory.evaluation.options import DEFAULT_METRICS, ExperimentTable, ReferenceTable
 from policyfactory.report.sections import Section
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.cases import Case
@@ -19,7 +18,7 @@ from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.tuning.tuner import Contender
 from policyfactory.statistics.compare import Comparison
 from policyfactory.statistics.evaluation import Evaluation
-from policyfactory.statistics.intervals import Statistic, check_statistic
+from policyfactory.statistics.intervals import Statistic
 from policyfactory.statistics.summary import Summary
 from policyfactory.workload.sensitivity import Sensitivity
 
@@ -28,66 +27,6 @@ def default_metrics(rules: Rules) -> tuple[str, ...]:
     """Return what is measured where nobody says; on a site with preemption also what was stopped."""
     stops = rules.backfill == "slurm" and rules.site is not None and rules.site.preemption.on
     return (*DEFAULT_METRICS, *PREEMPTION_METRICS) if stops else DEFAULT_METRICS
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reference:
-    """What a paper printed for an experiment: one number a log and policy.
-
-    Parameters
-    ----------
-    source : str
-        Where it is printed ("table 4").
-    metric : str
-        The metric, one of the experiment's.
-    values : mapping of str to mapping of str to float
-        Log, policy, number; in the metric's unit, or in % for the statistic ``ratio`` (-57 for 57 % less than the
-        baseline).
-    statistic : {"median", "mean", "ratio"}
-        What the published number is; may differ from the experiment's own statistic.
-    digits : int
-        Decimals that the paper prints; negative for numbers rounded to tens (-1), hundreds (-2), ...
-    drop : mapping of str to mapping of str to int
-        Log, policy, how many of the policy's largest values the paper left out (0 where nothing is said).
-    first : int or None
-        Use only so many of the first cases of a log; None: all.
-    cut : bool
-        The paper cuts further decimals off, where others round.
-    significant : int or None
-        No number is printed with more significant figures than this, whatever ``digits`` says; None: no such bound.
-    rounded_first : int or None
-        The paper has rounded to so many decimals before it rounded to those that it prints; None: it rounded once.
-
-    Raises
-    ------
-    UsageError
-        If the statistic is unknown, ``first`` is below 1, or a ``drop`` is negative or given for a ratio.
-    """
-
-    source: str
-    metric: str
-    values: Mapping[str, Mapping[str, float]]
-    statistic: Statistic = "median"
-    digits: int = 2
-    drop: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
-    first: int | None = None
-    cut: bool = False
-    significant: int | None = None
-    rounded_first: int | None = None
-
-    def __post_init__(self) -> None:
-        check_statistic(self.statistic)
-        if self.first is not None and self.first < 1:
-            raise UsageError(f"reference {self.source}: first is {self.first}; give at least 1 case")
-        for log, policies in self.drop.items():
-            for policy, count in policies.items():
-                if count < 0:
-                    raise UsageError(f"reference {self.source}: drop of {log}, {policy} is {count}; give 0 or more")
-                if count and self.statistic == "ratio":
-                    raise UsageError(
-                        f"reference {self.source}: drop of {log}, {policy} would leave cases without their pair; "
-                        "a ratio needs all of them"
-                    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +51,7 @@ class Experiment:
         What stands for a policy over the cases.
     analyses : tuple of Analysis
         Looks beyond the metrics.
-    references : tuple of Reference
+    references : tuple of ReferenceTable
         Published values.
     seed : int
         Seed of the bootstrap.
@@ -140,7 +79,7 @@ class Experiment:
     metrics: tuple[str, ...] = DEFAULT_METRICS
     statistic: Statistic = "median"
     analyses: tuple[Analysis, ...] = ()
-    references: tuple[Reference, ...] = ()
+    references: tuple[ReferenceTable, ...] = ()
     seed: int = 0
     more: Mapping[str, Callable[[int], Case]] = dataclasses.field(default_factory=dict)
     table: ExperimentTable = dataclasses.field(default_factory=lambda: ExperimentTable(name=""))

@@ -532,7 +532,7 @@ class ExperimentTable(OptionTable):
 
 
 class ClaimTable(OptionTable):
-    """A sentence of a paper that policies can be tested on."""
+    """A sentence of a paper that policies can be tested on: every one of ``better`` against every one of ``than``."""
 
     text: Text = key(..., "the sentence, in your own words")
     better: Names = key(..., "names of policies that shall be better")
@@ -540,6 +540,11 @@ class ClaimTable(OptionTable):
     metric: Text = key(..., "one that each of its experiments measures")
     experiments: Names = key((), "where it is judged", stated="all")
     logs: Names = key((), "on which logs", stated="all")
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs, (better, than)."""
+        return [(policy, other) for policy in self.better for other in self.than]
 
 
 class ProtocolTable(OptionTable):

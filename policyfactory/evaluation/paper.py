@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted, enumerated
 from policyfactory.report.sections import Cell, Column, Section, Table
@@ -32,7 +31,8 @@ from policyfactory.statistics.intervals import (
 )
 
 if TYPE_CHECKING:
-    from policyfactory.evaluation.experiment import Experiment, Outcome, Reference
+    from policyfactory.evaluation.experiment import Experiment, Outcome
+    from policyfactory.evaluation.options import ClaimTable, ReferenceTable
     from policyfactory.statistics.evaluation import Evaluation
 
 
@@ -69,14 +69,14 @@ class PublishedValue:
         return self.ours.interval is not None and self.ours.interval.covers(self.published)
 
 
-def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int = 0) -> list[PublishedValue]:
+def reference_values(evaluation: Evaluation, reference: ReferenceTable, *, seed: int = 0) -> list[PublishedValue]:
     """Return each published number with ours, by log and policy; those that were not evaluated are left out.
 
     Parameters
     ----------
     evaluation : Evaluation
         Our values.
-    reference : Reference
+    reference : ReferenceTable
         The published ones.
     seed : int
         Seed of the bootstrap.
@@ -95,7 +95,7 @@ def reference_values(evaluation: Evaluation, reference: Reference, *, seed: int 
     return pairs
 
 
-def _ours(reference: Reference, column: FloatArray, baseline: FloatArray, drop: int, seed: int) -> Estimate:
+def _ours(reference: ReferenceTable, column: FloatArray, baseline: FloatArray, drop: int, seed: int) -> Estimate:
     if reference.statistic == "ratio":
         both = np.isfinite(column) & np.isfinite(baseline)
         return estimate_difference("ratio", column[both], baseline[both], seed=seed)
@@ -105,7 +105,7 @@ def _ours(reference: Reference, column: FloatArray, baseline: FloatArray, drop: 
     return estimate.within(metric.lowest, metric.highest)
 
 
-def _is_met(value: float, published: float, reference: Reference) -> bool:
+def _is_met(value: float, published: float, reference: ReferenceTable) -> bool:
     """Return whether ``value`` is printed as ``published``; half a unit of the last digit may be rounded either way."""
     digits = reference.digits
     if reference.significant is not None and published:
@@ -118,7 +118,7 @@ def _is_met(value: float, published: float, reference: Reference) -> bool:
     return math.isfinite(value) and abs(value - published) <= unit / 2 * (1 + 1e-9)
 
 
-def reference_section(evaluation: Evaluation, reference: Reference, number: int, *, seed: int = 0) -> Section:
+def reference_section(evaluation: Evaluation, reference: ReferenceTable, number: int, *, seed: int = 0) -> Section:
     """Return the section that shows published values beside ours.
 
     Parameters
@@ -163,7 +163,7 @@ def _in_words(pairs: list[PublishedValue]) -> list[str]:
     return [text]
 
 
-def _how(reference: Reference) -> str:
+def _how(reference: ReferenceTable) -> str:
     parts = []
     if reference.cut:
         parts.append("The paper cuts further decimals off.")
@@ -183,49 +183,6 @@ def _how(reference: Reference) -> str:
 
 
 Holds = Literal["holds", "does not hold", "not shown", "too few cases"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Claim:
-    """A sentence of the paper and the pairs of policies in which it can be seen.
-
-    Parameters
-    ----------
-    text : str
-        The sentence, in our own words.
-    better, than : tuple of str
-        Every policy of ``better`` shall be better than every one of ``than``.
-    metric : str
-        The metric that is meant; must be one of each experiment's.
-    experiments : tuple of str
-        Names of the experiments in which it is judged; empty: all.
-    logs : tuple of str
-        Logs on which it is judged; empty: all of the experiment's.
-
-    Raises
-    ------
-    UsageError
-        If there is no pair, or a policy shall be better than itself.
-    """
-
-    text: str
-    better: tuple[str, ...]
-    than: tuple[str, ...]
-    metric: str
-    experiments: tuple[str, ...] = ()
-    logs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.better or not self.than:
-            raise UsageError(f"claim {self.text!r}: name at least one policy in better and one in than")
-        both = sorted(set(self.better) & set(self.than))
-        if both:
-            raise UsageError(f"claim {self.text!r}: {both[0]} is in better and in than; name it once")
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The pairs, (better, than)."""
-        return [(policy, other) for policy in self.better for other in self.than]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -255,12 +212,12 @@ class ClaimJudgement:
         return sum(pair.verdict == verdict for pair in self.pairs.values())
 
 
-def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[ClaimJudgement]:
+def judge(claim: ClaimTable, outcomes: Sequence[Outcome]) -> list[ClaimJudgement]:
     """Return whether a claim holds, on each log of each of its experiments.
 
     Parameters
     ----------
-    claim : Claim
+    claim : ClaimTable
         The claim; an experiment without one of its policies or its metric is left out.
     outcomes : sequence of Outcome
         All experiments of the protocol.
@@ -278,7 +235,9 @@ def judge(claim: Claim, outcomes: Sequence[Outcome]) -> list[ClaimJudgement]:
     return judgements
 
 
-def _compared(claim: Claim, evaluation: Evaluation, log: str, experiment: Experiment) -> dict[tuple[str, str], Paired]:
+def _compared(
+    claim: ClaimTable, evaluation: Evaluation, log: str, experiment: Experiment
+) -> dict[tuple[str, str], Paired]:
     compared = functools.partial(
         compare_policies, evaluation, log, claim.metric, statistic=experiment.statistic, seed=experiment.seed
     )
@@ -300,12 +259,12 @@ def _verdict(pairs: Mapping[tuple[str, str], Paired]) -> Holds:
 # In words and tables. ------------------------------------------------------------------------------------------------
 
 
-def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list[Section]:
+def claim_sections(claims: Sequence[ClaimTable], outcomes: Sequence[Outcome]) -> list[Section]:
     """Return which of the claims survive: an overview, then a section a claim with its pairs.
 
     Parameters
     ----------
-    claims : sequence of Claim
+    claims : sequence of ClaimTable
         Of the protocol.
     outcomes : sequence of Outcome
         All its experiments.
@@ -322,7 +281,7 @@ def claim_sections(claims: Sequence[Claim], outcomes: Sequence[Outcome]) -> list
     return sections
 
 
-def _overview(judged: Sequence[tuple[Claim, list[ClaimJudgement]]]) -> Section:
+def _overview(judged: Sequence[tuple[ClaimTable, list[ClaimJudgement]]]) -> Section:
     places = dict.fromkeys((row.experiment, row.log) for _, judgements in judged for row in judgements)
     columns = {Column("experiment"): lambda experiment, _: experiment, Column("log"): lambda _, log: log}
     for number, (claim, judgements) in enumerate(judged, 1):
@@ -354,7 +313,7 @@ def _short(row: ClaimJudgement | None) -> str | None:
     return f"{row.verdict} ({row.count('better')} of {len(row.pairs)})"
 
 
-def _claim_in_words(claim: Claim, judgements: list[ClaimJudgement]) -> str:
+def _claim_in_words(claim: ClaimTable, judgements: list[ClaimJudgement]) -> str:
     parts = []
     for verdict in get_args(Holds):
         places = [f"{row.experiment}, {row.log}" for row in judgements if row.verdict == verdict]
@@ -366,7 +325,7 @@ def _claim_in_words(claim: Claim, judgements: list[ClaimJudgement]) -> str:
     )
 
 
-def _pairs_table(claim: Claim, row: ClaimJudgement, number: int) -> Table:
+def _pairs_table(claim: ClaimTable, row: ClaimJudgement, number: int) -> Table:
     unit = difference_unit(row.statistic, METRICS[claim.metric].unit)
     columns = {
         Column("policy"): lambda names, _: names[0],

@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import parse_duration
 from policyfactory.core.toml import read_toml
-from policyfactory.evaluation.experiment import Experiment, Reference, default_metrics
+from policyfactory.evaluation.experiment import Experiment, default_metrics
 from policyfactory.evaluation.options import (
     By,
     ClaimTable,
@@ -28,7 +28,6 @@ from policyfactory.evaluation.options import (
     RulesTable,
     TunerTable,
 )
-from policyfactory.evaluation.paper import Claim
 from policyfactory.evaluation.protocol_content import ProtocolContent
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import ALIASES, CATALOGUE, Model, resolve, resolve_model
@@ -119,6 +118,8 @@ class _ExperimentBuilder:
             raise self._error("lead_in", reason=reason)
         self._check_skip(table, logs)
         known = {"logs": logs, "metrics": metrics, "policies": [contender.name for contender in contenders]}
+        for index, reference in enumerate(table.reference):
+            self._check_reference(index, reference, known)
         return Experiment(
             name=table.name,
             cases=(),
@@ -128,7 +129,7 @@ class _ExperimentBuilder:
             metrics=metrics,
             statistic=table.statistic,
             analyses=table.analyses,
-            references=tuple(self._reference(index, entry, known) for index, entry in enumerate(table.reference)),
+            references=table.reference,
             seed=self.seed,
             table=table,
             log_names=logs,
@@ -222,7 +223,7 @@ class _ExperimentBuilder:
 
     # Published values. ------------------------------------------------------------------------------------------------
 
-    def _reference(self, index: int, table: ReferenceTable, known: Mapping[str, Sequence[str]]) -> Reference:
+    def _check_reference(self, index: int, table: ReferenceTable, known: Mapping[str, Sequence[str]]) -> None:
         where = ("reference", index)
         if table.metric not in known["metrics"]:
             measured = ", ".join(known["metrics"])
@@ -239,8 +240,13 @@ class _ExperimentBuilder:
                         there = ", ".join(known["policies"])
                         reason = f"this experiment has no such policy; it has {there}"
                         raise self._error(*where, key, log, policy, reason=reason)
-        with self._about(*where, "source"):
-            return Reference(**dict(table))
+        dropped = [f"{log}, {policy}" for log, row in table.drop.items() for policy, count in row.items() if count]
+        if dropped and table.statistic == "ratio":
+            with self._about(*where, "source"):
+                raise UsageError(
+                    f"reference {table.source}: drop of {dropped[0]} would leave cases without their pair; "
+                    "a ratio needs all of them"
+                )
 
 
 def _tuner(table: TunerTable, policies: Sequence[Policy]) -> Tuner:
@@ -291,7 +297,7 @@ class Protocol:
         The logs by their names.
     experiments : tuple of Experiment
         The experiments, whose logs are not read yet.
-    claims : tuple of Claim
+    claims : tuple of ClaimTable
         What the paper concludes.
     folder : Path
         Where files are looked for.
@@ -306,7 +312,7 @@ class Protocol:
     seed: int
     logs: Mapping[str, LogTable]
     experiments: tuple[Experiment, ...]
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimTable, ...] = ()
     folder: Path = Path()
     hashes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -400,7 +406,8 @@ def protocol_of(
         for number, experiment in enumerate(table.experiments)
     )
     _check_experiments(written, experiments)
-    claims = tuple(_claim(written, number, claim, experiments) for number, claim in enumerate(table.claims))
+    for number, claim in enumerate(table.claims):
+        _check_claim(written, number, claim, experiments)
     return Protocol(
         name=name,
         title=table.title or name,
@@ -409,7 +416,7 @@ def protocol_of(
         seed=table.seed,
         logs=table.logs,
         experiments=experiments,
-        claims=claims,
+        claims=table.claims,
         folder=places.folder,
         hashes=places.hashes | ({} if file is None else {str(file.path): sha256_bytes(file.data)}),
     )
@@ -449,9 +456,9 @@ def _check_experiments(written: ProtocolContent[ProtocolTable], experiments: Seq
         seen.add(experiment.name)
 
 
-def _claim(
+def _check_claim(
     written: ProtocolContent[ProtocolTable], number: int, table: ClaimTable, experiments: Sequence[Experiment]
-) -> Claim:
+) -> None:
     where = ("claims", number)
     known = {experiment.name: experiment for experiment in experiments}
     for name in table.experiments:
@@ -473,4 +480,7 @@ def _claim(
         if not any(log in experiment.log_names for experiment in judged):
             raise written.error((*where, "logs"), f"no experiment of this claim has a log {log!r}")
     with written.about(*where, "text"):
-        return Claim(**dict(table))
+        if not table.better or not table.than:
+            raise UsageError(f"claim {table.text!r}: name at least one policy in better and one in than")
+        if both := sorted({*table.better} & {*table.than}):
+            raise UsageError(f"claim {table.text!r}: {both[0]} is in better and in than; name it once")

@@ -15,17 +15,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 
 Statistic = Literal["median", "mean", "ratio"]
-STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 # What a row is of: that, or of one case the mean over all its jobs, with the interval over its weeks.
 RowStatistic = Literal[Statistic, "weeks"]
 
@@ -103,20 +102,6 @@ class Estimate:
         low = max(self.interval.low, min(lowest, self.value))
         high = min(self.interval.high, max(highest, self.value))
         return dataclasses.replace(self, interval=Interval(low, high))
-
-
-def check_statistic(name: str) -> Statistic:
-    """Return ``name`` if it is a statistic.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
-    for known in STATISTICS:
-        if name == known:
-            return known
-    raise UsageError(f"there is no statistic {name!r}; choose one of {', '.join(STATISTICS)}")
 
 
 # The median over cases and its bootstrap interval ---------------------------------------------------------------------

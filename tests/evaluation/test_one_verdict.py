@@ -19,7 +19,8 @@ import policyfactory as pf
 from daily_log import daily
 from policyfactory.evaluation.analyses import make_analysis
 from policyfactory.evaluation.experiment import Experiment, Outcome
-from policyfactory.evaluation.paper import Claim, claim_sections
+from policyfactory.evaluation.options import ClaimTable
+from policyfactory.evaluation.paper import claim_sections
 from policyfactory.evaluation.results_folder import finding
 from policyfactory.evaluation.standings import boards_of, forests_of, sections_of
 from policyfactory.evaluation.words import closing_words
@@ -61,7 +62,9 @@ def test_intervals_that_leave_out_zero_by_chance_are_drawn_and_not_called(by_han
     found = outcome(by_hand({"log": {"cost": COST, "hue": COST}}))
     assert [row.interval is not None and not row.interval.covers(0.0) for row in found.comparisons] == [True] * 6
     boards = [board.table for board in (*boards_of(found), *forests_of(found))]
-    claims = claim_sections([Claim("B and D are good", ("B", "D"), ("A", "C"), "cost")], [found])
+    claims = claim_sections(
+        [ClaimTable(text="B and D are good", better=("B", "D"), than=("A", "C"), metric="cost")], [found]
+    )
     sections = [*found.sections, *claims, Section("boards", "", tables=tuple(boards))]
     assert not CALLED & {*marks(sections)}
     assert {row["verdict"] for row in finding(found)["differences"]} == {"no difference"}
