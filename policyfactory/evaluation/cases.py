@@ -123,11 +123,9 @@ def cases_of(
     drawn = None if resamples is None else ResampleTable(count=resamples, length=parse_length(length), draw=draw)
     cuts = None if windows is None else parse_windows(windows)
     table = ExperimentTable(name="cases", windows=cuts, resample=drawn)
-    log = ReadLog(
-        name=workload.name, source=LogTable(), workload=workload, prediction=None, account={}, hashes={}, notes=()
-    )
-    experiment = Experiment(table.name, (), (), seed=seed, table=table, log_names=(log.name,))
-    return list(with_cases(experiment, {log.name: log}).cases)
+    name = workload.name
+    experiment = Experiment(table.name, (), (), seed=seed, table=table, log_names=(name,))
+    return list(with_cases(experiment, {name: ReadLog(name, LogTable(), workload)}).cases)
 
 
 def _check_predictions(experiment: Experiment, logs: list[ReadLog]) -> None:
@@ -184,6 +182,11 @@ def _not_as_recorded(experiment: Experiment, logs: Sequence[ReadLog]) -> str:
     return ""
 
 
+def _case_of(experiment: Experiment, log: ReadLog) -> functools.partial[Case]:
+    """Return what makes a case of a log: all cases of a log have the same rules."""
+    return functools.partial(Case, log=log.name, rules=_rules_of(experiment, log), seed=experiment.seed)
+
+
 def _rules_of(experiment: Experiment, log: ReadLog) -> Rules | None:
     """Return the rules of a log of its own, if it has any: a threshold by its longest request, an assumed site."""
     rules = shared = experiment.rules
@@ -208,39 +211,20 @@ def _axes_of(experiment: Experiment, log: ReadLog) -> Callable[..., Workload]:
 
 
 def _cases(experiment: Experiment, log: ReadLog) -> list[Case]:
-    name, rules, axes, seed = log.name, _rules_of(experiment, log), _axes_of(experiment, log), experiment.seed
+    case, axes = _case_of(experiment, log), _axes_of(experiment, log)
     if experiment.table.windows is None:
         lead_in = 0 if experiment.table.lead_in is None else experiment.table.lead_in.rows(log.workload)
         if lead_in and lead_in >= len(log.workload):
             raise WorkloadError(
-                f"experiment {experiment.name}: the lead-in of {experiment.table.lead_in} is all of {name}, which has "
-                f"{len(log.workload):,} jobs; leave some to be measured"
+                f"experiment {experiment.name}: the lead-in of {experiment.table.lead_in} is all of {log.name}, which "
+                f"has {len(log.workload):,} jobs; leave some to be measured"
             )
         make = functools.partial(axes, log.workload, number=1)
-        return [
-            Case(
-                log=name,
-                number=1,
-                kind="log",
-                make=make,
-                rules=rules,
-                prediction=log.prediction,
-                seed=seed,
-                lead_in=lead_in,
-            )
-        ]
+        return [case(number=1, kind="log", make=make, prediction=log.prediction, lead_in=lead_in)]
     parts = cut(log.workload, experiment.table.windows)
     predictions = _predictions(log, parts)
     return [
-        Case(
-            log=name,
-            number=number,
-            kind="window",
-            make=functools.partial(axes, part, number=number),
-            rules=rules,
-            prediction=prediction,
-            seed=seed,
-        )
+        case(number=number, kind="window", make=functools.partial(axes, part, number=number), prediction=prediction)
         for number, (part, prediction) in enumerate(zip(parts, predictions, strict=True), 1)
     ]
 
@@ -275,21 +259,12 @@ def _without_skipped(experiment: Experiment, log: str, cases: list[Case]) -> lis
 
 def _drawing(experiment: Experiment, log: ReadLog, table: ResampleTable) -> Callable[[int], Case]:
     """Return what draws the resampled log of a number; the same in any batch."""
-    history, seed = UserWeeks(log.workload), experiment.seed
-    sample = functools.partial(history.sample, weeks=table.length or history.weeks, seed=seed, draw=table.draw)
-    rules, make = _rules_of(experiment, log), functools.partial(_drawn, sample, _axes_of(experiment, log))
+    history, weeks = UserWeeks(log.workload), table.length
+    sample = functools.partial(history.sample, weeks=weeks or history.weeks, seed=experiment.seed, draw=table.draw)
+    case, make = _case_of(experiment, log), functools.partial(_drawn, sample, _axes_of(experiment, log))
     # From n weeks one draws with a spread that is smaller by n - 1 to n; longer logs, and no shorter, have less of it.
-    widening = math.sqrt(max(table.length or 0, history.weeks) / (history.weeks - 1))
-    return lambda number: Case(
-        log=log.name,
-        number=number,
-        kind="resample",
-        make=functools.partial(make, number),
-        rules=rules,
-        prediction=None,
-        seed=seed,
-        widening=widening,
-    )
+    widening = math.sqrt(max(weeks or 0, history.weeks) / (history.weeks - 1))
+    return lambda number: case(number=number, kind="resample", make=functools.partial(make, number), widening=widening)
 
 
 def _drawn(sample: Callable[..., Workload], axes: Callable[..., Workload], number: int) -> Workload:

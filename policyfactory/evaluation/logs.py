@@ -52,11 +52,17 @@ class ReadLog:
     name: str
     source: LogTable
     workload: Workload
-    prediction: NDArray[np.int64] | None
-    account: dict[str, Any]
-    hashes: dict[str, str]
-    notes: tuple[str, ...]
+    prediction: NDArray[np.int64] | None = None
+    account: dict[str, Any] = dataclasses.field(default_factory=dict)
+    hashes: dict[str, str] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     left_out: str = ""
+
+    @classmethod
+    def of_jobs(cls, name: str, source: LogTable, jobs: Workload, *notes: str) -> ReadLog:
+        """Return jobs that are not from a file as a log."""
+        account, hashes = {"origin": jobs.origin}, {name: jobs.sha256()}
+        return cls(name, source, jobs, account=account, hashes=hashes, notes=notes)
 
     @property
     def longest_request_s(self) -> float:
@@ -116,15 +122,7 @@ def read_log(name: str, source: LogTable, folders: Sequence[Path]) -> ReadLog:
         workload = dataclasses.replace(_of_model(source), name=name)
         what = f"{name}: " if source.lublin else "no log given, so the embedded workload: "
         note = f"{what}{workload.origin}; {len(workload):,} jobs on {workload.machine} processors"
-        return ReadLog(
-            name=name,
-            source=source,
-            workload=workload,
-            prediction=None,
-            account={"origin": workload.origin},
-            hashes={name: workload.sha256()},
-            notes=(note,),
-        )
+        return ReadLog.of_jobs(name, source, workload, note)
     path = locate_log(source.file, folders)
     read = cleaned_log(name, source, read_swf(path))
     if source.predictions is None:
@@ -175,7 +173,6 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
         name=name,
         source=source,
         workload=workload,
-        prediction=None,
         account=account,
         hashes={log.path: report.sha256},
         notes=tuple(notes),

@@ -543,9 +543,11 @@ def evaluate(
     contenders = [places.policy(str(name)) if isinstance(name, str | Path) else resolve(name) for name in names]
     protocol = protocol_of(content, by="call", policies=contenders)
     protocol = dataclasses.replace(protocol, hashes={**protocol.hashes, **places.hashes})
-    read = [_read(log, name, protocol.logs[name]) for log, name in zip(given, tables, strict=True)]
-    settings = RunSettings(workers, Precision.of(run, "call"))
-    result = run_protocol(protocol, {log.name: log for log in read}, settings)
+    read = {
+        name: ReadLog.of_jobs(name, source, log) if isinstance(log, Workload) else read_log(name, source, [Path()])
+        for log, (name, source) in zip(given, protocol.logs.items(), strict=True)
+    }
+    result = run_protocol(protocol, read, RunSettings(workers, Precision.of(run, "call")))
     content["experiments"][0]["policies"] = [policy.name for policy in contenders]
     text = f"# As evaluated from Python, where jobs and policies may have been objects\n{dump_toml(content)}"
     return dataclasses.replace(result, text=text)
@@ -565,17 +567,3 @@ def _check_jobs(logs: Sequence[Log], options: Mapping[str, Any]) -> None:
         raise UsageError(
             f"{', '.join(wrong)}: the jobs are read already; say it to policyfactory.read, or give the path of the log"
         )
-
-
-def _read(log: Log, name: str, table: Any) -> ReadLog:
-    if not isinstance(log, Workload):
-        return read_log(name, table, [Path()])
-    return ReadLog(
-        name=name,
-        source=table,
-        workload=log,
-        prediction=None,
-        account={"origin": log.origin},
-        hashes={name: log.sha256()},
-        notes=(),
-    )
