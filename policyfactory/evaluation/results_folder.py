@@ -7,10 +7,8 @@ is evaluated, for any number of workers; what differs from run to run (command l
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
 import html
-import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +42,7 @@ from policyfactory.evaluation.verdict import gates_as_dict
 from policyfactory.evaluation.words import invented_share, period_in_words, rules_in_words
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
-from policyfactory.report.files import Drawings, save_sections
+from policyfactory.report.files import Drawings, csv_of, save_sections
 from policyfactory.report.page import BoardGroup, Card, Page, render
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.site.file import dump_site
@@ -307,9 +305,7 @@ def _long_csv(headings: Sequence[str], tables: Mapping[str, Iterable[Sequence[st
         for name, rows in tables.items()
         for row in rows
     ]
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([("experiment", *headings), *lines])
-    return file.getvalue()
+    return csv_of([("experiment", *headings), *lines])
 
 
 def refuse_evaluation(directory: Path, *, overwrite: bool) -> None:

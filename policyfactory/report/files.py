@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,38 +78,31 @@ def table_csv(table: Table) -> str:
         A column with intervals gets two more (``low``, ``high``), one with marks another (``mark``); what is not
         there is empty.
     """
+    columns = [
+        part
+        for index, column in enumerate(table.columns)
+        for part in _csv_columns(column, [row[index] for row in table.rows])
+    ]
+    return csv_of(zip(*columns, strict=True))
+
+
+def csv_of(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    parts = [_Parts.of(column, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)]
-    writer.writerow([heading for part in parts for heading in part.headings()])
-    for row in table.rows:
-        writer.writerow([value for part, cell in zip(parts, row, strict=True) for value in part.values(cell)])
+    csv.writer(file, lineterminator="\n").writerows(rows)
     return file.getvalue()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a column of a table needs in a file: its value, and perhaps its interval and its mark."""
-
-    column: Column
-    interval: bool
-    mark: bool
-
-    @classmethod
-    def of(cls, column: Column, cells: Sequence[Cell]) -> _Parts:
-        return cls(column, any(cell.interval for cell in cells), any(cell.mark for cell in cells))
-
-    def headings(self) -> list[str]:
-        unit = f" ({self.column.unit})" if self.column.unit not in {"", "1"} else ""
-        words = ["", *([" low", " high"] if self.interval else [])]
-        texts = [f"{self.column.title}{word}{unit}" for word in words]
-        return [csv_text(heading) for heading in [*texts, *([f"{self.column.title} mark"] if self.mark else [])]]
-
-    def values(self, cell: Cell) -> list[str]:
-        texts = [_plain(cell.value)]
-        if self.interval:
-            texts += [_plain(cell.interval.low), _plain(cell.interval.high)] if cell.interval else ["", ""]
-        return [*texts, *([csv_text(cell.mark)] if self.mark else [])]
+def _csv_columns(column: Column, cells: Sequence[Cell]) -> Iterator[list[str]]:
+    """Give what a column of a table needs in a file, headings first: its values, perhaps intervals and marks."""
+    unit = f" ({column.unit})" if column.unit not in {"", "1"} else ""
+    yield [csv_text(f"{column.title}{unit}"), *(_plain(cell.value) for cell in cells)]
+    if any(cell.interval for cell in cells):
+        for end in ("low", "high"):
+            ends = (_plain(getattr(cell.interval, end, None)) for cell in cells)
+            yield [csv_text(f"{column.title} {end}{unit}"), *ends]
+    if any(cell.mark for cell in cells):
+        yield [csv_text(f"{column.title} mark"), *(csv_text(cell.mark) for cell in cells)]
 
 
 def _plain(value: float | str | None) -> str:

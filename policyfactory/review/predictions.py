@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,14 +20,14 @@ from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plai
 from policyfactory.core.text import DAY
 from policyfactory.engine.metrics import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, EndedJobs, guesses
 from policyfactory.evaluation.results_folder import KIND as FOLDER
-from policyfactory.evaluation.results_folder import refuse_evaluation, room, save
+from policyfactory.evaluation.results_folder import plain, refuse_evaluation, room, save
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.features import NAMES, known_of, local_seconds, missing, requests_of
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.store import digest_of_jobs, load_forests, save_forests
 from policyfactory.prediction.training import Forests, Predictor
-from policyfactory.report.files import Drawings, save_sections
+from policyfactory.report.files import Drawings, csv_of, save_sections
 from policyfactory.report.page import BoardGroup as Part
 from policyfactory.report.page import Page, render
 from policyfactory.report.sections import Column, Columns, Picture, Section, Table, scale_for
@@ -806,20 +804,12 @@ def as_dict(predicted: Predicted) -> dict[str, Any]:
         "run_time_by_tenth": predicted.times(),
         "words": sentences(predicted),
     }
-    return {name: _plain(value) for name, value in report.items()}
+    as_json: dict[str, Any] = plain(report)
+    return as_json
 
 
 def _group(group: Group) -> dict[str, Any]:
     return {"jobs_of": group.name, "by": {name: dataclasses.asdict(found) for name, found in group.measures.items()}}
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values with null in place of numbers that are not finite."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_predicted(predicted: Predicted, folder: Path, inputs: Mapping[str, str], *, overwrite: bool) -> list[Path]:
@@ -864,10 +854,12 @@ def write_predicted(predicted: Predicted, folder: Path, inputs: Mapping[str, str
 
 def _jobs_csv(predicted: Predicted) -> str:
     """Return what was predicted of each job, as ``policyfactory evaluate --predictions`` reads it."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("job_id", "prediction", "s", "e90", "user_ended", "training"))
-    columns = (predicted.workload.job_id, predicted.mean, predicted.shortness, predicted.tail)
-    rows = (column.tolist() for column in (*columns, predicted.history, predicted.model_of))
-    writer.writerows(zip(*rows, strict=True))
-    return file.getvalue()
+    columns = {
+        "job_id": predicted.workload.job_id,
+        "prediction": predicted.mean,
+        "s": predicted.shortness,
+        "e90": predicted.tail,
+        "user_ended": predicted.history,
+        "training": predicted.model_of,
+    }
+    return csv_of([tuple(columns), *zip(*(column.tolist() for column in columns.values()), strict=True)])

@@ -132,18 +132,22 @@ def course_of(schedule: Schedule, bins: int) -> LoadCourse:
     origin = int(jobs.submit[0])
     width = bin_width((int(jobs.submit[-1]) - origin + 1) / jobs.ticks, bins) * jobs.ticks
     count = min((int(schedule.end.max()) - origin) // width + 1, MOST_BINS)
-    grid = (origin, width, count)
-    ones = np.ones(len(jobs), dtype=np.int64)
     capacity = float(width) * jobs.machine
     submit_bin = np.minimum((jobs.submit - origin) // width, count - 1)
     work = (schedule.end - schedule.start).astype(np.float64) * jobs.processors
     submitted: FloatArray = np.bincount(submit_bin, work, count).astype(np.float64)
-    return LoadCourse(
-        width / jobs.ticks,
+    means = _means(schedule, origin, width, count)
+    return LoadCourse(width / jobs.ticks, *means, 100.0 * submitted / capacity)
+
+
+def _means(schedule: Schedule, origin: int, width: int, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return utilisation (%), waiting jobs and backlog (machines), each the mean over each of ``count`` bins."""
+    jobs, grid = schedule.workload, (origin, width, count)
+    capacity, ones = float(width) * jobs.machine, np.ones(len(jobs), dtype=np.int64)
+    return (
         100.0 * binned_integral(schedule.start, schedule.end, jobs.processors, *grid) / capacity,
         binned_integral(jobs.submit, schedule.start, ones, *grid) / width,
         binned_integral(jobs.submit, schedule.start, jobs.processors, *grid) / capacity,
-        100.0 * submitted / capacity,
     )
 
 
@@ -190,8 +194,7 @@ def load_sums(schedule: Schedule) -> LoadSums:
     drain = (int(schedule.end.max()) - last) / jobs.ticks
     if span == 0:
         return LoadSums(math.nan, math.nan, math.nan, math.nan, drain, np.empty(0))
-    ones = np.ones(len(jobs), dtype=np.int64)
-    grid, capacity = (first, span, 1), float(span) * jobs.machine
+    capacity = float(span) * jobs.machine
     work = (schedule.end - schedule.start).astype(np.float64) * jobs.processors
     week = WEEK * jobs.ticks
     weeks = np.empty(0)
@@ -199,14 +202,8 @@ def load_sums(schedule: Schedule) -> LoadSums:
     if count:
         done = binned_integral(schedule.start, schedule.end, jobs.processors, first, week, count)
         weeks = 100.0 * done / (float(week) * jobs.machine)
-    return LoadSums(
-        100.0 * float(work.sum()) / capacity,
-        100.0 * float(binned_integral(schedule.start, schedule.end, jobs.processors, *grid)[0]) / capacity,
-        float(binned_integral(jobs.submit, schedule.start, ones, *grid)[0]) / span,
-        float(binned_integral(jobs.submit, schedule.start, jobs.processors, *grid)[0]) / capacity,
-        drain,
-        weeks,
-    )
+    utilisation, waiting, backlog = (float(means[0]) for means in _means(schedule, first, span, 1))
+    return LoadSums(100.0 * float(work.sum()) / capacity, utilisation, waiting, backlog, drain, weeks)
 
 
 # Utilisation and queue over time: how busy the machine is, and how much waits beside it -------------------------------
