@@ -411,19 +411,6 @@ def _bound(row: Comparison) -> float:
 # The table of each log and metric at the head of the page: values, differences, ranks; and the few that decide --------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Standing:
-    """One row: a policy or the record, with all that is said of it in one metric on one log."""
-
-    name: str
-    role: str
-    value: Cell
-    difference: Cell
-    change: float | None
-    rank: Cell
-    from_record: Cell
-
-
 def boards_of(outcome: Outcome) -> tuple[Board, ...]:
     """Return a table a log and metric; the chosen policy is the first row.
 
@@ -434,7 +421,7 @@ def boards_of(outcome: Outcome) -> tuple[Board, ...]:
     """
     evaluation = outcome.evaluation
     return tuple(
-        Board(log, metric, METRICS[metric].title, _table(outcome, log, metric, _standings(outcome, log, metric)))
+        Board(log, metric, METRICS[metric].title, _table(outcome, log, metric, _rows_of(outcome, log, metric)))
         for metric in evaluation.metrics
         for log in evaluation.logs
     )
@@ -453,58 +440,24 @@ def forests_of(outcome: Outcome) -> tuple[Board, ...]:
     metric = outcome.evaluation.metrics[0]
     boards = []
     for log in outcome.evaluation.logs:
-        rows = _standings(outcome, log, metric)
+        rows = _rows_of(outcome, log, metric)
         whole = len(rows) <= _WHOLE
-        table = _table(outcome, log, metric, rows if whole else [row for row in rows if row.role], short=not whole)
+        table = _table(
+            outcome, log, metric, rows if whole else [(row, role) for row, role in rows if role], short=not whole
+        )
         boards.append(Board(log, metric, METRICS[metric].title, table))
     return tuple(boards)
 
 
-def _standings(outcome: Outcome, log: str, metric: str) -> list[_Standing]:
-    evaluation, seed = outcome.evaluation, outcome.experiment.seed
+def _rows_of(outcome: Outcome, log: str, metric: str) -> list[tuple[Summary, str]]:
+    """Return who has a row, and as what: the choice, or else the best, the baseline, the record, all others."""
     summaries = [row for row in outcome.summaries if (row.log, row.metric) == (log, metric)]
     recorded = [row for row in outcome.recorded_summaries if (row.log, row.metric) == (log, metric) and row.cases]
-    pairs = {row.policy: row for row in outcome.comparisons if (row.log, row.metric) == (log, metric)}
-    records = {row.policy: row for row in outcome.recorded_comparisons if (row.log, row.metric) == (log, metric)}
     direction = METRICS[metric].lower_is_better
-    several = len(evaluation.rows(log)) > 1 and direction is not None and len(evaluation.policies) > 1
-    ranks = {rank.policy: rank for rank in mean_ranks(evaluation, metric, (log,), seed=seed)} if several else {}
-    roles = _roles(summaries, evaluation.baseline, outcome.chosen, lower_is_better=direction)
+    roles = _roles(summaries, outcome.evaluation.baseline, outcome.chosen, lower_is_better=direction)
     order = sorted(summaries, key=lambda row: (_position(roles[row.policy], outcome.chosen in roles), row.rank or 0))
-    tie = all(row.best for row in summaries)
-    rows = []
-    for row in order:
-        rank = ranks.get(row.policy)
-        rows.append(
-            _Standing(
-                name=row.policy,
-                role=roles[row.policy],
-                value=Cell(
-                    row.value, row.interval, "best" if row.best and not tie and roles[row.policy] != _BEST else ""
-                ),
-                difference=_difference(pairs.get(row.policy)),
-                change=None
-                if (pair := pairs.get(row.policy)) is None or pair.relative is None
-                else 100 * pair.relative,
-                rank=Cell(rank.mean.value, rank.mean.interval) if rank else Cell(None),
-                from_record=_difference(records.get(row.policy), judged=False),
-            )
-        )
-    for row in recorded:
-        base = records.get(evaluation.baseline)
-        rows.insert(
-            min(2, len(rows)),
-            _Standing(
-                name=RECORDED,
-                role="record",
-                value=Cell(row.value, row.interval),
-                difference=_turned(base),
-                change=None,
-                rank=Cell(None),
-                from_record=Cell(None),
-            ),
-        )
-    return rows
+    rows = [(row, roles[row.policy]) for row in order]
+    return [*rows[:2], *((row, "record") for row in recorded), *rows[2:]]
 
 
 _WHOLE = 6  # rows that are shown at once, so that they need not be shown again
@@ -547,31 +500,43 @@ def _turned(row: Comparison | None) -> Cell:
     return Cell(-row.difference, Interval(-row.interval.high, -row.interval.low) if row.interval else None)
 
 
-def _table(outcome: Outcome, log: str, metric: str, rows: Sequence[_Standing], *, short: bool = False) -> Table:
+def _table(
+    outcome: Outcome, log: str, metric: str, rows: Sequence[tuple[Summary, str]], *, short: bool = False
+) -> Table:
     evaluation, units = outcome.evaluation, units_of(outcome.summaries)
     base, unit = evaluation.baseline, METRICS[metric].unit
-    pair = next((row for row in outcome.comparisons if (row.log, row.metric) == (log, metric)), None)
-    columns: dict[Column, Callable[[_Standing], Any]] = {
-        Column("policy"): lambda row: Cell(row.name, mark=row.role),
-        Column("value", unit, METRICS[metric].description, units[metric]): lambda row: row.value,
+    pairs, records = (
+        {row.policy: row for row in compared if (row.log, row.metric) == (log, metric)}
+        for compared in (outcome.comparisons, outcome.recorded_comparisons)
+    )
+    tie = all(row.best for row in outcome.summaries if (row.log, row.metric) == (log, metric))
+
+    def value(row: Summary, role: str) -> Cell:
+        return Cell(row.value, row.interval, "best" if row.best and not tie and role != _BEST else "")
+
+    def difference(row: Summary, role: str) -> Cell:
+        return _turned(records.get(base)) if role == "record" else _difference(pairs.get(row.policy))
+
+    columns: dict[Column, Callable[[Summary, str], Any]] = {
+        Column("policy"): lambda row, role: Cell(row.policy, mark=role),
+        Column("value", unit, METRICS[metric].description, units[metric]): value,
     }
-    if pair is not None:
-        minus = difference_column(metric, pair, units, f"difference from {base}")
-        columns |= {
-            minus: lambda row: row.difference,
-            Column("change", "%", f"the difference relative to {base}"): lambda row: row.change,
-            Column("mean rank", "1", "mean place in the cases, 1 is the best"): lambda row: row.rank,
-        }
-    if any(row.from_record.value is not None for row in rows):
-        record = next(row for row in outcome.recorded_comparisons if (row.log, row.metric) == (log, metric))
-        columns[difference_column(metric, record, units, "difference from the record")] = lambda row: row.from_record
-    empty = {
-        "change": all(row.change is None for row in rows) or short,
-        "mean rank": all(row.rank.value is None for row in rows) or short,
-        "difference from the record": short,
-    }
-    shown = {column: show for column, show in columns.items() if not empty.get(column.title)}
-    table = Table.of(f"{log} {metric}", _title(outcome, log, metric, pair), shown, zip(rows), _same(rows, base))
+    if pair := next(iter(pairs.values()), None):
+        columns[difference_column(metric, pair, units, f"difference from {base}")] = difference
+    changes = {row.policy: 100 * row.relative for row in pairs.values() if row.relative is not None}
+    if changes and not short:
+        columns[Column("change", "%", f"the difference relative to {base}")] = lambda row, _: changes.get(row.policy)
+    several = pair is not None and len(evaluation.rows(log)) > 1 and not short
+    ranks = mean_ranks(evaluation, metric, (log,), seed=outcome.experiment.seed) if several else []
+    if ranks:
+        ranked = {rank.policy: rank for rank in ranks}
+        mean_rank = Column("mean rank", "1", "mean place in the cases, 1 is the best")
+        columns[mean_rank] = lambda row, _: _rank(ranked.get(row.policy))
+    if any(row.cases for row in records.values()) and not short:
+        from_record = difference_column(metric, next(iter(records.values())), units, "difference from the record")
+        columns[from_record] = lambda row, _: _difference(records.get(row.policy), judged=False)
+    apart = {row.policy: difference(row, role) for row, role in rows if role != "record"}
+    table = Table.of(f"{log} {metric}", _title(outcome, log, metric, pair), columns, rows, _same(apart, base))
     return dataclasses.replace(table, bars=2 if pair is not None else -1, names=1, front=True)
 
 
@@ -583,10 +548,10 @@ def _title(outcome: Outcome, log: str, metric: str, pair: Comparison | None) -> 
     return f"{log}: {METRICS[metric].title} ({metric}), {over}{how}"
 
 
-def _same(rows: Sequence[_Standing], baseline: str) -> str:
+def _same(differences: Mapping[str, Cell], baseline: str) -> str:
     """Return which policies are not shown to differ, in one sentence."""
-    names = [row.name for row in rows if row.difference.mark == "no difference"]
-    equal = [row.name for row in rows if row.difference.value == 0 and row.name not in {*names, RECORDED}]
+    names = [policy for policy, cell in differences.items() if cell.mark == "no difference"]
+    equal = [policy for policy, cell in differences.items() if cell.value == 0 and policy not in names]
     return f"{listed(f'No difference is shown from {baseline}', names)}{listed(f'Equal to {baseline}', equal)}".strip()
 
 
