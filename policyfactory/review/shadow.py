@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -192,7 +192,7 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
     last = np.searchsorted(submit, start[began], "right")
     looks = np.cumsum(last - first)
     step = max(1, -(-len(began) // _MOST_STARTS), -(-int(looks[-1]) // _MOST_LOOKS)) if len(began) else 1
-    counts = np.zeros(7, dtype=np.int64)
+    counts = Counter(starts=0, passed=0, pairs=0, other=0, by_submit=0, prior=0, other_prior=0)
     up, down, beside = np.zeros((3, len(submit)), dtype=np.int64)
     seen = 0
     for position in range(0, len(began), step):
@@ -208,34 +208,20 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
             continue
         other = _before(waiting, job, known[0])
         prior = ~np.isnan(known[1, waiting]) & ~np.isnan(known[1, job])
-        counts += [
-            1,
-            bool(other.any()),
-            len(waiting),
-            int(other.sum()),
-            int((waiting < job).sum()),
-            int(prior.sum()),
-            int((_before(waiting, job, known[1]) & prior).sum()),
-        ]
+        counts.update(
+            starts=1,
+            passed=int(other.any()),
+            pairs=len(waiting),
+            other=int(other.sum()),
+            by_submit=int((waiting < job).sum()),
+            prior=int(prior.sum()),
+            other_prior=int((_before(waiting, job, known[1]) & prior).sum()),
+        )
         up[waiting[other]] += 1
         down[job] += int(other.sum())
         beside[waiting] += 1
         beside[job] += len(waiting)
-    starts, passed, pairs, others, by_submit, priors, other_prior = counts.tolist()
-    looked = -(-len(began) // step)
-    return OrderedPairs(
-        starts=starts,
-        looked=looked,
-        passed=passed,
-        pairs=pairs,
-        other=others,
-        by_submit=by_submit,
-        prior=priors,
-        other_prior=other_prior,
-        up=up,
-        down=down,
-        beside=beside,
-    )
+    return OrderedPairs(**counts, looked=-(-len(began) // step), up=up, down=down, beside=beside)
 
 
 def _before(jobs: Int64Array, job: int, value: FloatArray) -> NDArray[np.bool_]:

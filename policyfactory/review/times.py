@@ -223,7 +223,7 @@ def nobody_waits(*schedules: Schedule) -> bool:
     return all(means_of(schedule).waiting < NOBODY for schedule in schedules)
 
 
-def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> Estimate:
+def difference(new: Schedule, base: Schedule, metric: str) -> Estimate:
     """Return the mean difference of a metric over the jobs, its interval over the weeks.
 
     Parameters
@@ -232,13 +232,11 @@ def difference(new: Schedule, base: Schedule, metric: str, *, seed: int = 0) -> 
         Of the same workload.
     metric : {"wait", "bsld"}
         The metric of each job.
-    seed : int
-        Of the resampling.
     """
     values, week = job_values(new, metric) - job_values(base, metric), weeks_of(new.workload.submit, new.workload.ticks)
     sums, jobs = (np.bincount(week, weights).astype(np.float64) for weights in (values, None))
     memory = max(memory_of(new), memory_of(base))
-    return estimate_weekly(sums, jobs, block_weeks(memory), seed=seed)
+    return estimate_weekly(sums, jobs, block_weeks(memory))
 
 
 def in_words(estimate: Estimate, unit: str = "") -> str:
@@ -295,10 +293,10 @@ class Accounting:
         The jobs as recorded, in order of submission.
     workload : Workload
         Those that a simulation can use.
-    job, user, partition : tuple of str
-        Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
     machine_given : bool
         Whether the size of the machine was given or is in the header, and not the most in use at once.
+    job, user, partition : tuple of str
+        Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
     waiting : int
         Jobs that waited when the accounting was taken, which are not in ``log``; 0 for a log in SWF, which has none.
     hashes : dict of str to str
@@ -308,10 +306,10 @@ class Accounting:
     name: str
     log: SwfLog
     workload: Workload
-    job: tuple[str, ...]
-    user: tuple[str, ...]
-    partition: tuple[str, ...]
     machine_given: bool
+    job: tuple[str, ...] = ()
+    user: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
     waiting: int = 0
     hashes: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -349,16 +347,8 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
         given, of = reading.processors is not None, reading.estimate_missing
         workload = clean(log, processors=reading.processors, force_processors=given, estimate_missing=of)
         workload.cleaning.warn()
-        return Accounting(
-            name,
-            log.select(np.argsort(log.submit, kind="stable")),
-            workload,
-            (),
-            (),
-            (),
-            machine_given=True,
-            hashes={str(swf[0]): log.sha256},
-        )
+        ordered = log.select(np.argsort(log.submit, kind="stable"))
+        return Accounting(name, ordered, workload, machine_given=True, hashes={str(swf[0]): log.sha256})
     from policyfactory.workload.accounting.times import find_zone
 
     zone = None
@@ -372,7 +362,7 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
     names = (imported.job, imported.user, imported.partition)
     waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))
     hashes = {path: digest for path, _, digest in imported.report.inputs}
-    return Accounting(name, imported.log, workload, *names, machine_given=given, waiting=waiting, hashes=hashes)
+    return Accounting(name, imported.log, workload, given, *names, waiting=waiting, hashes=hashes)
 
 
 def _numbered(log: SwfLog) -> SwfLog:

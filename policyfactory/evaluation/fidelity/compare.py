@@ -200,17 +200,7 @@ def _groups(
 def _group(kind: str, name: str, observed: Int64Array, simulated: Int64Array, work: FloatArray) -> GroupFit:
     jobs = len(observed)
     if not jobs:
-        return GroupFit(
-            kind=kind,
-            name=name,
-            jobs=0,
-            observed=None,
-            simulated=None,
-            distance=0.0,
-            order=None,
-            light="cannot tell",
-            beyond=(),
-        )
+        return GroupFit(kind, name, 0)
     was, is_now = _waits(observed, work), _waits(simulated, work)
     alike = np.maximum(observed, FIT.alike), np.maximum(simulated, FIT.alike)
     distance, order = wait_distance(*alike), _rank_correlation(*alike)
@@ -372,12 +362,12 @@ class GroupFit:
     kind: str
     name: str
     jobs: int
-    observed: Waits | None
-    simulated: Waits | None
-    distance: float
-    order: float | None
-    light: Nearness
-    beyond: tuple[str, ...]
+    observed: Waits | None = None
+    simulated: Waits | None = None
+    distance: float = 0.0
+    order: float | None = None
+    light: Nearness = "cannot tell"
+    beyond: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
