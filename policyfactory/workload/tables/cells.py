@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,15 @@ from policyfactory.workload.accounting.sacct import memory_of_jobs
 from policyfactory.workload.accounting.times import NO_TIME, UNREADABLE, Clock, duration, whole_numbers
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, MappedColumn
 
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
 # What tables have where there is nothing.
 NOTHING = frozenset({"", "nan", "NaN", "null", "NULL", "None", "none", "N/A", "NA", "\\N", "(null)", "NaT", "<NA>"})
 # Characters of a cell that becomes a name; a longer one is cut, so that a table of huge texts takes no memory.
 LONGEST = 256
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_UNIT = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def number_of(text: str) -> float:
@@ -40,8 +43,8 @@ def number_of(text: str) -> float:
     return float(text)
 
 
-class Cells(Protocol):
-    """One column of a block of rows.
+class Cells:
+    """One column of a block of rows: its cells as texts, and what these say.
 
     Attributes
     ----------
@@ -49,19 +52,22 @@ class Cells(Protocol):
         What the cells are; texts can hold anything.
     """
 
-    kind: str
+    kind = "text"
 
     def texts(self) -> list[str]:
         """Return the cells as texts; nothing is the empty text."""
+        raise NotImplementedError
 
     def coded(self) -> tuple[Int64Array, list[str]]:
         """Return the cells as numbers of the different texts, and these."""
+        return coded(self.texts())
 
-    def numbers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def numbers(self) -> tuple[Floats, Mask]:
         """Return the cells as numbers, NaN for nothing, and which of them are none."""
+        return numbers_of(*self.coded())
 
 
-class TextCells:
+class TextCells(Cells):
     """Cells of a text.
 
     Parameters
@@ -70,8 +76,6 @@ class TextCells:
         A text for each row.
     """
 
-    kind = "text"
-
     def __init__(self, texts: list[str]) -> None:
         self._texts = texts
 
@@ -79,30 +83,24 @@ class TextCells:
         """Return the cells as they are."""
         return self._texts
 
-    def coded(self) -> tuple[Int64Array, list[str]]:
-        """Return the cells as numbers of the different texts, and these."""
-        return coded(self._texts)
-
-    def numbers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the cells as numbers."""
+    def numbers(self) -> tuple[Floats, Mask]:
+        """Return the cells as numbers, many together where all are whole."""
         whole = whole_numbers(self._texts)
-        if whole is not None:
-            return whole.astype(np.float64), np.zeros(len(whole), dtype=bool)
-        return numbers_of(*self.coded())
+        return super().numbers() if whole is None else (whole.astype(np.float64), np.zeros(len(whole), dtype=bool))
 
 
-def numbers_of(codes: Int64Array, texts: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return coded texts as numbers, and which of them are none."""
+def numbers_of(codes: Int64Array, texts: list[str], read: Callable[[str], float] = number_of) -> tuple[Floats, Mask]:
+    """Return coded texts as numbers, and which of them are none: ``read`` raises ValueError for these."""
     values, wrong = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
     for row, text in enumerate(texts):
         try:
-            values[row] = number_of(text)
+            values[row] = read(text)
         except ValueError:
             wrong[row] = True
     return values[codes], wrong[codes]
 
 
-class ArrowCells:
+class ArrowCells(Cells):
     """Cells of a column of Parquet.
 
     Parameters
@@ -138,13 +136,13 @@ class ArrowCells:
         """Tell whether times have a zone: they are moments, and no clock's hands."""
         return self.kind == "time" and self._array.type.tz is not None
 
-    def seconds(self) -> tuple[Int64Array, NDArray[np.bool_]]:
+    def seconds(self) -> tuple[Int64Array, Mask]:
         """Return times or durations in whole seconds, rounded down, and which cells have one."""
         import pyarrow as pa
 
         known = ~np.asarray(self._array.is_null().to_numpy(zero_copy_only=False), dtype=bool)
         ticks = np.asarray(self._array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
-        return ticks // _UNIT[self._array.type.unit], known
+        return ticks // _PER_SECOND[self._array.type.unit], known
 
     def texts(self) -> list[str]:
         """Return the cells as texts; times as ``2026-03-01T12:00:00``, without zone and parts of a second."""
@@ -160,7 +158,7 @@ class ArrowCells:
     def coded(self) -> tuple[Int64Array, list[str]]:
         """Return the cells as numbers of the different texts, and these."""
         if self.kind != "text":
-            return coded(self.texts())
+            return super().coded()
         array = self._array if self._dictionary else self._array.dictionary_encode()
         texts = [_decoded(cell) for cell in array.dictionary.to_pylist()]
         codes = array.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -168,10 +166,10 @@ class ArrowCells:
         present, again = np.unique(codes, return_inverse=True)
         return again.astype(np.int64), [texts[code] if code < len(texts) else "" for code in present.tolist()]
 
-    def numbers(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def numbers(self) -> tuple[Floats, Mask]:
         """Return the cells as numbers."""
         if self.kind != "number":
-            return numbers_of(*self.coded())
+            return super().numbers()
         import pyarrow as pa
 
         values = self._array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -203,16 +201,12 @@ def _decoded(cell: Any) -> str:
 # What a duration is where the table says that there is no limit; beside `NO_TIME` and `UNREADABLE`.
 UNLIMITED = -4
 _LARGEST = float(1 << 61)
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _FRACTION = re.compile(r"(:\d{2})[.,]\d{1,12}", re.ASCII)
 _SHORT_OFFSET = re.compile(r":\d{2}[+-]\d{2}$", re.ASCII)
 _DAYS = re.compile(r"(\d{1,6}) days?,? (\d{1,2}):(\d{2}):(\d{2})(?:\.\d{1,12})?", re.ASCII)
 _TRES = re.compile(r"([^=,]{1,100})=(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)(?=,|$)", re.ASCII)
 # In MB; no letter is MB (man page of sbatch, --mem).
 _LETTERS = {"K": 2.0**-10, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +251,8 @@ def read_times(cells: Cells, column: MappedColumn, clock: Clock, origin: int) ->
         return Times(clock.column(texts), texts)
     values, wrong = cells.numbers()
     relative = column.unit == "log"
-    nothing = _is_nothing(cells, values, column.none) | ((values < 0) if relative else (values <= 0))
+    nothing = np.isnan(values) | _is_one_of(cells, values, column.none)
+    nothing |= (values < 0) if relative else (values <= 0)
     seconds = np.floor(_bounded(values) / _PER_SECOND.get(column.unit, 1)).astype(np.int64)
     result = np.where(nothing, NO_TIME, seconds + (origin if relative else 0))
     return Times(np.where(wrong, UNREADABLE, result), [])
@@ -280,11 +275,6 @@ def _as_printed(text: str) -> str:
 def _bounded(values: Floats) -> Floats:
     """Return numbers that have a place in 64 bits; 0 for those that are none."""
     return np.clip(np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-1.0), -_LARGEST, _LARGEST)
-
-
-def _is_nothing(cells: Cells, values: Floats, none: tuple[str, ...]) -> Mask:
-    """Return which cells say nothing, or are one of ``none``."""
-    return np.isnan(values) | _is_one_of(cells, values, none)
 
 
 def _is_one_of(cells: Cells, values: Floats, chosen: tuple[str, ...]) -> Mask:
@@ -391,14 +381,7 @@ def _numbers(cells: Cells, column: MappedColumn, entry: Callable[[str], float]) 
     """Return a column of numbers, each of which may be a part of its cell, and which are none."""
     if not (column.tres or column.after or column.before):
         return cells.numbers()
-    codes, texts = cells.coded()
-    values, wrong = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
-    for row, text in enumerate(texts):
-        try:
-            values[row] = entry(text) if column.tres else number_of(_part(text, column))
-        except ValueError:
-            wrong[row] = True
-    return values[codes], wrong[codes]
+    return numbers_of(*cells.coded(), entry if column.tres else lambda text: number_of(_part(text, column)))
 
 
 def _part(text: str, column: MappedColumn) -> str:

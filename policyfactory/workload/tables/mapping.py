@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from policyfactory.core.errors import InputError, UsageError
-from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import did_you_mean
+from policyfactory.core.toml import read_toml
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.source import FORMATS
 from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, Kind, TableReading, choice, count, kept
@@ -207,7 +208,7 @@ class TableMapping:
 
 SCHEMA = 1
 _LARGEST = 1 << 18  # bytes
-_MOST_POINTS = 500  # of a line: names inside names take the square of their number
+_PAGE = "docs/import.md"
 _HEAD = {"title": ANY_TEXT, "page": ANY_TEXT, "licence": ANY_TEXT, "cite": ANY_TEXT, "notes": CELLS}
 _TABLE = {
     "form": choice("csv", "parquet", "tsv", "blank"),
@@ -224,7 +225,7 @@ _NEEDED = (
     ("end", "run_time"),
     ("requested", "allocated", "requested_nodes", "allocated_nodes"),
 )
-_READING = TableReading(InputError, "docs/import.md shows the layout")
+_READING = TableReading(InputError, f"{_PAGE} shows the layout")
 
 
 def read_mapping(path: Path) -> TableMapping:
@@ -240,14 +241,12 @@ def read_mapping(path: Path) -> TableMapping:
     InputError
         If it cannot be read, is no TOML, or a key or a value in it is wrong: the table and the key are named.
     """
-    data = read_bytes(path, limit=_LARGEST)
-    if any(line.count(b".") > _MOST_POINTS for line in data.splitlines()):
-        raise InputError(f"{path}: a line has more than {_MOST_POINTS} points; a mapping has no such names")
-    return parse_mapping(data, str(path), printable(path.stem, 60))
+    data, content = read_toml(path, limit=_LARGEST, page=_PAGE)
+    return _mapping(content, str(path), printable(path.stem, 60), sha256_bytes(data))
 
 
 def parse_mapping(data: bytes, path: str, name: str) -> TableMapping:
-    """Return the mapping that a text is.
+    """Return the mapping that a text of ours is.
 
     Parameters
     ----------
@@ -259,12 +258,12 @@ def parse_mapping(data: bytes, path: str, name: str) -> TableMapping:
     Raises
     ------
     InputError
-        As `read_mapping`.
+        If a key or a value in it is wrong.
     """
-    try:
-        content = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no TOML ({printable(str(error), 120)}); a mapping is a text in TOML") from None
+    return _mapping(tomllib.loads(data.decode("utf-8")), path, name, sha256_bytes(data))
+
+
+def _mapping(content: dict[str, Any], path: str, name: str, digest: str) -> TableMapping:
     where = printable(path, 300)
     tables = {key: content.pop(key) for key in ("table", "machine", "columns", "states", "filter") if key in content}
     _READING.check_keys(content, ["schema", *_HEAD, "table", "machine", "columns", "states", "filter"], where)
@@ -287,7 +286,7 @@ def parse_mapping(data: bytes, path: str, name: str) -> TableMapping:
         },
         filters=_filters(tables.get("filter", []), f"{where}: [[filter]]"),
         machine=_READING.table(MappedMachine, tables.get("machine", {}), f"{where}: [machine]"),
-        sha256=sha256_bytes(data),
+        sha256=digest,
     )
 
 
