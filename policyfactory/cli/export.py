@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.options import MissingOption, Overwrite, complete_targets
+from policyfactory.cli.options import Overwrite, complete_targets, with_options
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import declared, options_of
 from policyfactory.exports.options import ExportOptions, instant
 from policyfactory.report.terminal import console, note, show_columns, warn
 
@@ -28,12 +29,9 @@ _TARGET = (
     "slurm-site-factor-lua, slurm-priority-lua, slurm-nice, slurm-weights, slurm-site-factor-c, gridengine, oar, pbs; "
     "python, c, lua, latex, json."
 )
-_WEIGHT = (
-    "Largest whole number of a score, 2 to 2000000000 (taken without it): how much the formula counts beside "
-    "fair-share, QOS and partition."
-)
 
 
+@with_options(declared(ExportOptions).values())
 def export(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model file or a catalogue name (policy list).")],
     to: Annotated[
@@ -44,59 +42,6 @@ def export(
         typer.Option(
             "--output", "-o", metavar="FILE|FOLDER", help="Where to write; without it the file goes to stdout."
         ),
-    ] = None,
-    epoch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE",
-            help="From when r counts: 2026-01-01 (in UTC), 2026-01-01T08:00+02:00, Unix seconds, or oldest-waiting.",
-        ),
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Jobs that have waited longer go first, for example 20h; inf: never."),
-    ] = None,
-    processors: Annotated[int | None, typer.Option(metavar="N", help="Size of the machine, written for m.")] = None,
-    nodes: Annotated[int | None, typer.Option(metavar="N", help="Nodes of the machine, for slurm-weights.")] = None,
-    weight: Annotated[int | None, typer.Option(metavar="N", help=_WEIGHT)] = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option(metavar="LOG", help="The cluster's own jobs (SWF): whole numbers are spread over their scores."),
-    ] = None,
-    estimate_missing: MissingOption = ExportOptions.estimate_missing,
-    begin: Annotated[
-        str | None, typer.Option(metavar="DATE", help="When the policy is put to use, in UTC; the epoch without it.")
-    ] = None,
-    life: Annotated[str, typer.Option(metavar="TIME", help="For how long it will order jobs.")] = str(
-        ExportOptions.life
-    ),
-    predictor: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL.json", help="Of a policy that reads predictions: the trained model (see predict)."),
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where history update keeps what is known of the users, on the host of the scheduler.",
-        ),
-    ] = None,
-    stale: Annotated[str, typer.Option(metavar="TIME", help="That file is not used when it is older.")] = str(
-        ExportOptions.stale
-    ),
-    log_only: Annotated[
-        bool,
-        typer.Option("--log-only", help="Compute and log the numbers, change nothing (Slurm); see shadow."),
-    ] = ExportOptions.log_only,
-    backfill: Annotated[
-        Literal["easy", "slurm"] | None,
-        typer.Option(
-            help="For what is said of the longest wait, the workload is simulated under: easy, slurm (default: for "
-            "Slurm's targets slurm, with easy beside it; for others easy)."
-        ),
-    ] = ExportOptions.backfill,
-    site: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Site file of the cluster whose Slurm is simulated for that.")
     ] = None,
     preview: Annotated[
         str | None,
@@ -118,10 +63,8 @@ def export(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print how to install it, how to roll back, and its limits as well.")
     ] = False,
-    force_processors: Annotated[
-        bool, typer.Option("--force-processors", help="Use that size also where the log's header has another.")
-    ] = False,
     overwrite: Overwrite = False,
+    **given: Any,
 ) -> None:
     """Export a policy to a scheduler (Slurm, Grid Engine, OAR, OpenPBS) or a program.
 
@@ -135,10 +78,7 @@ def export(
 
     if preview is None and (as_json or moment is not None or time_zone is not None):
         raise UsageError("--json, --at and --time-zone belong to a preview; add --preview QUEUE.csv")
-    options = ExportOptions(
-        *(epoch, threshold, processors, nodes, weight, workload, estimate_missing, begin, life, force_processors),
-        *(log_only, predictor, state, stale, backfill, site),
-    )
+    options = options_of(ExportOptions, given)
     queue = None
     if preview is not None:
         queue = _queue(preview, moment, None if time_zone is None else find_zone(time_zone))

@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -153,11 +154,11 @@ def declared(options: type[DataclassInstance]) -> dict[str, DeclaredOption]:
 
 
 def _of_text(kind: Any) -> Any:
-    """Return the type of what a command line has for a field: without None, and a text where that will do."""
+    """Return the type of what a command line has for a field: without None, and a path or a text where that will do."""
     parts = [part for part in _parts(kind) if part is not type(None)]
     if typing.get_origin(parts[0]) is tuple:
         return list[str]
-    return str if str in parts else parts[0]
+    return next((kind for kind in (Path, str) if kind in parts), parts[0])
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
@@ -196,7 +197,9 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(value is word or value == word for word in typing.get_args(kind))
     if isinstance(value, bool):
         return kind is bool
-    return isinstance(value, int | float) if kind is float else isinstance(value, typing.get_origin(kind) or kind)
+    if kind is float:
+        return isinstance(value, int | float)
+    return kind is Any or isinstance(value, typing.get_origin(kind) or kind)
 
 
 def _words(kind: Any) -> str:

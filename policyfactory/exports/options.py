@@ -5,21 +5,18 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-import numbers
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import check_values, option
 from policyfactory.core.text import parse_duration
-from policyfactory.workload.presets import ESTIMATE_MISSING, EstimateMissing
-
-if TYPE_CHECKING:
-    from policyfactory.prediction.training import Forests
-    from policyfactory.site.model import Site
-    from policyfactory.workload.jobs import Workload
+from policyfactory.site.model import Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 _LATEST = 4_133_980_800  # 2101-01-01
+_TIME = "a time: '20h' or '365d', or seconds as a number"
 
 
 # Without slots, so that the class has the defaults: ExportOptions.life.
@@ -64,59 +61,71 @@ class ExportOptions:
         The cluster whose Slurm is simulated, instead of one that is assumed of the workload.
     """
 
-    epoch: str | int | None = None
-    threshold: str | float | None = None
-    processors: int | None = None
-    nodes: int | None = None
-    weight: int | None = None
-    workload: Path | str | Workload | None = None
-    estimate_missing: EstimateMissing = "error"
-    begin: str | int | None = None
-    life: str | int = "365d"
-    force_processors: bool = False
-    log_only: bool = False
-    predictor: Path | str | Forests | None = None
-    state: str | None = None
-    stale: str | float = "6h"
-    backfill: Literal["easy", "slurm"] | None = None
-    site: Path | str | Site | None = None
+    epoch: str | int | None = option(
+        None,
+        "from when r counts: 2026-01-01 (in UTC), 2026-01-01T08:00+02:00, Unix seconds, or oldest-waiting",
+        metavar="DATE",
+    )
+    threshold: str | float | None = option(
+        None, "jobs that have waited longer go first, for example 20h; inf: never", metavar="TIME", kind=_TIME
+    )
+    processors: int | None = option(None, "size of the machine, written for m", metavar="N")
+    nodes: int | None = option(None, "nodes of the machine, for slurm-weights", metavar="N")
+    weight: int | None = option(
+        None,
+        "largest whole number of a score, 2 to 2000000000 (taken without it): how much the formula counts beside "
+        "fair-share, QOS and partition",
+        metavar="N",
+    )
+    workload: Path | str | Workload | None = option(
+        None,
+        "the cluster's own jobs (SWF): whole numbers are spread over their scores",
+        metavar="LOG",
+        kind="a log: its path, or a Workload",
+    )
+    estimate_missing: EstimateMissing = option("error", MISSING_HELP, "workloads.md")
+    begin: str | int | None = option(
+        None, "when the policy is put to use, in UTC; the epoch without it", metavar="DATE"
+    )
+    life: str | float = option("365d", "for how long it will order jobs", metavar="TIME", kind=_TIME)
+    force_processors: bool = option(False, "use that size also where the log's header has another")
+    log_only: bool = option(False, "compute and log the numbers, change nothing (Slurm); see shadow")
+    # Or Forests, whose module takes half a second to load.
+    predictor: Path | str | Any | None = option(
+        None, "of a policy that reads predictions: the trained model (see predict)", metavar="MODEL.json"
+    )
+    state: Path | str | None = option(
+        None,
+        "where history update keeps what is known of the users, on the host of the scheduler",
+        metavar="FILE",
+        kind="a path on the host of the scheduler",
+        parse=str,
+    )
+    stale: str | float = option("6h", "that file is not used when it is older", metavar="TIME", kind=_TIME)
+    backfill: Literal["easy", "slurm"] | None = option(
+        None,
+        "for what is said of the longest wait, the workload is simulated under: easy, slurm",
+        stated="for Slurm's targets slurm, with easy beside it; for others easy",
+    )
+    site: Path | str | Site | None = option(
+        None,
+        "site file of the cluster whose Slurm is simulated for that",
+        metavar="FILE",
+        kind="a site: the path of its file, or a Site",
+    )
 
     def __post_init__(self) -> None:
         """Refuse what is of another type, before anything is done with it: the command reads its own as these."""
-        for name in ("processors", "nodes", "weight"):
-            self._check(name, (numbers.Integral, type(None)), "a whole number")
-        for name in ("threshold", "life", "stale"):
-            also_none = (type(None),) if name == "threshold" else ()
-            self._check(name, (str, numbers.Real, *also_none), "a time: '20h' or '365d', or seconds as a number")
-        if self.workload is not None and not isinstance(self.workload, str | os.PathLike):
-            from policyfactory.workload.jobs import Workload
-
-            self._check("workload", (Workload,), "a log: its path, or a Workload")
-        self._check("state", (str, os.PathLike, type(None)), "a path on the host of the scheduler")
-        if self.predictor is not None and not isinstance(self.predictor, str | os.PathLike):
+        check_values(self)
+        if self.predictor is not None and not isinstance(self.predictor, Path | str):
             from policyfactory.prediction.training import Forests
 
-            self._check("predictor", (Forests,), "a model: its path, or Forests")
-        if self.estimate_missing not in ESTIMATE_MISSING:
-            raise UsageError(f"estimate_missing {self.estimate_missing!a}: choose one of {', '.join(ESTIMATE_MISSING)}")
-        if self.site is not None and not isinstance(self.site, str | os.PathLike):
-            from policyfactory.site.model import Site
-
-            self._check("site", (Site,), "a site: the path of its file, or a Site")
-        if self.backfill not in {None, "easy", "slurm"}:
-            raise UsageError(f"backfill {ascii(self.backfill)[:60]}: choose easy or slurm")
+            if not isinstance(self.predictor, Forests):
+                raise UsageError(f"--predictor {ascii(self.predictor)[:60]}: expected a model: its path, or Forests")
         if self.backfill == "easy" and self.site is not None:
             raise UsageError("--site is simulated under Slurm's rules: leave out --backfill easy or the site")
         if self.slurm and self.workload is None:
             raise UsageError("--backfill slurm and --site are for the simulation of --workload LOG; give that as well")
-        for name in ("force_processors", "log_only"):
-            if not isinstance(getattr(self, name), bool):
-                raise UsageError(f"{name} {ascii(getattr(self, name))[:60]}: give True or False")
-
-    def _check(self, name: str, types: tuple[type, ...], expected: str) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, types):
-            raise UsageError(f"{name} {ascii(value)[:60]}: give {expected}")
 
     def given(self) -> dict[str, str]:
         """Return the options that differ from their defaults: ``--epoch`` -> ``2026-01-01``, a flag -> nothing."""

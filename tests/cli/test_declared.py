@@ -11,6 +11,7 @@ import pytest
 from policyfactory.cli.main import build_command
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, declared, option, options_of
+from policyfactory.exports.options import ExportOptions
 from policyfactory.learning.options import LearnOptions
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Any] = build_command().commands  # type: ignore[attr-defined
         ("distill", DistillOptions),
         ("predict", PredictorOptions),
         ("generate", GenerateOptions),
+        ("export", ExportOptions),
     ],
 )
 def test_what_a_command_does_without_options_is_what_the_library_does(name: str, kind: Any) -> None:

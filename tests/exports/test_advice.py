@@ -137,7 +137,7 @@ def test_what_is_meant_for_slurm_is_simulated_under_its_rules_unless_easy_is_ask
     [
         ("slurm-nice", {"site": "here.toml", "backfill": "easy"}, "--backfill leave"),
         ("oar", {"backfill": "slurm"}, "oar Slurm --backfill"),
-        ("slurm-nice", {"backfill": "none"}, "choose slurm none"),
+        ("slurm-nice", {"backfill": "none"}, "slurm none"),
         ("slurm-nice", {"site": 5}, "site path 5"),
         ("slurm-nice", {"site": "here.toml", "workload": None}, "--workload LOG"),
     ],
@@ -150,4 +150,4 @@ def test_slurms_rules_are_for_slurm(to: str, options: dict[str, Any], message: s
 def test_log_only_is_for_slurm() -> None:
     for to in ("oar", "pbs", "python"):
         refused(UsageError, "without acting --log-only", pf.export, "SAF", to, log_only=True)
-    refused(UsageError, "log_only yes", pf.export, "SAF", log_only="yes")
+    refused(UsageError, "log-only yes", pf.export, "SAF", log_only="yes")

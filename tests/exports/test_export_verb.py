@@ -90,7 +90,7 @@ def test_what_cannot_be_exported_is_refused() -> None:
         ({"threshold": [20]}, "threshold 20"),
         ({"life": None}, "life None 20h"),
         ({"workload": 5}, "workload 5"),
-        ({"estimate_missing": "guess"}, "estimate_missing guess"),
+        ({"estimate_missing": "guess"}, "estimate-missing guess"),
         ({"to": None}, "to None slurm-site-factor-lua"),
     ],
 )
