@@ -8,9 +8,9 @@ import tomllib
 from importlib.resources import files
 from pathlib import Path
 
-from policyfactory.workload.accounting.importing import Imported, Labels, Zone, import_logs
+from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, Record, RecordBlock, Remark, State
-from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from policyfactory.workload.accounting.table import ImportStep

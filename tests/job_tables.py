@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.workload.accounting.importing import Imported
-from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.options import ImportRules
 from policyfactory.workload.tables.mapping import parse_mapping, stock_mapping
 from policyfactory.workload.tables.reader import import_tables
 

@@ -6,12 +6,12 @@ import dataclasses
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from policyfactory.cli.options import Json, Overwrite
+from policyfactory.cli.options import Json, Overwrite, with_options
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import (
     Manifest,
@@ -24,7 +24,9 @@ from policyfactory.core.files import (
     refuse_earlier,
     together,
 )
+from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import ARCHIVE_URL, printable
 
@@ -36,98 +38,10 @@ if TYPE_CHECKING:
 
 # A log of millions of jobs is packed in a third of the time that the highest level takes.
 _PACKING = 6
-
-
-_FORM = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="sacct, sacct-json, filetxt, pbs or gridengine (default: what the file's beginning shows); or a published "
-        "table: kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, "
-        "theta-swf, adastra.",
-    ),
-]
-_MAPPING = Annotated[
-    Path | None,
-    typer.Option(help="What the columns of a table of your own mean (TOML), in place of --format."),
-]
-_PARTITION = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Keep the jobs of this partition or queue; can be given again.")
-]
-_UNIT = Annotated[
-    Literal["cpus", "nodes"] | None,
-    typer.Option(
-        help="What a job is measured in (default: cpus, or as a table's mapping says); nodes where nodes are not "
-        "shared."
-    ),
-]
-_START = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="DATE",
-        help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds.",
-    ),
-]
-_END = Annotated[
-    str | None, typer.Option("--to", metavar="DATE", help="Keep jobs submitted before this date, written likewise.")
-]
-_TIME_ZONE = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ZONE",
-        help="Zone of times that have none, and of dates: Europe/Berlin (default: this machine's; a table's own).",
-    ),
-]
-_PROCESSORS = Annotated[
-    int | None,
-    typer.Option(
-        help="Processors of the machine, nodes with --unit nodes (default: what a table's mapping says, or the "
-        "most in use at once).",
-        min=1,
-    ),
-]
-_NODES = Annotated[int | None, typer.Option(help="Nodes of the machine, for the header.", min=1)]
-_COMPUTER = Annotated[str, typer.Option(help="What the machine is, for the header.")]
-_INSTALLATION = Annotated[str, typer.Option(help="Where it stands, for the header.")]
-_REQUEUED = Annotated[
-    Literal["last", "runs", "drop"],
-    typer.Option(help="Jobs that ran several times: the last run, each run a job, or no job."),
-]
-_KEEP_UNSTARTED = Annotated[
-    bool, typer.Option("--keep-unstarted", help="Keep jobs cancelled before they started, with -1.")
-]
-_UNLIMITED = Annotated[str | None, typer.Option(metavar="TIME", help="Requested time of jobs without a limit: 30d.")]
-_PARTITION_LIMIT = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=TIME", help="Requested time of jobs with their partition's limit: batch=24h."),
-]
-_DEFAULT_LIMIT = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=TIME", help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h."
-    ),
-]
-_DEFAULTS = Annotated[
-    Literal["keep", "unknown"],
-    typer.Option(help="Limits equal to their partition's default: keep, or unknown (-1)."),
-]
-_ASSUME_LIMIT = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Requested time of jobs of which the log says none: 24h, or unknown (-1). A table without requested "
-        "times needs it.",
-    ),
-]
-_ANONYMIZE = Annotated[
-    bool, typer.Option("--anonymize", help="Number users, groups and partitions at random, write no names.")
-]
-_USER_NAMES = Annotated[
-    bool, typer.Option("--user-names", help="Write the users' names into the log's header (sacct: ask for User).")
-]
-_SEED = Annotated[int, typer.Option(help="Seed of the random order of --anonymize.")]
+_FORMATS = (
+    "sacct, sacct-json, filetxt, pbs or gridengine (default: what the file's beginning shows); or a published table: "
+    "kestrel, eagle, pm100, fugaku, ccin2p3, lassen, aurora, polaris, theta, supercloud, frontier, theta-swf, adastra."
+)
 
 
 class Import(TyperCommand):
@@ -141,6 +55,7 @@ class Import(TyperCommand):
         typer.echo("\n".join(self.closing))
 
 
+@with_options([*declared(ImportRules).values(), *declared(Labels).values()], defaults={"unit": None})
 def import_log(
     inputs: Annotated[
         list[Path],
@@ -154,29 +69,55 @@ def import_log(
         Path | None,
         typer.Option("--output", "-o", help="SWF file to write (.gz is packed); without it only the report."),
     ] = None,
-    form: _FORM = None,
-    mapping: _MAPPING = None,
-    partition: _PARTITION = None,
-    unit: _UNIT = None,
-    start: _START = None,
-    end: _END = None,
-    time_zone: _TIME_ZONE = None,
-    processors: _PROCESSORS = None,
-    nodes: _NODES = None,
-    computer: _COMPUTER = "",
-    installation: _INSTALLATION = "",
-    requeued: _REQUEUED = "last",
-    keep_unstarted: _KEEP_UNSTARTED = False,
-    unlimited: _UNLIMITED = None,
-    partition_limit: _PARTITION_LIMIT = None,
-    default_limit: _DEFAULT_LIMIT = None,
-    defaults: _DEFAULTS = "keep",
-    assume_limit: _ASSUME_LIMIT = None,
-    anonymize: _ANONYMIZE = False,
-    user_names: _USER_NAMES = False,
-    seed: _SEED = 1,
+    form: Annotated[str | None, typer.Option("--format", metavar="FORMAT", help=_FORMATS)] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help="What the columns of a table of your own mean (TOML), in place of --format."),
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Keep the jobs of this partition or queue; can be given again."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DATE",
+            help="Keep jobs submitted from this date on: 2026-03-01, 2026-03-01T12:00 or Unix seconds.",
+        ),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="DATE", help="Keep jobs submitted before this date, written likewise.")
+    ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ZONE",
+            help="Zone of times that have none, and of dates: Europe/Berlin (default: this machine's; a table's own).",
+        ),
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(
+            help="Processors of the machine, nodes with --unit nodes (default: what a table's mapping says, or the "
+            "most in use at once).",
+            min=1,
+        ),
+    ] = None,
+    partition_limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TIME", help="Requested time of jobs with their partition's limit: batch=24h."),
+    ] = None,
+    default_limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TIME",
+            help="Limit of a partition's jobs that ask for none (scontrol show partition): batch=1h.",
+        ),
+    ] = None,
     json: Json = False,
     overwrite: Overwrite = False,
+    **options: Any,
 ) -> None:
     """Make a log (SWF) of a cluster's accounting (Slurm, PBS, TORQUE, Grid Engine) or of a table of jobs.
 
@@ -185,57 +126,44 @@ def import_log(
 
     Example: policyfactory workload import sacct.txt --output site.swf
     """
-    from policyfactory.core.random import check_seed
-    from policyfactory.workload.accounting.importing import Labels, Zone, import_logs
-    from policyfactory.workload.accounting.rules import ImportRules, parse_limit, parse_limits
+    from policyfactory.workload.accounting.importing import Zone, import_logs
+    from policyfactory.workload.accounting.options import parse_limits
     from policyfactory.workload.accounting.times import find_zone, parse_date
     from policyfactory.workload.swf.files import write_swf
     from policyfactory.workload.tables.reader import import_tables, zone_of
 
-    check_seed(seed)
+    labels = options_of(Labels, options, command=command_line())
     table = _table(form, mapping)
     zone = Zone.of_machine() if table is None else zone_of(table)
     if time_zone is not None:
         zone = Zone(find_zone(time_zone), time_zone, "given by --time-zone")
-    assumed = None if assume_limit in {None, "unknown"} else parse_limit(str(assume_limit), "--assume-limit")
-    rules = ImportRules(
+    if table is not None:
+        options["unit"] = options["unit"] or table.unit
+    without_limits = options["assume_limit"] is not None
+    rules = options_of(
+        ImportRules,
+        options,
         partitions=tuple(name for text in partition or [] for name in text.split(",") if name),
-        unit=unit or ("cpus" if table is None else table.unit),
         begin=None if start is None else parse_date(start, zone.clock, "--from"),
         end=None if end is None else parse_date(end, zone.clock, "--to"),
-        requeued=requeued,
-        keep_unstarted=keep_unstarted,
-        unlimited=None if unlimited is None else parse_limit(unlimited, "--unlimited"),
         partition_limit=parse_limits(partition_limit or [], "--partition-limit"),
         default_limit=parse_limits(default_limit or [], "--default-limit"),
-        defaults=defaults,
-        assumed=assumed,
     )
     if rules.begin is not None and rules.end is not None and rules.begin >= rules.end:
         raise UsageError(f"--from {start} is not before --to {end}")
-    if anonymize and user_names:
-        raise UsageError("--anonymize writes no names, and --user-names writes them; give one of the two")
-    labels = Labels(computer, installation, nodes, command_line(), anonymize, seed, users=user_names)
     if output is not None:
         check_file(output, "its manifest")
     with exclusive(output):
         refuse_earlier(output, overwrite=overwrite)
+        how: dict[str, Any] = {"rules": rules, "labels": labels, "zone": zone, "processors": processors}
         if table is None:
-            imported = import_logs(inputs, rules=rules, labels=labels, zone=zone, form=form, processors=processors)
+            imported = import_logs(inputs, form=form, **how)
         else:
-            imported = import_tables(
-                inputs,
-                table,
-                rules=rules,
-                labels=labels,
-                zone=zone,
-                processors=processors,
-                without_limits=assume_limit is not None,
-            )
+            imported = import_tables(inputs, table, without_limits=without_limits, **how)
         if output is not None:
             with together():
                 write_swf(imported.log, output, level=_PACKING)
-                _write_manifest(imported, output, seed if anonymize else None, table)
+                _write_manifest(imported, output, labels.seed if labels.anonymous else None, table)
     _show(imported.report, json=json)
     if output is None:
         note("nothing was written; add --output OUT.swf.gz")

@@ -26,7 +26,8 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly
 from policyfactory.statistics.intervals import MIN_CASES, Estimate, Interval
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.rules import STILL_WAIT, ImportRules, parse_limit
+from policyfactory.workload.accounting.options import ImportRules, parse_limit
+from policyfactory.workload.accounting.rules import STILL_WAIT
 from policyfactory.workload.clean import clean
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import Workload

@@ -16,8 +16,10 @@ from policyfactory.learning.options import LearnOptions
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
 from policyfactory.trials.options import GenerateOptions
+from policyfactory.workload.accounting.options import ImportRules, Labels
 
-COMMANDS: dict[str, Any] = build_command().commands  # type: ignore[attr-defined]
+COMMANDS: dict[str, Any] = {**build_command().commands}  # type: ignore[attr-defined]
+COMMANDS["workload import"] = COMMANDS["workload"].commands["import"]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ COMMANDS: dict[str, Any] = build_command().commands  # type: ignore[attr-defined
         ("predict", PredictorOptions),
         ("generate", GenerateOptions),
         ("export", ExportOptions),
+        ("workload import", ImportRules),
+        ("workload import", Labels),
     ],
 )
 def test_what_a_command_does_without_options_is_what_the_library_does(name: str, kind: Any) -> None:

@@ -58,7 +58,7 @@ from policyfactory.simulation.cases import CaseFacts
 from policyfactory.trials.table import ScoreTable, read_score_table
 from policyfactory.workload.accounting import sacct, source
 from policyfactory.workload.accounting.importing import Zone, import_logs
-from policyfactory.workload.accounting.rules import parse_limit, parse_limits
+from policyfactory.workload.accounting.options import parse_limit, parse_limits
 from policyfactory.workload.accounting.times import duration, find_zone, parse_date
 from policyfactory.workload.clean import clean, clean_log
 from policyfactory.workload.describe import describe, description_rows

@@ -12,7 +12,7 @@ from accounting_logs import T0, UTC, Cells, column, imported, job, sacct_text, w
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.text import parse_duration
 from policyfactory.workload.accounting.importing import Imported, Zone, import_logs
-from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.options import ImportRules
 from policyfactory.workload.accounting.table import PartitionLimits
 from policyfactory.workload.accounting.times import Clock, parse_date
 from refusals import refusal, refused

@@ -10,7 +10,8 @@ from accounting_logs import COLUMNS, T0, UTC, imported, job, sacct_text, waiting
 from commands import Run, runner
 from policyfactory.site.fits import site_of
 from policyfactory.workload.accounting import pbs as pbs_fields
-from policyfactory.workload.accounting.importing import Imported, Labels, import_logs
+from policyfactory.workload.accounting.importing import Imported, import_logs
+from policyfactory.workload.accounting.options import Labels
 from policyfactory.workload.accounting.sacct import array_limit, asks_for_nodes, depends_on, tres_gpus, tres_memory
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Requests

@@ -15,8 +15,8 @@ import pytest
 from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, job, sacct_text
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.inputs import sha256_file
-from policyfactory.workload.accounting.importing import Imported, Labels, import_logs
-from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.importing import Imported, import_logs
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.source import _LONGEST_LINE, FORMATS, Source, detect, find_format
 from policyfactory.workload.clean import read
 from policyfactory.workload.swf.files import format_swf, read_swf, write_swf

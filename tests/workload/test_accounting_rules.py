@@ -15,8 +15,9 @@ from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, j
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload import accounting
 from policyfactory.workload.accounting.importing import import_logs
+from policyfactory.workload.accounting.options import ImportRules, parse_limits
 from policyfactory.workload.accounting.record import LimitKind, Record, State
-from policyfactory.workload.accounting.rules import ImportRules, jobs_of, parse_limits
+from policyfactory.workload.accounting.rules import jobs_of
 from policyfactory.workload.accounting.table import StepCounter, TableBuilder
 from policyfactory.workload.header import counts_nodes, parse_header
 from refusals import refusal, refused

@@ -11,8 +11,8 @@ import pytest
 from accounting_logs import counts
 from job_tables import OWN, T0, moment, own, write_csv, write_lines, write_parquet
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
-from policyfactory.workload.accounting.importing import Imported, Labels
-from policyfactory.workload.accounting.rules import ImportRules
+from policyfactory.workload.accounting.importing import Imported
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.clean import clean
 from policyfactory.workload.describe import describe, find_quirks
 from policyfactory.workload.swf.files import format_swf, parse_swf

@@ -14,10 +14,10 @@ import numpy as np
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.record import LimitKind, RecordBlock, Remark, State, coded
 from policyfactory.workload.accounting.rules import (
     ImportedJobs,
-    ImportRules,
     after_of,
     extra_of,
     jobs_of,
@@ -276,38 +276,6 @@ _STATUS = {
 # Below the user's seed: one stream for each column of names.
 _STREAM = 77
 _DIGITS = re.compile(r"\d+")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Labels:
-    """What the header says that is not in the log.
-
-    Parameters
-    ----------
-    computer, installation : str
-        The machine and the site; empty: unknown.
-    nodes : int or None
-        Nodes of the machine.
-    command : str
-        The command that imports.
-    anonymous : bool
-        Leave out every name, and number them in a random order.
-    seed : int
-        Seed of that order.
-    notes : tuple of str
-        What else to say of the log.
-    users : bool
-        Write the names of users too; those of partitions, accounts and qualities of service are written anyway.
-    """
-
-    computer: str = ""
-    installation: str = ""
-    nodes: int | None = None
-    command: str = "import_logs"
-    anonymous: bool = False
-    seed: int = 1
-    notes: tuple[str, ...] = ()
-    users: bool = False
 
 
 def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: Labels) -> SwfLog:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.text import DAY, counted, format_duration, parse_duration
+from policyfactory.core.errors import WorkloadError
+from policyfactory.core.text import DAY, counted, format_duration
+from policyfactory.workload.accounting.options import ImportRules
 from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, LimitKind, State
 from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
-from policyfactory.workload.accounting.times import duration, shown
+from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
 
 # How the steps end that drop what has not begun.
@@ -429,97 +430,7 @@ def _merge(table: RecordTable, leader: int, rows: list[int]) -> None:
         table.end[leader] = -1
 
 
-# What an import is asked for ------------------------------------------------------------------------------------------
-
-# What an import is asked for, and what a limit in an accounting log says about what the user asked for.
-
-
-# More than a hundred years are no limit.
-_LONGEST = 1 << 32
-
-
-def parse_limit(text: str, option: str) -> int:
-    """Return the seconds of a limit: ``24h``, ``1d``, ``90m``, or as Slurm writes it, ``1-00:00:00``, ``24:00:00``.
-
-    Raises
-    ------
-    UsageError
-        If it is none; a number without a unit is none, since Slurm would mean minutes.
-    """
-    clean = text.strip()
-    seconds: float | None
-    if ":" in clean or "-" in clean:
-        seconds = duration(clean) if clean.count(":") == 2 or "-" in clean else None
-        if seconds is None:
-            raise UsageError(f"{option} {printable(text, 60)!r} is no limit; write 24h, 90m, 24:00:00 or 1-00:00:00")
-    else:
-        try:
-            seconds = parse_duration(clean, unit=True)
-        except UsageError as error:
-            raise UsageError(f"{option}: {error}") from None
-    if not 1 <= seconds < _LONGEST:
-        raise UsageError(f"{option} {printable(text, 60)!r}: a limit is at least 1 s and at most 100 years")
-    return int(seconds)
-
-
-def parse_limits(texts: list[str], option: str) -> dict[str, int]:
-    """Return the limits of ``PARTITION=TIME`` texts, in seconds.
-
-    Raises
-    ------
-    UsageError
-        If one is not of that form, or a partition comes twice.
-    """
-    limits: dict[str, int] = {}
-    for text in texts:
-        name, mark, value = text.rpartition("=")
-        if not mark or not name:
-            raise UsageError(f"{option} {printable(text, 60)!r}: write PARTITION=TIME, for example batch=24h")
-        if name in limits:
-            raise UsageError(f"{option}: partition {printable(name, 60)} comes twice; give its limit once")
-        limits[name] = parse_limit(value, f"{option} {printable(name, 60)}")
-    return limits
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ImportRules:
-    """What was asked for.
-
-    Parameters
-    ----------
-    partitions : tuple of str
-        Partitions to keep; none at all: every partition.
-    unit : str
-        What a job is measured in: ``"cpus"`` or ``"nodes"``.
-    begin, end : int or None
-        Keep jobs submitted from ``begin`` on and before ``end``, Unix seconds.
-    requeued : str
-        ``"last"``, ``"runs"`` or ``"drop"``, see `runs.settle_runs`.
-    keep_unstarted : bool
-        Keep jobs that ended before they started.
-    unlimited : int or None
-        Requested time of a job without limit, s; None: unknown.
-    partition_limit : mapping of str to int
-        Requested time of jobs with their partition's limit, s, by partition.
-    default_limit : mapping of str to int
-        Default limit of each partition, s.
-    defaults : str
-        ``"keep"``: a limit that is its partition's default is a request; ``"unknown"``: it is none.
-    assumed : int or None
-        Requested time of jobs of which the log says none at all, s; None: unknown.
-    """
-
-    partitions: tuple[str, ...] = ()
-    unit: str = "cpus"
-    begin: int | None = None
-    end: int | None = None
-    requeued: str = "last"
-    keep_unstarted: bool = False
-    unlimited: int | None = None
-    partition_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    default_limit: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    defaults: str = "keep"
-    assumed: int | None = None
+# What a limit in an accounting log says about what the user asked for -------------------------------------------------
 
 
 def settle_limits(sieve: Sieve, rules: ImportRules) -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import Int64Array
-from policyfactory.workload.accounting.importing import Imported, Labels, LogFormat, Zone, import_logs
+from policyfactory.workload.accounting.importing import Imported, LogFormat, Zone, import_logs
+from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
-from policyfactory.workload.accounting.rules import ImportRules
 from policyfactory.workload.accounting.sacct import state_of
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, find_zone, settle_rows
 from policyfactory.workload.header import printable
