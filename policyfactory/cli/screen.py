@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
-from policyfactory.core.process import WorkCounter
+from policyfactory.core.process import Follower, WorkCounter
 from policyfactory.learning.ranking import Progress, Step
 from policyfactory.report.terminal import console, note, note_kept, progress, warn
 
@@ -26,36 +26,51 @@ if TYPE_CHECKING:
     from policyfactory.workload.swf.log import SwfLog
 
 
-class Bars:
-    """The bars of the terminal: begun with the first of them."""
+class BarScreen(Follower):
+    """Shows how far a run is: bars, which begin with the first of them."""
 
     def __init__(self) -> None:
-        self.bar: Bar | None = None
+        self._bar: Bar | None = None
 
-    def begin(self) -> Bar:
-        """Return where the bars are."""
-        from rich.progress import TextColumn
+    def __enter__(self) -> Self:
+        return self
 
-        if self.bar is None:
-            self.bar = progress(TextColumn("{task.fields[speed]}"))
-            self.bar.start()
-        return self.bar
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
+        """Return a bar."""
+        return CountBar(self._begun(), title, unit)
 
     def message(self, sentence: str) -> None:
         """Print a sentence on stderr, above the bars."""
-        if self.bar is None:
+        if self._bar is None:
             note(sentence)
         else:
-            self.bar.console.print(sentence, markup=False, soft_wrap=True)
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
 
-    def stop(self) -> None:
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept."""
+        self._stop()
+        note_kept(stop, what, partial)
+
+    def _begun(self) -> Bar:
+        """Return where the bars are."""
+        from rich.progress import TextColumn
+
+        if self._bar is None:
+            self._bar = progress(TextColumn("{task.fields[speed]}"))
+            self._bar.start()
+        return self._bar
+
+    def _stop(self) -> None:
         """Leave the bars as they are."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
 
-class Screen(Progress):
+class Screen(BarScreen, Progress):
     """Shows the steps.
 
     Parameters
@@ -67,17 +82,14 @@ class Screen(Progress):
     """
 
     def __init__(self, tables: str | None = None, first: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self._name, self._first = tables, first
         self._tables: Path | None = None
         self._step: Step | None = None
         # Steps whose heads are not in the file yet: one that gives nothing makes none.
         self._heads: list[Step] = []
-        self._bars = Bars()
         self._all: _AllSteps | None = None
         self._began = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop()
@@ -102,23 +114,14 @@ class Screen(Progress):
 
     def counter(self, title: str, unit: str = "") -> WorkCounter:
         """Return a bar."""
-        if self._bars.bar is None and self._step is not None:
-            self._all = _AllSteps(self._bars.begin(), self._step, self._began)
-        return CountBar(self._bars.begin(), title, unit, self._all)
-
-    def message(self, sentence: str) -> None:
-        """Print a sentence on stderr, above the bar."""
-        self._bars.message(sentence)
+        if self._bar is None and self._step is not None:
+            self._all = _AllSteps(self._begun(), self._step, self._began)
+        return CountBar(self._begun(), title, unit, self._all)
 
     def warning(self, sentence: str) -> None:
         """Print a warning."""
         self._stop()
         warn(sentence)
-
-    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Say what is kept."""
-        self._stop()
-        note_kept(stop, what, partial)
 
     def cut(self, log: SwfLog) -> None:
         """Print the row of a log."""
@@ -164,7 +167,7 @@ class Screen(Progress):
         note("written: " + ", ".join(map(str, paths)))
 
     def _stop(self) -> None:
-        self._bars.stop()
+        super()._stop()
         self._all = None
 
     @contextlib.contextmanager

@@ -1,17 +1,14 @@
-"""The terminal of ``policyfactory train``: a bar with the time left, and the tables of the result."""
+"""What ``policyfactory train`` and ``distill`` print: the tables of the result."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from policyfactory.cli.screen import Bars, CountBar
-from policyfactory.core.process import WorkCounter
+from policyfactory.core.process import Follower
 from policyfactory.core.text import number_text, shortened
-from policyfactory.report.terminal import console, note, note_kept, show_table, warn
+from policyfactory.report.terminal import console, note, show_table, warn
 from policyfactory.search.environment.goals import GUARDS
 from policyfactory.search.judging import COSTS
-from policyfactory.search.learner import Follower
 from policyfactory.simulation.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -22,32 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 12  # candidates; the report has all
 _LONGEST_FORMULA = 80
-
-
-class TrainScreen(Follower):
-    """Shows how far a run is."""
-
-    def __init__(self) -> None:
-        self._bars = Bars()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bars.stop()
-
-    def counter(self, title: str, unit: str = "") -> WorkCounter:
-        """Return a bar."""
-        return CountBar(self._bars.begin(), title, unit)
-
-    def message(self, sentence: str) -> None:
-        """Print a sentence on stderr, above the bar."""
-        self._bars.message(sentence)
-
-    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Say what is kept."""
-        self._bars.stop()
-        note_kept(stop, what, partial)
 
 
 def show_trained(trained: Trained) -> None:
@@ -120,7 +91,7 @@ def _guard(name: str, value: float) -> str:
     return f"{number_text(value)} {METRICS[name].unit}"
 
 
-# The terminal of ``policyfactory distill``: the tables of what was found ----------------------------------------------
+# What ``policyfactory distill`` prints --------------------------------------------------------------------------------
 
 
 _NEEDS = {"static": "", "w": "wait", "f": "free processors"}

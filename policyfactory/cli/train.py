@@ -80,7 +80,8 @@ def train(
 
     Example: policyfactory train site.swf.gz --family linear --output trained
     """
-    from policyfactory.cli.screens import TrainScreen, show_trained
+    from policyfactory.cli.screen import BarScreen
+    from policyfactory.cli.screens import show_trained
     from policyfactory.search.formulas import FormulaSearch
     from policyfactory.search.run import train as train_policy
 
@@ -95,7 +96,7 @@ def train(
     }
     algorithm = learners[learner]()
     begin = time.monotonic()
-    with TrainScreen() as screen:
+    with BarScreen() as screen:
         trained = train_policy(log, algorithm, task, output=output, overwrite=overwrite, workers=who, follower=screen)
     show_trained(trained)
     files = "policy.json, report.json, history.csv, learning.png" + ", front.json, front.png" * bool(trained.front)
@@ -167,7 +168,7 @@ def judge(
 
     Example: policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'
     """
-    from policyfactory.cli.screens import TrainScreen
+    from policyfactory.cli.screen import BarScreen
     from policyfactory.core.files import atomic_write, dump_json, exclusive, refuse_earlier
     from policyfactory.core.text import counted as words
     from policyfactory.search.arena import LEDGER, Arena
@@ -177,7 +178,7 @@ def judge(
     who = workers_of(options)
     refuse_earlier(output, overwrite=overwrite)
     beside = LEDGER if output is None else output.parent / LEDGER
-    with exclusive(output), TrainScreen() as screen:
+    with exclusive(output), BarScreen() as screen:
         arena = Arena(log, how, ledger=ledger or beside, workers=who, follower=screen)
         found = arena.judge(given, held_out=held_out)
         text = dump_json(found.as_dict())

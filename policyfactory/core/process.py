@@ -226,6 +226,20 @@ class WorkCounter:
         """Note that one work unit is done; ``amount`` is what it consists of (jobs, trials), for the speed."""
 
 
+class Follower:
+    """Follows how far the work is; this one says nothing."""
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
+        """Return a counter of work units; ``unit`` is that of the amounts."""
+        return WorkCounter()
+
+    def message(self, sentence: str) -> None:
+        """Say something about the work that is no result."""
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept, in ``partial``, of work that does not come to its end."""
+
+
 # Who is told that a kernel is being compiled --------------------------------------------------------------------------
 
 # Who is told that a kernel is being compiled, which takes a while; apart from the compiler, which is slow to load.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from policyfactory.core.options import FloatArray
-from policyfactory.core.process import WorkCounter
+from policyfactory.core.process import Follower
 from policyfactory.core.text import format_duration, number_text
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
@@ -302,7 +302,7 @@ class Step:
     share: float = 0.0
 
 
-class Progress:
+class Progress(Follower):
     """Follows how far the work is, and shows each result; this one says nothing."""
 
     def works_in(self, folder: Path) -> None:
@@ -311,18 +311,8 @@ class Progress:
     def begin(self, step: Step) -> None:
         """Begin a step; the one before it is done."""
 
-    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
-        """Return a counter of work units; ``unit`` is that of the amounts."""
-        return WorkCounter()
-
-    def message(self, sentence: str) -> None:
-        """Say something about the work that is no result."""
-
     def warning(self, sentence: str) -> None:
         """Say why a result should not be trusted as it stands."""
-
-    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Say what is kept, in ``partial``, of work that does not come to its end."""
 
     def cut(self, log: SwfLog) -> None:
         """Show a part of the log."""

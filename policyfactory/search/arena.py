@@ -19,11 +19,12 @@ import numpy as np
 
 from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.options import FloatArray, changed
+from policyfactory.core.process import Follower
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
-from policyfactory.search.learner import Counted, Follower, count
+from policyfactory.search.learner import Counted, count
 from policyfactory.search.options import JudgeOptions
 from policyfactory.search.replicated import (
     Best,

@@ -17,6 +17,7 @@ from policyfactory.core.errors import EvaluationError, ModelFileError, UsageErro
 from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
+from policyfactory.core.process import Follower
 from policyfactory.core.text import shortened
 from policyfactory.policy.network import Network, load_network
 from policyfactory.policy.policy import Policy, predictions_needed
@@ -38,7 +39,6 @@ from policyfactory.search.families import FAMILIES, REFERENCES, Family, family_o
 from policyfactory.search.judging import Standing, margin_json, margin_words
 from policyfactory.search.learner import (
     STEPS,
-    Follower,
     Windows,
     draw_windows,
     measured,

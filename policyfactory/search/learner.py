@@ -17,7 +17,7 @@ from policyfactory.core.errors import InputError, OutputError, WorkloadError
 from policyfactory.core.files import atomic_write, check_output, command_line, dump_json, exclusive, package_versions
 from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.options import FloatArray, Int64Array
-from policyfactory.core.process import WorkCounter
+from policyfactory.core.process import Follower
 from policyfactory.core.random import generator
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
@@ -297,20 +297,6 @@ def _places(first: int, end: int, size: int, count: int, seed: int, step: int) -
 
 
 # What a learner is given and what it returns --------------------------------------------------------------------------
-
-
-class Follower:
-    """Follows how far the work is; this one says nothing."""
-
-    def counter(self, title: str, unit: str = "") -> WorkCounter:  # noqa: ARG002
-        """Return a counter of work units; ``unit`` is that of the amounts."""
-        return WorkCounter()
-
-    def message(self, sentence: str) -> None:
-        """Say something about the work that is no result."""
-
-    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Say what is kept, in ``partial``, of work that does not come to its end."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

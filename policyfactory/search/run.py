@@ -16,6 +16,7 @@ from policyfactory.core.files import atomic_write, check_directory, dump_json, e
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers, save_picture
+from policyfactory.core.process import Follower
 from policyfactory.core.text import csv_text, shortened
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
@@ -38,7 +39,6 @@ from policyfactory.search.judging import (
 )
 from policyfactory.search.learner import (
     MEASURED,
-    Follower,
     Learner,
     Proposals,
     Task,

@@ -113,7 +113,7 @@ def test_one_bar_is_of_the_whole_run() -> None:
     screen = Screen()
     screen.begin(Step(2, 3, "second", ("fit", "x"), before=0.25, share=0.5))
     first, second = screen.counter("one"), screen.counter("two")
-    bar = screen._bars.bar
+    bar = screen._bar
     assert bar is not None
     first.expect(4)
     assert bar.tasks[0].completed == 25
