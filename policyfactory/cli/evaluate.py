@@ -25,15 +25,37 @@ _BESIDE_A_PROTOCOL = {
 )
 def evaluate(
     context: typer.Context,
-    sources: option.Sources = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="LOG",
+            help="Logs in the Standard Workload Format (.swf, .swf.gz), or protocols (.toml); "
+            "without any, the embedded Lublin workload.",
+        ),
+    ] = None,
     *,
-    only: option.Only = None,
-    log: option.Log = None,
-    traces: option.Traces = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="EXPERIMENT", help="Of a protocol, this experiment; can be repeated.")
+    ] = None,
+    log: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Of a protocol, this log; can be repeated.")
+    ] = None,
+    traces: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of a protocol's logs (default: traces, then the protocol's folder)."),
+    ] = None,
     output: option.Output = None,
     overwrite: option.Overwrite = False,
-    starts: option.StartsIn = "none",
-    verbose: option.Verbose = False,
+    starts: Annotated[
+        Literal["none", "csv", "batsim", "trace"],
+        typer.Option(
+            metavar="WORD",
+            help="Write the start of each job: our columns (csv), Batsim's jobs.csv (batsim), for Perfetto (trace).",
+        ),
+    ] = "none",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")
+    ] = False,
     json: option.Json = False,
     **options: Any,
 ) -> None:
@@ -102,25 +124,6 @@ _CHOICES = {
     "compatibility": Literal["none", "ocst"],
 }
 
-Logs = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="LOG",
-        help="Logs in the Standard Workload Format (.swf, .swf.gz); without any, the embedded Lublin workload.",
-    ),
-]
-Feedback = Annotated[
-    str,
-    typer.Option(
-        help="What is known of the past: simulate, noisy (every policy's wait, simulated), bandit, thompson, ucb (the "
-        "waits under the policy in force), random (nothing); several separated by commas."
-    ),
-]
-Period = Annotated[
-    str,
-    typer.Option(metavar="TIME", help="How long a policy stays, for example 1d or 1w; several separated by commas."),
-]
-
 
 @option.with_options(
     [*TUNER_OPTIONS.values(), *(option for name, option in OPTIONS.items() if name not in _FIXED), *WORKERS],
@@ -129,10 +132,27 @@ Period = Annotated[
     _MORE,
 )
 def tune(
-    traces: Logs = None,
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="LOG",
+            help="Logs in the Standard Workload Format (.swf, .swf.gz); without any, the embedded Lublin workload.",
+        ),
+    ] = None,
     *,
-    feedback: Feedback = "simulate",
-    period: Period = "1w",
+    feedback: Annotated[
+        str,
+        typer.Option(
+            help="What is known of the past: simulate, noisy (every policy's wait, simulated), bandit, thompson, ucb "
+            "(the waits under the policy in force), random (nothing); several separated by commas."
+        ),
+    ] = "simulate",
+    period: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="How long a policy stays, for example 1d or 1w; several separated by commas."
+        ),
+    ] = "1w",
     output: option.Output = None,
     overwrite: option.Overwrite = False,
     json: option.Json = False,

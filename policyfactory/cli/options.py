@@ -19,24 +19,6 @@ from policyfactory.evaluation.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
-Starts = Literal["none", "csv", "batsim", "trace"]
-
-Sources = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="LOG",
-        help="Logs in the Standard Workload Format (.swf, .swf.gz), or protocols (.toml); "
-        "without any, the embedded Lublin workload.",
-    ),
-]
-Only = Annotated[
-    list[str] | None, typer.Option(metavar="EXPERIMENT", help="Of a protocol, this experiment; can be repeated.")
-]
-Log = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of a protocol, this log; can be repeated.")]
-Traces = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder of a protocol's logs (default: traces, then the protocol's folder)."),
-]
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -44,14 +26,6 @@ Output = Annotated[
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote.")]
-StartsIn = Annotated[
-    Starts,
-    typer.Option(
-        metavar="WORD",
-        help="Write the start of each job: our columns (csv), Batsim's jobs.csv (batsim), for Perfetto (trace).",
-    ),
-]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Of a protocol, print all tables and not one screen.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 EndOption = Annotated[
     str | None, typer.Option("--to", metavar="DATE", help="Up to this time, not included; as --from.")

@@ -11,7 +11,9 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import dump_json, exclusive, refuse_earlier
-from policyfactory.workload.presets import EstimateMissing
+from policyfactory.core.options import check_values, declared, options_of
+from policyfactory.core.options import option as declared_option
+from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
     from policyfactory.policy.explain import Explanation, NetworkEffects
@@ -28,17 +30,33 @@ class _AskedPolicy:
     """What was asked for: jobs, a job of a log, or what a network does."""
 
     jobs: tuple[str, ...]
-    workload: Path | None
-    job_id: int | None
-    history: Path | None
-    predictor: Path | None
-    user: int | None
-    group: int | None
-    moment: str | None
-    output: Path | None
+    workload: Path | None = declared_option(
+        None,
+        "log (SWF) of --job-id; of a network: over the jobs that wait when it orders this log",
+        metavar="LOG",
+    )
+    job_id: int | None = declared_option(
+        None, "a job of the log, as it was submitted: the log is simulated up to then", metavar="N"
+    )
+    history: Path | None = declared_option(
+        None, "predict --job from this file of policyfactory history update", metavar="FILE"
+    )
+    user: int | None = declared_option(None, "number of the user who submits --job", metavar="UID", limits=(0, None))
+    group: int | None = declared_option(None, "number of the user's Unix group", metavar="GID", limits=(0, None))
+    moment: str | None = declared_option(
+        None, "when --job is submitted, on this machine's clock; default: now", flags=("--at",), metavar="DATE"
+    )
+    predictor: Path | None = declared_option(
+        None, "a model.json of policyfactory predict; of a log: nothing is trained", metavar="FILE"
+    )
+    estimate_missing: EstimateMissing = declared_option("error", MISSING_HELP, "workloads.md")
+    output: Path | None = declared_option(
+        None, "of a network: draw its inputs (.svg, .png, .pdf)", flags=("--output", "-o"), metavar="PICTURE"
+    )
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
+        """Refuse what is no value, and options that do not go together."""
+        check_values(self)
         log, history = "--workload LOG --job-id N", "--history FILE --job 'p=1h q=4'"
         if self.job_id is not None:
             if self.jobs:
@@ -76,46 +94,22 @@ class _AskedPolicy:
             raise UsageError(f"{len(self.jobs)} jobs were given; at most {_MOST_JOBS} are ranked")
 
 
+app = typer.Typer(help="List, show and explain policies.", no_args_is_help=True)
+
+PolicyArgument = Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")]
+
+
+@option.with_options(declared(_AskedPolicy).values())
 def explain_policy(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")],
+    name: PolicyArgument,
     job: Annotated[
         list[str] | None,
         typer.Option("--job", metavar="'p=1h q=64 r=2d'", help="A job; several are ranked against each other."),
     ] = None,
-    workload: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="LOG", help="Log (SWF) of --job-id; of a network: over the jobs that wait when it orders this log."
-        ),
-    ] = None,
-    job_id: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="A job of the log, as it was submitted: the log is simulated up to then."),
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Predict --job from this file of policyfactory history update."),
-    ] = None,
-    user: Annotated[
-        int | None, typer.Option(min=0, metavar="UID", help="Number of the user who submits --job.")
-    ] = None,
-    group: Annotated[int | None, typer.Option(min=0, metavar="GID", help="Number of the user's Unix group.")] = None,
-    moment: Annotated[
-        str | None,
-        typer.Option("--at", metavar="DATE", help="When --job is submitted, on this machine's clock; default: now."),
-    ] = None,
-    predictor: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A model.json of policyfactory predict; of a log: nothing is trained."),
-    ] = None,
-    estimate_missing: option.MissingOption = "error",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="PICTURE", help="Of a network: draw its inputs (.svg, .png, .pdf)."),
-    ] = None,
     *,
     overwrite: option.Overwrite = False,
     as_json: option.Json = False,
+    **options: Any,
 ) -> None:
     """Explain the score of a job, term by term; several --job are ranked. Of a network, what each input does.
 
@@ -127,30 +121,20 @@ def explain_policy(
     from policyfactory.policy.store import resolve
 
     policy = resolve(name)
-    asked = _AskedPolicy(
-        jobs=tuple(job or ()),
-        workload=workload,
-        job_id=job_id,
-        history=history,
-        predictor=predictor,
-        user=user,
-        group=group,
-        moment=moment,
-        output=output,
-    )
+    asked = options_of(_AskedPolicy, options, jobs=tuple(job or ()))
     asked.check()
-    if not job and job_id is None:
+    if not asked.jobs and asked.job_id is None:
         if policy.network is None:
             raise UsageError(f"policy {policy.name} is a formula; give a job: --job 'p=1h q=64 r=2d'")
-        with exclusive(output):
-            refuse_earlier(output, overwrite=overwrite)
-            _explain_network(policy, workload, estimate_missing, output, as_json=as_json)
+        with exclusive(asked.output):
+            refuse_earlier(asked.output, overwrite=overwrite)
+            _explain_network(policy, asked, as_json=as_json)
         return
-    explanations = [_of_log(policy, asked, estimate_missing)] if job_id is not None else _of_jobs(policy, asked)
+    explanations = _of_jobs(policy, asked) if asked.job_id is None else [_of_log(policy, asked)]
     _show(explanations, as_json=as_json)
 
 
-def _of_log(policy: Policy, asked: _AskedPolicy, estimate_missing: EstimateMissing) -> Explanation:
+def _of_log(policy: Policy, asked: _AskedPolicy) -> Explanation:
     """Explain a job of a log."""
     from policyfactory.cli.screen import percent_bar
     from policyfactory.prediction.store import load_forests
@@ -162,7 +146,9 @@ def _of_log(policy: Policy, asked: _AskedPolicy, estimate_missing: EstimateMissi
     predictor = None if asked.predictor is None else Predictor(forests=load_forests(asked.predictor))
     with percent_bar(f"{asked.workload.name}: % of the jobs") as progress:
         return explain_job(
-            *(policy, asked.workload, asked.job_id, predictor), estimate_missing=estimate_missing, progress=progress
+            *(policy, asked.workload, asked.job_id, predictor),
+            estimate_missing=asked.estimate_missing,
+            progress=progress,
         )
 
 
@@ -201,7 +187,7 @@ def _show(explanations: list[Explanation], *, as_json: bool) -> None:
 
     order = rank_jobs(explanations)
     if as_json:
-        _print_explained({"jobs": [job.as_dict() for job in explanations], "order": [number + 1 for number in order]})
+        _print_json({"jobs": [job.as_dict() for job in explanations], "order": [number + 1 for number in order]})
         return
     for number, explanation in enumerate(explanations, start=1):
         _show_explanation(explanation, number if len(explanations) > 1 else None)
@@ -209,21 +195,19 @@ def _show(explanations: list[Explanation], *, as_json: bool) -> None:
         _show_order(explanations, order)
 
 
-def _explain_network(
-    policy: Policy, workload: Path | None, estimate_missing: EstimateMissing, output: Path | None, *, as_json: bool
-) -> None:
+def _explain_network(policy: Policy, asked: _AskedPolicy, *, as_json: bool) -> None:
     """Print, and draw, what the inputs of a network do."""
     from policyfactory.report.terminal import note
     from policyfactory.simulation.explained import explain_network
 
-    effects = explain_network(policy, workload, estimate_missing=estimate_missing)
+    effects, output = explain_network(policy, asked.workload, estimate_missing=asked.estimate_missing), asked.output
     if output is not None:
         from policyfactory.core.picture import save_picture
         from policyfactory.policy.explain import draw_effects
 
         save_picture(draw_effects(effects), output)
     if as_json:
-        _print_explained(effects.as_dict())
+        _print_json(effects.as_dict())
     else:
         _show_effects(effects)
     note("the picture of the inputs: --output net.svg" if output is None else f"written: {output}")
@@ -274,16 +258,7 @@ def _show_order(explanations: list[Explanation], order: list[int]) -> None:
     show_table("Order (ties by submit time)", ["place", "job", "score", "its values"], rows, left=(0, 1, 3))
 
 
-def _print_explained(value: Any) -> None:
-    typer.echo(dump_json(value), nl=False)
-
-
 # ``policyfactory policy``: the catalogue, and one policy in full ------------------------------------------------------
-
-
-app = typer.Typer(help="List, show and explain policies.", no_args_is_help=True)
-
-PolicyArgument = Annotated[str, typer.Argument(metavar="NAME", help="A catalogue name (any case) or a model file.")]
 
 
 @app.command("list")

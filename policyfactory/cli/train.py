@@ -19,39 +19,6 @@ from policyfactory.search.options import JudgeOptions, SearchOptions, TrainOptio
 if TYPE_CHECKING:
     from policyfactory.search.learner import Learner
 
-Change = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Of ppo: another value than the preset's of one of its options (docs: Training): --set rate=0.001; can be "
-        "repeated.",
-    ),
-]
-Training = Annotated[
-    Literal["ours", "paper"],
-    typer.Option(
-        "--training",
-        help="Of ppo: ours compares rollouts of the same window; paper is as RLScheduler was trained.",
-    ),
-]
-Rounds = Annotated[int | None, typer.Option(help="Of ppo: rounds of rollouts and updates.")]
-Filtering = Annotated[
-    Literal["none", "paper", "code"],
-    typer.Option(
-        help="Of ppo: windows of the first rounds (--set filtered=N): all (none), or those on which SJF is neither "
-        "very good nor very bad, by the paper's rule or by its program's (code)."
-    ),
-]
-Device = Annotated[Literal["cpu", "cuda"], typer.Option(help="Of ppo: what calculates the updates.")]
-Pick = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|NUMBER",
-        help="Search nothing: make this member of the front in --output its policy.json (with --overwrite).",
-    ),
-]
-
 
 @with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values(), *WORKERS])
 def train(
@@ -64,12 +31,38 @@ def train(
             "optimisation (policyfactory[rl])."
         ),
     ] = "search",
-    training: Training = "ours",
-    rounds: Rounds = None,
-    filtering: Filtering = "none",
-    device: Device = "cpu",
-    change: Change = None,
-    pick: Pick = None,
+    training: Annotated[
+        Literal["ours", "paper"],
+        typer.Option(
+            "--training",
+            help="Of ppo: ours compares rollouts of the same window; paper is as RLScheduler was trained.",
+        ),
+    ] = "ours",
+    rounds: Annotated[int | None, typer.Option(help="Of ppo: rounds of rollouts and updates.")] = None,
+    filtering: Annotated[
+        Literal["none", "paper", "code"],
+        typer.Option(
+            help="Of ppo: windows of the first rounds (--set filtered=N): all (none), or those on which SJF is neither "
+            "very good nor very bad, by the paper's rule or by its program's (code)."
+        ),
+    ] = "none",
+    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Of ppo: what calculates the updates.")] = "cpu",
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of ppo: another value than the preset's of one of its options (docs: Training): --set rate=0.001; "
+            "can be repeated.",
+        ),
+    ] = None,
+    pick: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|NUMBER",
+            help="Search nothing: make this member of the front in --output its policy.json (with --overwrite).",
+        ),
+    ] = None,
     overwrite: option.Overwrite = False,
     **options: Any,
 ) -> None:

@@ -28,13 +28,6 @@ app = typer.Typer(
 )
 
 
-_PROCESSORS = Annotated[
-    int | None,
-    typer.Option(help="Processors of the machine, where the log does not say.", min=1),
-]
-_FORCE = Annotated[
-    bool, typer.Option("--force-processors", help="Use that size also where the log's header has another.")
-]
 # Columns of a table that stays readable.
 _LOGS_ABREAST = 5
 
@@ -42,8 +35,13 @@ _LOGS_ABREAST = 5
 @app.command()
 def show(
     traces: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs (SWF, also .gz).", show_default=False)],
-    processors: _PROCESSORS = None,
-    force_processors: _FORCE = False,
+    processors: Annotated[
+        int | None,
+        typer.Option(help="Processors of the machine, where the log does not say.", min=1),
+    ] = None,
+    force_processors: Annotated[
+        bool, typer.Option("--force-processors", help="Use that size also where the log's header has another.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for pictures of each log.")
     ] = None,
