@@ -81,7 +81,7 @@ def clean(
     assume: str | None = None,
 ) -> Workload:
     """Return the workload that a log holds; parameters, result and errors are those of `read`."""
-    machine = machine_of(log, processors, force=force_processors)
+    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
     return assumed(_Cleaning(log, find_preset(preset), estimate_missing, machine).workload(), assume)
 
 
@@ -98,8 +98,20 @@ def clean_log(
     Both fields of processors hold the number that was used, so that any preset reads the file the same way.
     Parameters and errors are those of `read`.
     """
-    machine = machine_of(log, processors, force=force_processors)
+    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
     return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
+
+
+def _machine_of(log: SwfLog, processors: int | None, estimate_missing: str, *, force: bool) -> tuple[int, str]:
+    """Return the machine; where it is unknown, say with that what else the log does not have."""
+    try:
+        return machine_of(log, processors, force=force)
+    except WorkloadError as error:
+        missing = int(np.count_nonzero(log.requested_time <= 0))
+        if estimate_missing != "error" or missing < max(FEW_MISSING * len(log), 1):
+            raise
+        also = f"{missing:,} of its {len(log):,} jobs have no requested time: say with --estimate-missing what to do"
+        raise WorkloadError(f"{error}; and {also}") from None
 
 
 class _Cleaning:
@@ -262,11 +274,15 @@ class _Cleaning:
     def _requests_missing(self, missing: Mask) -> str:
         first = int(np.argmax(missing))
         jobs, usable = int(missing.sum()), int(self.left.sum())
+        # Where no job has one there is nothing to go by, and to drop them leaves none.
+        model, drop = "those of a model of users", ""
+        if jobs < usable:
+            model, drop = "the user's own requests, the queue's, or a model's", ", or drop"
         return (
             f"{printable(self.log.path, 300)}: {jobs:,} of {usable:,} usable jobs have no requested time (field 9), "
-            f"the first is job {self.log.job_id[first]} (line {self.log.line[first]}); choose --estimate-missing "
-            "model (the user's own requests, the queue's, or a model's), runtime (as if users knew their run times) "
-            f"or drop; fewer than {FEW_MISSING:.0%} are left out without being asked for"
+            f"the first is job {self.log.job_id[first]} (line {self.log.line[first]}); choose --estimate-missing model "
+            f"({model}), runtime (as if users knew their run times){drop}; fewer than {FEW_MISSING:.0%} are left out "
+            "without being asked for"
         )
 
     def _nothing_left(self) -> str:

@@ -152,6 +152,24 @@ def test_a_missing_request_is_an_error_that_names_count_and_first_job() -> None:
     refused(WorkloadError, "2 3 field 9 7 line --estimate-missing", clean, no_requests())
 
 
+def test_all_that_a_log_lacks_is_said_at_once() -> None:
+    log = log_of([{"requested_time": -1}] * 3, header="")
+    refused(WorkloadError, "--processors 3 --estimate-missing", clean, log)
+    # Not what was said already.
+    with refusal(WorkloadError, "--processors") as raised:
+        clean(log, estimate_missing="model")
+    assert "--estimate-missing" not in str(raised.value)
+
+
+def test_where_no_job_has_a_request_nothing_that_needs_one_is_proposed() -> None:
+    none, some = log_of([{"requested_time": -1}] * 3), log_of([{"requested_time": -1}, {}])
+    for log, proposed in ((none, False), (some, True)):
+        with refusal(WorkloadError, "--estimate-missing") as raised:
+            clean(log)
+        assert ("own requests" in str(raised.value)) == proposed
+        assert (" drop;" in str(raised.value)) == proposed
+
+
 def test_a_missing_request_is_replaced_or_dropped_on_demand() -> None:
     workload = clean(no_requests(), estimate_missing="runtime")
     report = workload.cleaning
