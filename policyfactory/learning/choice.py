@@ -14,7 +14,7 @@ from policyfactory.core.text import HOUR
 from policyfactory.learning.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import Ranking, rank, values_of
+from policyfactory.learning.ranking import Ranking, expected_ratio, rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
@@ -118,7 +118,9 @@ def replicas_of(parts: LogParts, part: str) -> Replicated | None:
 def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
     """Return the ranking of policies, of which some are published."""
     options, values = parts.options, _values(parts, replicas, policies)
-    return rank(values, [policy.name for policy in policies], published, aims_of(options), limits=options.limits)
+    asked = [policy.name for policy in policies], published, aims_of(options)
+    expected = expected_ratio(values, *asked, limits=options.limits)
+    return dataclasses.replace(rank(values, *asked, limits=options.limits), expected=expected)
 
 
 def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:

@@ -264,7 +264,8 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
     row = ranking.row(ranking.chosen)
     sentence = (
         f"{policy.name} was the best of {len(ranking.rows)} policies {where}: {ranking.aims[0]} is "
-        f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one."
+        f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one, there, and "
+        f"{ranking.expected:.2f} where such a choice had no part in it (each replica left out in turn)."
     )
     if ranking.runner_up and ranking.margin is not None and ranking.margin.verdict != "better":
         sentence += f" {ranking.runner_up} cannot be told from it."

@@ -95,6 +95,9 @@ class Ranking:
         Its name, or empty.
     replicas : int
         How many whole ones there were.
+    expected : float
+        Ratio of the first aim that such a choice has on a replica that had no part in it (`expected_ratio`); NaN if it
+        was not asked for.
     """
 
     aims: tuple[str, ...]
@@ -104,6 +107,7 @@ class Ranking:
     margin: Paired | None
     runner_up: str
     replicas: int
+    expected: float = math.nan
 
     def row(self, name: str) -> Ranked:
         """Return the row of a policy."""
@@ -127,6 +131,7 @@ class Ranking:
             "best_published": self.peer,
             "chosen": self.chosen,
             "runner_up": self.runner_up,
+            "expected": _finite(self.expected),
             "policies": [
                 {
                     "policy": row.name,
@@ -213,32 +218,20 @@ def rank(
     """
     judging = whole is not None
     count = len(values) if whole is None else whole
-    better = [METRICS[name].lower_is_better is not False for name in aims]
-    with np.errstate(all="ignore"):
-        # Less is better in all of them; of what is 0 the logarithm is that of a second, or of a unit.
-        logs = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])
-        logs *= np.where(better, 1.0, -1.0)
-        means = dict(zip(names, logs[:count, :, 0].mean(axis=0).tolist(), strict=True))
-    peer = min(published, key=lambda name: (_last(means[name]), list(names).index(name)))
-    base = logs[:, list(names).index(peer)]
+    logs = _logs(values, aims)
+    means = _Means(values[:count], logs[:count], names, published, aims, limits)
+    peer, base = means.peer, logs[:, means.base, 0]
     rows, below = [], {}
     for index, name in enumerate(names):
         losses = logs[:, index, 0]
-        paired = (
-            compare_replicas(losses, base[:, 0], count)
-            if judging
-            else compare_values(losses, base[:, 0], statistic="mean")
-        )
-        ratios = tuple(np.exp((logs[:count, index] - base[:count]).mean(axis=0)).tolist())
+        paired = compare_replicas(losses, base, count) if judging else compare_values(losses, base, statistic="mean")
         interval = paired.estimate.interval
         ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
         # What the two digits of a ratio show as 1.00 to 1.00 is as good as the peer, however narrow the interval is.
         verdict = "no difference" if ends and {round(end, 2) for end in ends} == {1.0} else paired.verdict
         below[name] = verdict == "better"
-        levels = values[:count, index].mean(axis=0).tolist()
-        costs = {aim: (ratio, level) for aim, ratio, level in zip(aims, ratios, levels, strict=True)}
-        out = "" if name == peer else "; ".join(filter(None, (_beyond(limit, costs, peer) for limit in limits)))
-        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else verdict, out))
+        ratios = tuple(means.ratios[index].tolist())
+        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else verdict, means.out[index]))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
     chosen, others = taken[0], taken[1:]
@@ -256,6 +249,62 @@ def rank(
         runner_up=second,
         replicas=count,
     )
+
+
+def expected_ratio(
+    values: FloatArray,
+    names: Sequence[str],
+    published: Sequence[str],
+    aims: Sequence[str],
+    *,
+    limits: Sequence[EpisodeLimit] = (),
+) -> float:
+    """Return the ratio of the first aim to the best published policy's that a choice has where it was not made.
+
+    The best of many is in part the luckiest of them on the replicas that choose. So each is left out in turn: the best
+    at a price that is allowed, and the best published one, are those of the others. The mean over the replicas is
+    geometric; the parameters are those of `rank`.
+    """
+    logs, left = _logs(values, aims), []
+    for replica in range(len(values)):
+        others = [number for number in range(len(values)) if number != replica]
+        means = _Means(values[others], logs[others], names, published, aims, limits)
+        allowed = [index for index, out in enumerate(means.out) if not out]
+        best = min(allowed, key=lambda index: _last(means.ratios[index, 0]))
+        left.append(logs[replica, best, 0] - logs[replica, means.base, 0])
+    return float(np.exp(np.mean(left)))
+
+
+class _Means:
+    """The best published policy over replicas, ratios to it: float64 array (policies, aims), and who costs too much."""
+
+    def __init__(
+        self,
+        values: FloatArray,
+        logs: FloatArray,
+        names: Sequence[str],
+        published: Sequence[str],
+        aims: Sequence[str],
+        limits: Sequence[EpisodeLimit],
+    ) -> None:
+        of_logs, levels = logs.mean(axis=0), values.mean(axis=0)
+        known = [list(names).index(name) for name in published]
+        self.base = min(known, key=lambda index: (_last(of_logs[index, 0]), index))
+        self.peer = names[self.base]
+        self.ratios = np.exp(of_logs - of_logs[self.base])
+        self.out = []
+        for index, name in enumerate(names):
+            costs = dict(zip(aims, zip(self.ratios[index].tolist(), levels[index].tolist(), strict=True), strict=True))
+            beyond = () if name == self.peer else (_beyond(limit, costs, self.peer) for limit in limits)
+            self.out.append("; ".join(filter(None, beyond)))
+
+
+def _logs(values: FloatArray, aims: Sequence[str]) -> FloatArray:
+    """Return the logarithms, of which less is better; of what is 0 that of a second, or of a unit."""
+    better = [METRICS[name].lower_is_better is not False for name in aims]
+    with np.errstate(all="ignore"):
+        logs: FloatArray = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])
+        return logs * np.where(better, 1.0, -1.0)
 
 
 def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:

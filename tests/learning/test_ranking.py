@@ -13,7 +13,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.learning import choice
 from policyfactory.learning.choice import FORMULAS, SOFTENED, why_not
 from policyfactory.learning.options import LearnOptions
-from policyfactory.learning.ranking import rank
+from policyfactory.learning.ranking import expected_ratio, rank
 from policyfactory.learning.run import learn
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.goals import limits_of
@@ -175,6 +175,25 @@ def test_wrong_use() -> None:
         LearnOptions(max_longest="long")
     with pytest.raises(UsageError, match=r"^--max-p99 1\.1: expected times the best"):
         LearnOptions(max_p99=1.1)  # type: ignore[arg-type]
+
+
+def test_what_a_choice_is_worth_is_told_by_the_replicas_that_had_no_part_in_it() -> None:
+    # Twenty policies that are all as good as the published one: the best of them is so by luck alone.
+    rng = np.random.default_rng(5)
+    names = ["SPF", *(f"P{number}" for number in range(20))]
+    expected, best = [], []
+    for _ in range(60):
+        values = np.exp(0.3 * rng.standard_normal((8, len(names), 1)))
+        expected.append(math.log(expected_ratio(values, names, ["SPF"], ["mean_bsld"])))
+        best.append(math.log(rank(values, names, ["SPF"], ["mean_bsld"]).rows[0].ratios[0]))
+    # Standard error of a mean of 60: 0.3 * sqrt(2 / 8 / 60), about 0.02; beyond four of them once in 15,000.
+    assert abs(np.mean(expected)) < 0.08
+    assert np.mean(best) < -0.15
+    # A real gain is what it is, and what costs too much is not taken.
+    values = made({"A": (0.5, 1.3), "B": (0.7, 1.05), "C": (0.8, 1.0)})
+    limits = limits_of("1.1x", None, None)
+    assert expected_ratio(values, NAMES, PUBLISHED, AIMS) == pytest.approx(0.5, rel=0.05)
+    assert expected_ratio(values, NAMES, PUBLISHED, AIMS, limits=limits) == pytest.approx(0.7, rel=0.05)
 
 
 def test_a_limit_may_be_a_time_and_on_the_longest_wait() -> None:
