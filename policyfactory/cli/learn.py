@@ -124,8 +124,8 @@ def _close_demo(compared: Compared) -> None:
         screen.print(line, markup=False)
     # The best of many on some weeks is in part the luckiest on them: the demo must not teach otherwise.
     screen.print(
-        f"Who leads here was not chosen: of {len(compared.rivals)} one is the luckiest on these jobs, and the lowest "
-        f"{outcome.evaluation.metrics[0]} has the longest waits. The intervals compare each policy with "
-        f"{compared.rivals[0].name}, not with the runner-up.",
+        f"Who leads here was not chosen: of {len(compared.rivals)} one is the luckiest on these jobs, and nothing "
+        f"bounds what it costs. The intervals compare each policy with {compared.rivals[0].name}, not with the "
+        "runner-up.",
         markup=False,
     )
