@@ -59,7 +59,7 @@ _STOPPED = (
 )
 _MOST = 10  # times what was compared: a difference that takes more is none to a site
 _BUSY = 0.95  # offered load that is proposed instead
-_LONG = 1.5  # times the longest wait under the baseline, beyond which it is said how to bound it
+_LONG = 1.5  # times the longest wait under the baseline, beyond which it is said how to shorten it
 _SAID: dict[Light, str] = {"worse": "worse", "unsound": "unsound, no conclusion"}
 _NOTHING = "Nothing is recommended: no policy is shown to be better in simulation."
 _NO_RECORD = "The recorded schedule is not shown beside the policies."
@@ -356,7 +356,7 @@ def _price(outcome: Outcome, log: str, name: str) -> str:
     waits = {row.policy: row.wait_s for row in worst_off(evaluation, log)}
     longest = f"The longest wait: {name} {format_duration(waits[name])}, {baseline} {format_duration(waits[baseline])}"
     if waits[name] > _LONG * waits[baseline]:
-        longest += "; --threshold TIME bounds it: who has waited so long goes first"
+        longest += "; --threshold TIME shortens it: who has waited so long goes first"
     cost = price_in_words(row for row in outcome.comparisons if (row.log, row.policy) == (log, name))
     price = f", and its price, as ratios to {baseline}: {', '.join(ratios)}" if ratios else ""
     return f"{price}. {longest}. {cost}".strip()

@@ -1,7 +1,7 @@
 """The whole job on jobs of a model: random orders of a queue, formulas, a choice, a comparison, an exported formula.
 
-Each part has jobs of its own: one workload teaches, others choose the formula and the longest wait that it allows, and
-one judges what was chosen.
+Each part has jobs of its own: one workload teaches, others choose the formula and its threshold, and one judges what
+was chosen.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def _choose(steps: Steps, rivals: list[Rival]) -> tuple[list[Rival], str]:
         rows = [names.index(name) for name in some]
         ranking = rank(values[:, rows], some, [baseline.name], AIMS, limits=LearnOptions().limits)
         chosen = ranking.chosen
-        steps.progress.message(f"the best {kind} one at a price that is allowed: {ranking.in_words(chosen)}")
+        words = "none" if chosen == baseline.name else ranking.in_words(chosen)
+        steps.progress.message(f"the best {kind} one at a price that is allowed: {words}")
         rivals = [*rivals, *([] if every[chosen] in rivals else [every[chosen]])]
     if steps.folder is not None:
         write_rivals(rivals, steps.folder)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.files import exclusive
+from policyfactory.learning.demonstration import demonstrate
 from policyfactory.learning.options import LearnOptions
+from policyfactory.learning.ranking import Progress
 from small_fits import few_fits
 
 
@@ -47,6 +49,24 @@ def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Pat
     assert f"{chosen} sorts the queue by " in end
     for limit in LearnOptions().limits:
         assert f"{limit.guard} {limit.times}" in end
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("blank_pictures")
+def test_where_nothing_keeps_the_price_nothing_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Messages(Progress):
+        def message(self, sentence: str) -> None:
+            said.append(sentence)
+
+    said: list[str] = []
+    monkeypatch.setattr(LearnOptions, "limits", LearnOptions(max_p99="1s").limits)
+    with few_fits():
+        compared = demonstrate(tmp_path, tuples=32, trials=320, progress=Messages())
+    assert [text.rpartition(": ")[2] for text in said if text.startswith("the best ")] == ["none", "none"]
+    assert compared.chosen.name == "FCFS"
+    assert compared.outcome.verdict is not None
+    assert compared.outcome.verdict.light == "cannot tell"
+    assert "leave the queue as it is" in compared.outcome.verdict.sentences[0]
 
 
 def test_a_step_that_fails_ends_the_demo_with_its_message(run, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_the_price_stands_beside_the_gain() -> None:
     assert ", FCFS " in price
 
 
-def test_the_price_is_in_ratios_and_a_long_wait_says_how_it_is_bounded() -> None:
+def test_the_price_is_in_ratios_and_a_long_wait_says_how_it_is_shortened() -> None:
     log, metrics = daily(), ("mean_bsld", "p99_wait", "max_wait", "area_weighted_wait")
     found = evaluated(log, metrics=list(metrics))
     base, own = (pf.measure(simulate(log, resolve(name), Rules()), metrics) for name in ("FCFS", "SPF"))

@@ -223,9 +223,9 @@ def _give_back_until(
     request: Int64Array,
     begin: int,
 ) -> tuple[int, int, int]:
-    """Let running jobs end that end before a time, since 26.05 also at it; return what more there is.
+    """Let running jobs end that end before a time, since 26.05 also at it.
 
-    That are nodes and cores, and how many jobs have ended.
+    Return how many more nodes and cores there are, and how many jobs have ended.
     """
     ended = nodes = cores = 0
     more = 1 if settings.version >= GONE_AT_START else 0
