@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -171,7 +172,7 @@ _WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: 
 def check_values(options: DataclassInstance) -> None:
     """Check types and limits of all fields of a frozen dataclass of options.
 
-    Numbers and arrays of numpy become Python's, lists tuples.
+    Numbers and arrays of numpy become Python's, lists tuples, paths of any kind a Path.
 
     Raises
     ------
@@ -181,6 +182,8 @@ def check_values(options: DataclassInstance) -> None:
     kinds = typing.get_type_hints(type(options))
     for field in dataclasses.fields(options):
         given = plain_value(getattr(options, field.name))
+        if isinstance(given, os.PathLike):
+            given = Path(given)
         value = tuple(given) if isinstance(given, list) else given
         parts, meaning = _parts(kinds[field.name]), field.metadata.get("option", Option(""))
         least, most = meaning.limits

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +57,7 @@ class Few:
     word: Literal["a", "b"] = option("a", "which")
     names: tuple[str, ...] = option((), "of what", name="name")
     file: str | None = option(None, "from where", kind="the name of a file")
+    folder: Path | str | None = option(None, "whereto", kind="a path")
     pair: tuple[int, int] = option((1, 2), "both", plain="1,2", parse=lambda text: tuple(map(int, text.split(","))))
 
     def __post_init__(self) -> None:
@@ -66,6 +69,17 @@ def test_values_are_read_as_they_are_typed() -> None:
     assert options_of(Few, given) == Few(count=4, names=("x", "y"), pair=(5, 6))
     assert given == {"other": 1}
     assert Few(count=np.int64(4), names=["x"]) == Few(count=4, names=("x",))  # type: ignore[arg-type]
+
+
+def test_whatever_stands_for_a_path_is_one() -> None:
+    class Place(os.PathLike[str]):
+        def __fspath__(self) -> str:
+            return "some/where"
+
+    assert Few(folder=Place()).folder == Path("some/where")  # type: ignore[arg-type]
+    assert Few(folder="some/where").folder == "some/where"
+    with pytest.raises(UsageError, match=r"^--file "):
+        Few(file=Place())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
