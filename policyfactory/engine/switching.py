@@ -210,8 +210,9 @@ def total_waits(
     int64 array (periods,)
         Ticks.
     """
-    waits = np.zeros(len(bounds) - 1, dtype=np.int64)
-    for period, (first, last) in enumerate(pairwise(bounds.tolist())):
+    jobs.start[bounds[0] : bounds[-1]] = -1
+    jobs.backfilled[bounds[0] : bounds[-1]] = False
+    for first, last in pairwise(bounds.tolist()):
         part = _part(jobs, first, last)
         _reset(run, processors)
         if formulas is None:
@@ -219,8 +220,8 @@ def total_waits(
         else:
             queue, candidates = (_cut(formula, first, last) for formula in formulas)
             timed_until(part, run.space, queue, candidates, order, processors)
-        waits[period] = int((part.start - part.submit).sum())
-    return waits
+    waited = np.concatenate([[0], np.cumsum(jobs.start - jobs.submit)])
+    return waited[bounds[1:]] - waited[bounds[:-1]]
 
 
 def _cut(formula: Formula, first: int, last: int) -> Formula:
@@ -229,11 +230,8 @@ def _cut(formula: Formula, first: int, last: int) -> Formula:
 
 
 def _part(jobs: Jobs, first: int, last: int) -> Jobs:
-    """Return the jobs from ``first`` to before ``last``, none of them started."""
-    jobs.start[first:last] = -1
-    jobs.backfilled[first:last] = False
-    parts = {name: column[first:last] for name, column in jobs._asdict().items() if name != "started"}
-    return jobs._replace(**parts)
+    *columns, started = jobs
+    return Jobs(*[column[first:last] for column in columns], started)
 
 
 def _reset(run: SwitchingState, processors: int) -> None:

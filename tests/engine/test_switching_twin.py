@@ -29,8 +29,9 @@ from naive.online_cases import (
     random_workload,
     score_of,
 )
-from policyfactory.engine.events import is_empty, new_jobs, new_state
+from policyfactory.engine.events import NEVER, Order, is_empty, new_jobs, new_state
 from policyfactory.engine.switching import _part, _reset, new_run
+from policyfactory.engine.switching import total_waits as fast_total_waits
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import Rules, simulate
@@ -204,10 +205,11 @@ def test_a_period_begins_on_an_empty_machine_with_no_job_started() -> None:
     assert is_empty(run.sorted.queue)
     jobs = new_jobs(*np.arange(16).reshape(4, 4), key=np.arange(4), backfill_key=np.arange(4))
     jobs.start[:], jobs.backfilled[:] = 7, True
-    part = _part(jobs, 1, 3)
-    assert part.start.tolist() == [-1, -1]
-    assert part.submit.tolist() == [1, 2]
-    assert jobs.start.tolist() == [7, -1, -1, 7]
+    assert _part(jobs, 1, 3).submit.tolist() == [1, 2]
+    # Of what an earlier run left, nothing counts; jobs of no period stay as they are.
+    order = Order(NEVER, last_first=False, backfill=True, own_order=False)
+    assert fast_total_waits(jobs, run, None, order, np.array([1, 3]), 50).tolist() == [0]
+    assert jobs.start.tolist() == [7, 1, 2, 7]
     assert jobs.backfilled.tolist() == [True, False, False, True]
 
 
