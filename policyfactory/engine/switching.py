@@ -220,7 +220,8 @@ def total_waits(
         else:
             queue, candidates = (_cut(formula, first, last) for formula in formulas)
             timed_until(part, run.space, queue, candidates, order, processors)
-    waited = np.concatenate([[0], np.cumsum(jobs.start - jobs.submit)])
+    waited = np.zeros(len(jobs.start) + 1, dtype=np.int64)
+    np.cumsum(jobs.start - jobs.submit, out=waited[1:])
     return waited[bounds[1:]] - waited[bounds[:-1]]
 
 
@@ -231,7 +232,7 @@ def _cut(formula: Formula, first: int, last: int) -> Formula:
 
 def _part(jobs: Jobs, first: int, last: int) -> Jobs:
     *columns, started = jobs
-    return Jobs(*[column[first:last] for column in columns], started)
+    return Jobs._make([*[column[first:last] for column in columns], started])
 
 
 def _reset(run: SwitchingState, processors: int) -> None:

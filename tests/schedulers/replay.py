@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from policyfactory.site.model import Site
+from policyfactory.site.model import Qos, Site
 from schedulers.processes import require_root, short_directory, wait_for
 from schedulers.record import Job, Past, Record, read_log
 from schedulers.replay_site import (
@@ -63,12 +63,18 @@ class Case:
         In the order of their submission.
     lua : str
         job_submit.lua; empty: none.
+    waiting : tuple of Job
+        Others that a limit keeps waiting for ever: they are no part of the record.
+    per_cent : tuple of Qos
+        What the accounting has in place of the site's QOS of these names: limits as per cent, with the flag Relative.
     """
 
     name: str
     site: Site
     jobs: tuple[Job, ...]
     lua: str = ""
+    waiting: tuple[Job, ...] = ()
+    per_cent: tuple[Qos, ...] = ()
 
 
 def require_faketime() -> None:
@@ -138,7 +144,7 @@ def replay(case: Case, rate: int = 100, *, seconds: float = 900.0) -> Record:
         more = [f"StateSaveLocation={stack.enter_context(short_directory(memory))}"]
         if needs_accounting(case.site):
             accounting = stack.enter_context(Accounting(stack.enter_context(short_directory())))
-            _fill(accounting, case.site)
+            _fill(accounting, case)
             more += accounting.lines
         cluster = FastCluster(stack.enter_context(short_directory()), case.site, rate, lua=case.lua, more=more)
         stack.enter_context(cluster)
@@ -150,6 +156,9 @@ def replay(case: Case, rate: int = 100, *, seconds: float = 900.0) -> Record:
         count = len(case.jobs)
         wait_for("the end of all jobs", lambda: _ended(cluster) >= count, seconds, pause=1.0)
         shown = cluster.show_all()
+        others = [shown.pop(job) for job, told in list(shown.items()) if _name(told) not in numbers]
+        if [job["JobState"] for job in others] != ["PENDING"] * len(case.waiting):
+            raise RuntimeError(f"{case.name}: jobs that should wait for ever do not: {others}")
         told = {numbers[_name(job)]: job for job in shown.values()}
         left = {
             job["JobId"]: numbers[_name(job)]
@@ -164,8 +173,9 @@ def replay(case: Case, rate: int = 100, *, seconds: float = 900.0) -> Record:
     return Record(case.name, rate, version, BEGIN, origin, case.jobs, past, passes, tuple(events))
 
 
-def _fill(accounting: Accounting, site: Site) -> None:
-    for command in accounting_commands(site):
+def _fill(accounting: Accounting, case: Case) -> None:
+    told = {qos.name: qos for qos in (*case.site.qos, *case.per_cent)}
+    for command in accounting_commands(dataclasses.replace(case.site, qos=tuple(told.values()))):
         words = ["sacctmgr", "-i", "-Q", *command]
         done = subprocess.run(words, env=accounting.environment, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -206,7 +216,7 @@ def _submit_all(cluster: FastCluster, case: Case, origin: int, numbers: dict[str
     Into ``numbers`` go the jobs by what Slurm calls them.
     """
     work: list[tuple[float, int, str, Any]] = [
-        (job.submit, 2, "job", job) for job in case.jobs if job.array in {0, job.id}
+        (job.submit, 2, "job", job) for job in (*case.jobs, *case.waiting) if job.array in {0, job.id}
     ]
     work += [(max(one.known, 0.0), 0, "reservation", one) for one in case.site.reservations]
     for outage in case.site.outages:
@@ -217,7 +227,9 @@ def _submit_all(cluster: FastCluster, case: Case, origin: int, numbers: dict[str
     while order:
         when, _, _, what, about = heapq.heappop(order)
         cluster.sleep_until(origin + when)
-        if what == "job":
+        if what == "job" and not about.id:
+            _submit(cluster, [about], origin, numbers)
+        elif what == "job":
             tasks = [job for job in case.jobs if job.id == about.id or (about.array and job.array == about.id)]
             numbers |= _submit(cluster, tasks, origin, numbers)
         elif what == "reservation":

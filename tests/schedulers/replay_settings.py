@@ -1,7 +1,8 @@
 """Cases of settings that real sites use beside those of `schedulers.replay_cases`: 80 jobs each.
 
 Lists of partitions, what partitions give jobs that do not say it, billing weights, reservations of users, tasks that
-wait for those of another array, and jobs of which a user has one at a time.
+wait for those of another array, jobs of which a user has one at a time, what a job may have of each node, and QOS whose
+limits are per cent.
 """
 
 from __future__ import annotations
@@ -11,10 +12,21 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from policyfactory.site.model import NodeGroup, Partition, Priority, Reservation, Scheduling, Site
+from policyfactory.site.model import Limits, NodeGroup, Partition, Priority, Qos, Reservation, Scheduling, Site
 from schedulers.replay import Case
-from schedulers.replay_cases import FIFO, SHARED, plain
-from schedulers.replay_mixed import COUNT, EIGHT, FAIR, OVERLAP, SIZES, site_with_accounts, to_accounts
+from schedulers.replay_cases import FIFO, SHARED, plain, users_of_accounts
+from schedulers.replay_mixed import (
+    AGED,
+    BOTH,
+    COUNT,
+    EIGHT,
+    FAIR,
+    OVERLAP,
+    SHARES,
+    SIZES,
+    site_with_accounts,
+    to_accounts,
+)
 from schedulers.replay_workloads import at_random, in_arrays, make_jobs, no_wider, parts_of_nodes, with_gpus
 
 _GPUS = (NodeGroup("n[1-5]", 4, 16_000), NodeGroup("n[6-8]", 4, 16_000, gpus=2, weight=10))
@@ -96,7 +108,50 @@ def corresponding_tasks() -> Case:
     return Case("corresponding-tasks", site, tuple(jobs))
 
 
+def node_limits() -> Case:
+    """At most two cores of each node in one QOS; its jobs that ask for more wait for ever, and hold up nobody."""
+    qos = (Qos("normal", per_node=Limits(cores=2)), Qos("high", priority=100))
+    site = site_with_accounts("test", nodes=SHARED, qos=qos, priority=AGED)
+
+    def change(draw: random.Random, row: dict[str, Any]) -> None:
+        if row["qos"] == "normal":
+            row["cores"] = row["nodes"] * draw.choice((1, 2))
+
+    jobs = make_jobs(307, COUNT, changes=[at_random("qos", BOTH, (0.7, 0.3)), change, to_accounts], **EIGHT)
+    beyond = [job for job in jobs if job.qos == "normal" and job.cores == 2 * job.nodes][:12:2]
+    waiting = [dataclasses.replace(job, id=0, cores=3 * job.nodes, submit=job.submit // 2) for job in beyond]
+    return Case("node-limits", site, jobs, waiting=tuple(waiting))
+
+
+def relative_qos() -> Case:
+    """QOS whose limits are per cent: one of the cluster's cores, one of those of the partition whose QOS it is."""
+    partitions = (Partition("batch", "n[1-8]", default=True), Partition("other", "n[1-3]", qos="part"))
+    per_cent = (
+        Qos("high", priority=100, total=Limits(cores=30), per_user=Limits(cores=15), flags=("Relative",)),
+        Qos("part", total=Limits(cores=60), flags=("Relative",)),
+    )
+    # Of 32 and of 12 cores, rounded down.
+    qos = (
+        Qos("normal"),
+        Qos("high", priority=100, total=Limits(cores=9), per_user=Limits(cores=4)),
+        Qos("part", total=Limits(cores=7)),
+    )
+    associations = users_of_accounts(shares=SHARES, qos=BOTH)
+    site = site_with_accounts("test", nodes=SHARED, partitions=partitions, qos=qos, associations=associations)
+    split, narrow = at_random("partition", ("batch", "other"), (0.6, 0.4)), no_wider(1, 4, partition="other")
+    changes = [split, at_random("qos", BOTH, (0.6, 0.4)), narrow, parts_of_nodes(4, 0.5), _no_more_than_a_user_may]
+    return Case(
+        "relative-qos", site, make_jobs(308, COUNT, changes=[*changes, to_accounts], **EIGHT), per_cent=per_cent
+    )
+
+
+def _no_more_than_a_user_may(draw: random.Random, row: dict[str, Any]) -> None:
+    if row["qos"] == "high" and row["cores"] > 4:
+        row["nodes"], row["cores"] = 1, 4
+
+
 _CASES: tuple[Callable[[], Case], ...] = (
     partition_lists, lists_shared, partition_defaults, billing_weights, reservation_users, corresponding_tasks,
+    node_limits, relative_qos,
 )  # fmt: skip
 SETTINGS: dict[str, Callable[[], Case]] = {make.__name__.replace("_", "-"): make for make in _CASES}

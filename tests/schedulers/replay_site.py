@@ -210,16 +210,17 @@ def accounting_commands(site: Site) -> Iterator[list[str]]:
 def _of_qos(qos: Qos) -> Iterator[str]:
     yield from ([qos.name, "set"] if qos.name == "normal" else [qos.name])
     yield f"priority={qos.priority}"
+    if qos.flags:
+        yield f"Flags={','.join(qos.flags)}"
     yield from _limits(qos.total, "GrpTRES", "GrpJobs", "GrpSubmitJobs")
     yield from _limits(qos.per_user, "MaxTRESPerUser", "MaxJobsPerUser", "MaxSubmitJobsPerUser")
     yield from _limits(qos.per_account, "MaxTRESPerAccount", "MaxJobsPerAccount", "MaxSubmitJobsPerAccount")
     yield from _limits(qos.per_job, "MaxTRESPerJob")
+    yield from _limits(qos.per_node, "MaxTRESPerNode")
     if qos.max_wall < math.inf:
         yield f"MaxWall={minutes(qos.max_wall)}"
     if qos.usage_factor != 1.0:
         yield f"UsageFactor={qos.usage_factor:g}"
-    if qos.flags:
-        yield f"Flags={','.join(qos.flags)}"
     if qos.preempts:
         yield f"preempt={','.join(qos.preempts)}"
     if qos.preempt_mode:
