@@ -5,22 +5,26 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.text import HOUR
+from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.learning.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import Ranking, expected_ratio, rank, values_of
+from policyfactory.learning.ranking import PEERS, Ranking, expected_ratio, rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
+from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulation.predicted import telling_requests
+from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.resample import VERDICT_WEEKS
 
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
 # exponents of the shortness and of q softened: a small one errs least when long jobs are taken for short ones, 1 gains
@@ -76,6 +80,8 @@ def why_not(workload: Workload) -> str:
 # and the share of its gain that a threshold must keep.
 _QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
+# Published policies, others at a price that is allowed, and at any, that go from EASY to the rules that judge.
+FINALISTS, _AT_ANY_PRICE = 4, 2
 _MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
 
@@ -86,13 +92,19 @@ class Tested:
 
     Parameters
     ----------
-    to_peer, to_baseline : Ranking
-        The same values, as ratios to the policy that was the best published one by the second quarter, and to the
-        baseline.
+    to_peers : tuple of Ranking
+        The same values, as ratios to each of the policies that were the best published ones by the second quarter.
+    to_baseline : Ranking
+        As ratios to the baseline.
     """
 
-    to_peer: Ranking
+    to_peers: tuple[Ranking, ...]
     to_baseline: Ranking
+
+    @property
+    def to_peer(self) -> Ranking:
+        """The ratios to the one that was the best."""
+        return self.to_peers[0]
 
 
 def aims_of(options: LearnOptions) -> tuple[str, ...]:
@@ -100,27 +112,157 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
     return tuple(dict.fromkeys((options.metric, *AIMS[1:])))
 
 
-def replicas_of(parts: LogParts, part: str) -> Replicated | None:
-    """Return the replicas of a part; None, and a sentence, if it is too short for any."""
+# How many replicas, and of how many jobs, the time that is given allows. That follows from these numbers and the log:
+# the result is the same on any machine. CPU seconds of one of 2026 for a job under EASY, for one whose run time is
+# predicted, for a training and each job of it, and under Slurm's rules for a job and for each that waits.
+_EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 11e-6, 0.7, 12e-6, 8e-6, 1e-6
+_CORES = 2
+_SHARE = 0.4  # of the time, for each of the two parts; the rest is fits, reports and single runs
+_FEWEST, _MOST = 8, 24  # replicas
+_PILOT = 5_000  # jobs that say how many wait
+_PAST, _LEAST_PAST = 30_000, 10_000  # jobs ahead of a part
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """How many replicas, and of which jobs.
+
+    Parameters
+    ----------
+    count : int
+        Replicas.
+    part : Part
+        The rows of the log.
+    words : str
+        What part that is.
+    seconds : float
+        How long it takes on two cores, about; 0 if nobody asked.
+    """
+
+    count: int
+    part: Part
+    words: str
+    seconds: float = 0.0
+
+
+def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
+    """Return the replicas of a part that the minutes of the options allow, or as many as the options say, of all jobs.
+
+    More replicas are taken where there is time for more than eight of all jobs; the last jobs of the part where there
+    is not, at least so many weeks as a verdict needs.
+
+    Parameters
+    ----------
+    parts : LogParts
+        The log and its options.
+    part : {"choosing", "test"}
+        Which.
+    predicted : bool
+        Whether a policy that runs on them reads predictions.
+    """
     options, (first, last) = parts.options, parts.edges
     testing = part == "test"
-    rows = Part(last, len(parts.workload)) if testing else Part(first, last)
+    low, high = (last, len(parts.workload)) if testing else (first, last)
+    words = "the second half" if testing else "the second quarter"
+    if options.replicas is not None:
+        return Size(options.replicas, Part(low, high), words)
+    submit, second = parts.workload.submit, parts.workload.ticks
+    waiting = _waiting(parts, first, last) if options.judged_under_slurm else 0.0
+    budget = _SHARE * 60.0 * options.minutes * _CORES
+    of_policies = (_test_seconds if testing else _choice_seconds)(parts, waiting, predicted=predicted)
+
+    def cut(rows: int) -> tuple[Part, float]:
+        """Return the last rows of the part with their past, and the CPU seconds of one replica of them."""
+        past = min(high - rows, _PAST, max(rows, _LEAST_PAST))
+        weeks = float(submit[high - 1] - submit[high - rows]) / (WEEK * second)
+        trainings = predicted * (1 + weeks * 7 / PredictorOptions().every_days)
+        training = _TRAINING_S + min(past + rows / 2, _PAST) * _TRAINED_S
+        seconds = (past + rows) * of_policies + trainings * training
+        # Half replicas have half the jobs.
+        return Part(high - rows, high, past), seconds * (1.5 if testing else 1.0)
+
+    rows = high - low
+    some, seconds = cut(rows)
+    if _FEWEST * seconds <= budget:
+        count = min(_MOST, int(budget / seconds))
+        return Size(count, some, words, count * seconds / _CORES)
+    least = high + 1 - int(np.searchsorted(submit, submit[high - 1] - VERDICT_WEEKS * WEEK * second, side="right"))
+    while rows > least and _FEWEST * seconds > budget:
+        rows = max(least, int(rows * 0.9))
+        some, seconds = cut(rows)
+    return Size(_FEWEST, some, f"the last {rows:,} jobs of {words}", _FEWEST * seconds / _CORES)
+
+
+def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
+    """Return the CPU seconds for a job of all policies that compete, once each."""
+    count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
+    screened = count * _EASY_S + predicted * len(FORMULAS) * _PREDICTED_S
+    tried = len(_QUANTILES) + 3 if parts.options.chooses_threshold else 0
+    under_slurm = 2 * FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
+    if parts.options.under_slurm:
+        under_slurm += count
+    return screened + under_slurm * (_SLURM_S + waiting * _WAITING_S)
+
+
+def _test_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
+    """Return the CPU seconds for a job under all policies that are tested, the baseline thrice under Slurm's rules."""
+    foreseen = predicted * _PREDICTED_S
+    if not parts.options.judged_under_slurm:
+        return (2 + PEERS) * _EASY_S + foreseen
+    return (2 + PEERS) * _SLURM_S + (4 + PEERS) * waiting * _WAITING_S + foreseen
+
+
+def _waiting(parts: LogParts, first: int, last: int) -> float:
+    """Return how many jobs wait when one is submitted, first come, first served, in the last jobs before a row."""
+    rows = slice(max(first, last - _PILOT), last)
+    schedule = simulate(parts.workload.select(rows), CLASSICAL[0], parts.judging)
+    submit = schedule.workload.submit
+    return float(np.mean(np.arange(len(submit)) - np.searchsorted(np.sort(schedule.start), submit, side="right")))
+
+
+def replicas_of(parts: LogParts, part: str, size: Size) -> Replicated | None:
+    """Return the replicas of a part; None, and a sentence, if it is too short for any.
+
+    Predictors are first trained when the part begins: what came before is the same in all replicas.
+    """
+    options, testing = parts.options, part == "test"
     rules = parts.judging if testing else parts.rules
     # Replicas take seeds below 2**63, and so does learn: twice a large one is beyond it.
     seed = (2 * options.seed + _SEEDS[part]) % 2**63
+    submit, begin = parts.workload.submit, size.part.first
+    past, predictor = min(begin, size.part.past), PredictorOptions()
+    if past >= 2 * predictor.least:
+        days = float(submit[begin] - submit[begin - past]) / (DAY * parts.workload.ticks)
+        predictor = PredictorOptions(first_days=min(max(days, predictor.first_days), 3650.0))
     try:
-        return replicated(parts.workload, rows, rules, count=options.replicas, seed=seed, halves=testing)
+        return replicated(
+            parts.workload, size.part, rules, count=size.count, seed=seed, predictor=predictor, halves=testing
+        )
     except WorkloadError as error:
         parts.steps.progress.message(f"no replicas: {error}")
         return None
 
 
-def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], published: Sequence[str]) -> Ranking:
-    """Return the ranking of policies, of which some are published."""
+def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], part: str) -> Ranking:
+    """Return the ranking of policies, of which some are published, on replicas of a part."""
     options, values = parts.options, _values(parts, replicas, policies)
-    asked = [policy.name for policy in policies], published, aims_of(options)
+    names = [policy.name for policy in policies]
+    asked = names, [name for name in PUBLISHED if name in names], aims_of(options)
     expected = expected_ratio(values, *asked, limits=options.limits)
-    return dataclasses.replace(rank(values, *asked, limits=options.limits), expected=expected)
+    ranking = rank(values, *asked, limits=options.limits, loads=replicas.loads)
+    return dataclasses.replace(ranking, expected=expected, part=part)
+
+
+def finalists(ranking: Ranking) -> list[str]:
+    """Return the names of the best published policies, of the best others at a price that is allowed, and at any.
+
+    The simulation of Slurm's rules takes a hundred times as long as that of EASY: only these run under them, and what a
+    policy costs is another thing there.
+    """
+    published = [row.name for row in ranking.rows if row.name in PUBLISHED]
+    others = [row.name for row in ranking.rows if row.name not in PUBLISHED]
+    allowed = [name for name in others if not ranking.row(name).out]
+    return list(dict.fromkeys((*published[:FINALISTS], *allowed[:FINALISTS], *others[:_AT_ANY_PRICE])))
 
 
 def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
@@ -135,15 +277,16 @@ def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *
     )
 
 
-def tested_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peer: str) -> Tested:
-    """Return the policies, the baseline first, on replicas of the second half."""
+def tested_on(
+    parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peers: Sequence[str], part: str
+) -> Tested:
+    """Return the policies, the baseline first, on replicas of a part of the second half."""
     options, values = parts.options, _values(parts, replicas, policies, learns=True)
     names = [policy.name for policy in policies]
-    to = (
-        rank(values, names, [name], aims_of(options), limits=options.limits, whole=replicas.whole)
-        for name in (peer, names[0])
-    )
-    return Tested(*to)
+    how: dict[str, Any] = {"limits": options.limits, "whole": replicas.whole, "loads": replicas.loads}
+    to = [rank(values, names, [name], aims_of(options), **how) for name in (*peers, names[0])]
+    *to_peers, to_baseline = (dataclasses.replace(ranking, part=part) for ranking in to)
+    return Tested(tuple(to_peers), to_baseline)
 
 
 def with_threshold(
@@ -201,8 +344,10 @@ class ByReplicas:
     ----------
     rivals : tuple of Rival
         All policies that competed.
+    screening : Ranking or None
+        How they did under EASY, where the rules that judge are Slurm's.
     ranking : Ranking
-        How they did.
+        How they did under the rules that judge; where there was a screening, its best.
     winner : Rival
         The choice, with its threshold if one was chosen.
     tried : tuple of str
@@ -210,6 +355,7 @@ class ByReplicas:
     """
 
     rivals: tuple[Rival, ...]
+    screening: Ranking | None
     ranking: Ranking
     winner: Rival
     tried: tuple[str, ...]
@@ -217,5 +363,5 @@ class ByReplicas:
     @property
     def shown(self) -> list[Rival]:
         """What is shown on the quarter itself: the classical policies, what was fitted, and the choice."""
-        kept = {self.ranking.chosen, self.ranking.peer, *CLASSICAL}
+        kept = {self.ranking.chosen, *self.ranking.best, *CLASSICAL}
         return [rival for rival in self.rivals if rival.name in kept or rival.name not in _MANY]

@@ -180,14 +180,26 @@ def limits_in_words(policy: Policy) -> tuple[str, ...]:
     return (text,)
 
 
-def judging_in_words(rules: Rules, judging: Rules) -> tuple[str, ...]:
-    """Return under which rules a choice was judged, if they are not those under which it was made."""
+def judging_in_words(rules: Rules, judging: Rules, *, screened: bool) -> tuple[str, ...]:
+    """Return under which rules a choice was judged, if they are not those under which all policies ran.
+
+    Parameters
+    ----------
+    rules, judging : Rules
+        Under which all ran, and under which the choice was judged.
+    screened : bool
+        Whether the best of them were chosen from under the latter.
+    """
     if rules.backfill == judging.backfill:
         return ()
+    how = (
+        "the policies were screened under EASY, the literature's scheduler, and the best of them chosen from and judged"
+        if screened
+        else "the choice was made under EASY, the literature's scheduler, and judged on the second half"
+    )
     text = (
-        "the choice was made under EASY, the literature's scheduler, and judged on the second half under Slurm's own "
-        "rules, on a site that is assumed of the log; the report has the same under EASY (all under EASY: --backfill "
-        "easy)"
+        f"{how} under Slurm's own rules, on a site that is assumed of the log; the report has the same under EASY (all "
+        "under EASY: --backfill easy)"
     )
     return (text,)
 
@@ -252,9 +264,7 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
     published : bool
         Whether it is one of the classical policies.
     """
-    where = (
-        f"on {ranking.replicas} replicas of the second quarter (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
-    )
+    where = f"on {ranking.replicas} replicas of {ranking.part} (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
     if published:
         return (

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.files import (
     Manifest,
@@ -264,9 +264,12 @@ class Learned:
             save_model(self.model, path)
             outputs = {POLICY: digest_of(path)}
             if self.replicas is not None:
-                rankings = {"choosing": self.replicas.ranking.as_dict()}
+                rankings: dict[str, Any] = {"choosing": self.replicas.ranking.as_dict()}
+                if self.replicas.screening is not None:
+                    rankings["choosing_easy"] = self.replicas.screening.as_dict()
                 if self.tested is not None:
-                    rankings |= {"test": self.tested.to_peer.as_dict(), "test_fcfs": self.tested.to_baseline.as_dict()}
+                    to_peers = [ranking.as_dict() for ranking in self.tested.to_peers]
+                    rankings |= {"test": to_peers, "test_fcfs": self.tested.to_baseline.as_dict()}
                 atomic_write(folder / RANKING, dump_json(rankings))
                 outputs[RANKING] = digest_of(folder / RANKING)
             if self.predictor is not None:

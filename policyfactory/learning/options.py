@@ -62,19 +62,24 @@ class LearnOptions:
     assume : str or None
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     backfill : {"easy", "slurm", "conservative", "none"} or None
-        Which jobs may overtake. None: with a site as under Slurm's own rules; without one the choice is made as under
-        EASY, and judged on the second half under Slurm's rules, on a site that is assumed of the log, with EASY's
-        values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is given: no
-        export carries both.
+        Which jobs may overtake. None: with a site as under Slurm's own rules; without one all policies run as under
+        EASY, and the best of them are chosen from and judged under Slurm's rules, on a site that is assumed of the log,
+        with EASY's values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is
+        given: no export carries both.
     site : str or None
         File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
         where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
-    replicas : int
-        Replicas of the second quarter to choose by, and as many of the second half to test on; 0: choose by the second
-        quarter itself. They are made of two weeks or more, and not of windows.
+    minutes : float
+        How long all may take, about, on two cores: the number of the replicas and how many jobs they are of follow from
+        it, and from the log, on any machine the same. At least eight are made, of six weeks or more, however long that
+        takes; with more time intervals are narrower.
+    replicas : int or None
+        So many replicas, of all jobs: of the second quarter to choose by, and as many of the second half to test on; 0:
+        choose by the second quarter itself; None: what ``minutes`` allow. They are made of two weeks or more, and not
+        of windows.
     max_p99, max_longest, max_area : str or None
         The most that the ninety-ninth percentile of the waits, the longest wait, and the wait weighted by processors
         and run time may be, on the replicas that choose and on those that test, and beside the record: times the best
@@ -112,7 +117,8 @@ class LearnOptions:
     assume: str | None = same_option(OPTIONS["assume"])
     seed: int = option(1, "seed of the tuples, orders and replicas")
     backfill: Backfill | None = same_option(
-        OPTIONS["backfill"], stated="easy where the policy is chosen, slurm on the second half; with a site slurm"
+        OPTIONS["backfill"],
+        stated="easy for all policies, slurm for the best of them and the second half; with a site slurm",
     )
     site: str | None = same_option(OPTIONS["site"])
     predictions: bool = option(
@@ -120,10 +126,16 @@ class LearnOptions:
         "let formulas compete that read what is predicted of a job from its user's past; `--no-predictions`: for a "
         "site that can run no predictor",
     )
-    replicas: int = option(
-        8,
+    minutes: float = option(
+        3.0,
+        "how long all may take, about, on two cores: how many replicas are made, and of how many jobs, follows from it",
+        limits=(0.1, 10_000),
+    )
+    replicas: int | None = option(
+        None,
         "replicas of the second quarter to choose by, and of the second half to test on (users' weeks moved, loads of "
-        "0.8 to 1.2); 0: choose by the second quarter itself",
+        "0.8 to 1.2), of all jobs; 0: choose by the second quarter itself",
+        stated="as `--minutes` allow",
     )
     max_p99: str | None = option("1.1x", MAX_P99)
     max_longest: str | None = option("1.5x", MAX_LONGEST)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
+_THIRDS = 3  # of the loads
+PEERS = 3  # published policies that a choice has to be better than
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 
 
@@ -60,6 +62,8 @@ class Ranked:
         below half a percent is none. Without halves empty: a choice among many on the same jobs is no evidence.
     out : str
         What it costs too much of, in words; empty if nothing.
+    by_load : tuple of float
+        Ratios of the first aim on the replicas of the lowest, the middle and the highest third of loads.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Ranked:
     interval: tuple[float, float] | None
     verdict: str
     out: str
+    by_load: tuple[float, ...] = ()
 
     @property
     def ratio_text(self) -> str:
@@ -95,9 +100,15 @@ class Ranking:
         Its name, or empty.
     replicas : int
         How many whole ones there were.
+    best : tuple of str
+        The published policies that are best on them, at most three, the peer first.
     expected : float
         Ratio of the first aim that such a choice has on a replica that had no part in it (`expected_ratio`); NaN if it
         was not asked for.
+    part : str
+        Of what part of the log they are replicas, in words.
+    loads : tuple of tuple of float
+        The lowest and the highest load of each third of the replicas, in units of the log's; empty if not known.
     """
 
     aims: tuple[str, ...]
@@ -107,7 +118,10 @@ class Ranking:
     margin: Paired | None
     runner_up: str
     replicas: int
+    best: tuple[str, ...] = ()
     expected: float = math.nan
+    part: str = ""
+    loads: tuple[tuple[float, float], ...] = ()
 
     def row(self, name: str) -> Ranked:
         """Return the row of a policy."""
@@ -118,6 +132,12 @@ class Ranking:
         pairs = zip(self.aims[1:], row.ratios[1:], strict=True)
         return ", ".join(f"{aim} {ratio:.2f}" for aim, ratio in pairs if math.isfinite(ratio))
 
+    def by_load(self, name: str) -> str:
+        """Return the ratio of the first aim by load, in words; empty if loads are not known."""
+        pairs = zip(self.loads, self.row(name).by_load, strict=True)
+        parts = [f"{ratio:.2f} at loads of {low:.2f} to {high:.2f}" for (low, high), ratio in pairs]
+        return f"{', '.join(parts)} of the log's" if parts else ""
+
     def in_words(self, name: str) -> str:
         """Return what a policy gains, and at what price."""
         row = self.row(name)
@@ -127,8 +147,10 @@ class Ranking:
         """Return the ranking as JSON values."""
         return {
             "replicas": self.replicas,
+            "part": self.part,
+            "loads": [list(bounds) for bounds in self.loads],
             "aims": list(self.aims),
-            "best_published": self.peer,
+            "best_published": list(self.best),
             "chosen": self.chosen,
             "runner_up": self.runner_up,
             "expected": _finite(self.expected),
@@ -139,6 +161,7 @@ class Ranking:
                     "interval": None if row.interval is None else list(map(_finite, row.interval)),
                     "verdict": row.verdict,
                     "out": row.out,
+                    "by_load": list(map(_finite, row.by_load)),
                 }
                 for row in self.rows
             ],
@@ -200,6 +223,7 @@ def rank(
     *,
     limits: Sequence[EpisodeLimit] = (),
     whole: int | None = None,
+    loads: Sequence[float] = (),
 ) -> Ranking:
     """Return the ranking of policies.
 
@@ -215,12 +239,15 @@ def rank(
         What a policy may cost: the geometric mean of the ratios to the best published policy, or the mean in seconds.
     whole : int, optional
         How many of the replicas are whole; halves follow them, which give the intervals. All, if not given.
+    loads : sequence of float
+        Of the whole ones, in units of the log's.
     """
     judging = whole is not None
     count = len(values) if whole is None else whole
     logs = _logs(values, aims)
     means = _Means(values[:count], logs[:count], names, published, aims, limits)
     peer, base = means.peer, logs[:, means.base, 0]
+    thirds = np.array_split(np.argsort(loads), _THIRDS) if len(loads) else []
     rows, below = [], {}
     for index, name in enumerate(names):
         losses = logs[:, index, 0]
@@ -231,7 +258,9 @@ def rank(
         verdict = "no difference" if ends and {round(end, 2) for end in ends} == {1.0} else paired.verdict
         below[name] = verdict == "better"
         ratios = tuple(means.ratios[index].tolist())
-        rows.append(Ranked(name, ratios, ends, "" if name == peer or not judging else verdict, means.out[index]))
+        by_load = tuple(math.exp((losses[third] - base[third]).mean()) for third in thirds)
+        shown = "" if name == peer or not judging else verdict
+        rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
     chosen, others = taken[0], taken[1:]
@@ -248,6 +277,8 @@ def rank(
         margin=margin,
         runner_up=second,
         replicas=count,
+        loads=tuple((float(min(those)), float(max(those))) for those in (np.asarray(loads)[third] for third in thirds)),
+        best=tuple(row.name for row in rows if row.name in published)[:PEERS],
     )
 
 

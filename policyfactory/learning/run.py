@@ -12,7 +12,7 @@ from typing import Any
 from policyfactory.core.errors import EvaluationError, WorkloadError
 from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.options import changed
-from policyfactory.core.text import HOUR, WEEK
+from policyfactory.core.text import HOUR, WEEK, format_duration
 from policyfactory.evaluation.fidelity.compare import Fidelity
 from policyfactory.evaluation.fidelity.compare import verdict_of as fidelity_verdict
 from policyfactory.evaluation.verdict import gate_in_words, gated, headed, replay_logs
@@ -24,9 +24,11 @@ from policyfactory.learning.choice import (
     KEPT_GAIN,
     ByReplicas,
     Tested,
+    finalists,
     predicted_rivals,
     rank_on,
     replicas_of,
+    size_of,
     softened_rivals,
     tested_on,
     threshold_hours,
@@ -59,6 +61,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model, resolve_model
 from policyfactory.prediction.training import Forests
 from policyfactory.report.verdict import Verdict
+from policyfactory.search.replicated import Replicated
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.simulation.predicted import last_model
 from policyfactory.simulation.prepare import prepare as prepare_jobs
@@ -238,8 +241,8 @@ def _test(run: Run) -> None:
     """Test the choice on the second half, and on replicas of it."""
     # The baseline, what is hard to beat, and the best published one stand beside the choice.
     named = {rival.name: rival for rival in (*run.rivals, run.winner)}
-    peer = () if run.replicas is None else (run.replicas.ranking.peer,)
-    beside = [named[name] for name in dict.fromkeys((*BESIDE, *peer, run.winner.name))]
+    peers = () if run.replicas is None else run.replicas.ranking.best
+    beside = [named[name] for name in dict.fromkeys((*BESIDE, *peers, run.winner.name))]
     title = f"The choice, {run.winner.name}, on jobs that had no part in the choice"
     run.test = run.parts.compare_on(title, "test", run.logs, beside)
     run.tested = None if run.short or run.replicas is None else _tested(run, run.replicas, named)
@@ -370,25 +373,30 @@ def _loss(run: Run, compared: Compared, name: str, without: str) -> float:
 def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     """Return the choice by replicas of the second quarter; None if it is chosen by the quarter itself."""
     options = run.options
-    if run.parts.windows or not options.replicas:
+    if run.parts.windows or options.replicas == 0:
         return None
-    replicas = replicas_of(run.parts, "choosing")
-    if replicas is None:
-        return None
-    run.steps.begin("The formulas on replicas of the second quarter: users' weeks moved, loads of 0.8 to 1.2")
     why = why_not(run.parts.workload) if options.predictions else "--no-predictions"
     if options.judged_under_slurm and math.isfinite(run.parts.judging.threshold):
         why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
+    sized = _replicas_of(run, "choosing", predicted=not why)
+    if sized is None:
+        return None
+    replicas, part = sized
+    run.steps.begin(f"The formulas on replicas of {part}: users' weeks moved, loads of 0.8 to 1.2")
     if why:
         run.steps.progress.message(f"no predictions: {why}")
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
     more += [*softened_rivals(folder), *([] if why else predicted_rivals(folder))]
     every = [*rivals, *run.parts.dated(run.parts.possible(more))]
-    names = {rival.name for rival in every}
-    published = [name for name in PUBLISHED if name in names]
-    ranking = rank_on(run.parts, replicas, [rival.model.policy for rival in every], published)
+    policies = {rival.name: rival.model.policy for rival in every}
+    screening, ranking = None, rank_on(run.parts, replicas, list(policies.values()), part)
     run.steps.progress.ranked(ranking)
+    if run.parts.rules.backfill != run.parts.judging.backfill:
+        run.steps.begin("The best of them on the same replicas under Slurm's rules, which judge")
+        screening, replicas = ranking, replicas.under_slurm(run.parts.judging)
+        ranking = rank_on(run.parts, replicas, [policies[name] for name in finalists(screening)], part)
+        run.steps.progress.ranked(ranking)
     winner = next(rival for rival in every if rival.name == ranking.chosen)
     tried: tuple[str, ...] = ()
     # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
@@ -400,17 +408,32 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
             winner = Rival(model, run.steps.path_of(f"thresholds/{policy.name}.json"))
     if run.steps.folder is not None:
         write_rivals([*every, winner], run.steps.folder)
-    return ByReplicas(tuple(every), ranking, winner, tried)
+    return ByReplicas(tuple(every), screening, ranking, winner, tried)
+
+
+def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, str] | None:
+    """Return the replicas of a part, and what part of the log that is; None if it is too short for any."""
+    size = size_of(run.parts, part, predicted=predicted)
+    replicas = replicas_of(run.parts, part, size)
+    if replicas is None or run.options.replicas is not None:
+        return None if replicas is None else (replicas, size.words)
+    took = f"{size.count} replicas of {size.words}, some {format_duration(round(size.seconds))} on two cores"
+    run.steps.progress.message(f"--minutes {run.options.minutes:g}: {took}")
+    return replicas, size.words
 
 
 def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
     """Return the choice on replicas of the second half, each predictor learning in its own run."""
-    test_replicas = replicas_of(run.parts, "test")
-    if test_replicas is None or replicas.winner.name == CLASSICAL[0]:
+    if replicas.winner.name == CLASSICAL[0]:
         return None
-    names = list(dict.fromkeys((CLASSICAL[0], replicas.ranking.peer, replicas.winner.name)))
-    run.steps.begin("The choice on replicas of the second half, each predictor learning in its own run")
-    tested = tested_on(run.parts, test_replicas, [named[name].model.policy for name in names], replicas.ranking.peer)
+    sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_predictions)
+    if sized is None:
+        return None
+    test_replicas, part = sized
+    names = list(dict.fromkeys((CLASSICAL[0], *replicas.ranking.best, replicas.winner.name)))
+    run.steps.begin(f"The choice on replicas of {part}, each predictor learning in its own run")
+    policies = [named[name].model.policy for name in names]
+    tested = tested_on(run.parts, test_replicas, policies, replicas.ranking.best, part)
     run.steps.progress.ranked(tested.to_peer)
     return tested
 
@@ -443,7 +466,7 @@ def _verdict(run: Run) -> Verdict:
     if policy.needs_predictions:
         more = (*more, *unknown_in_words(measured))
     more = (*more, run.parts.left_out) if run.parts.left_out else more
-    judged = judging_in_words(run.parts.rules, run.parts.judging)
+    judged = judging_in_words(run.parts.rules, run.parts.judging, screened=run.replicas is not None)
     caveats = (*gate_in_words(run.gate), *judged, *basis_in_words(measured), *more)
     found = () if run.gate is None else (run.gate,)
     return headed(dataclasses.replace(verdict, caveats=caveats), found)
@@ -462,10 +485,14 @@ def _seconds(log: SwfLog, options: LearnOptions) -> list[float]:
     scores = options.tuples * options.trials / 500_000
     thresholds, test = [7 * simulated + page] * options.chooses_threshold, []
     replicas: list[float] = []
-    if not options.windows and options.replicas and _is_long(log):
+    if not options.windows and options.replicas != 0 and _is_long(log):
         # A training takes as long as 100,000 jobs; there are about as many as months.
-        each = options.replicas * (1.0 + jobs / 20_000)
-        replicas, thresholds, test = [2 * each], [], [each + 2 * options.replicas * judged]
+        each = (options.replicas or 0) * (1.0 + jobs / 20_000)
+        parts = [2 * each, each + 2 * (options.replicas or 0) * judged]
+        if options.replicas is None:
+            parts = [30.0 * options.minutes] * 2
+        stages = 1 + (options.under_slurm != options.judged_under_slurm)
+        replicas, thresholds, test = [parts[0] / stages] * stages, [], [parts[1]]
     return [*cuts, scores, 8.0, 3.0, *replicas, 13 * simulated + page, *thresholds, 6 * judged + page, *test, 0.1]
 
 

@@ -112,11 +112,15 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _to_peer(evidence: Evidence) -> tuple[str, ...]:
-    """Return what to do where the published policy may be as good."""
-    peer = "" if evidence.tested is None else evidence.tested.to_peer.peer
-    return (
-        f"Next step: see what {peer} is worth by itself, policyfactory evaluate LOG --policies {_BASELINE},{peer}.",
-    )
+    """Return what to do where a published policy may be as good."""
+    policies = ",".join((_BASELINE, *_unbeaten(evidence)))
+    return (f"Next step: see what that is worth by itself, policyfactory evaluate LOG --policies {policies}.",)
+
+
+def _unbeaten(evidence: Evidence) -> list[str]:
+    """Return the best published policies that the choice is not shown to be better than."""
+    to_peers = () if evidence.tested is None else evidence.tested.to_peers
+    return [ranking.peer for ranking in to_peers if ranking.row(evidence.chosen).verdict != "better"]
 
 
 def _to_record(evidence: Evidence) -> tuple[str, ...]:
@@ -148,8 +152,8 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
         tested = ranking.row(name)
         sources = (Finding(tested.verdict), Finding(row.verdict, needed=False))
         against = (
-            f"{against}. On {ranking.replicas} replicas of it the ratio is {tested.ratio_text}, and its price, as "
-            f"ratios: {ranking.price(tested)}"
+            f"{against}. On {ranking.replicas} replicas of {ranking.part} the ratio is {tested.ratio_text}, and its "
+            f"price, as ratios: {ranking.price(tested)}"
         )
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
         more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
@@ -186,29 +190,34 @@ def _more_weeks(evidence: Evidence, value: float, interval: Interval | None) -> 
 
 
 def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """Return what replicas of the second half say of the choice and the best published policy.
+    """Return what replicas of the second half say of the choice and the best published policies.
 
-    What is learned and needs a predictor has to be better than a published formula, which needs nothing; to be worse
-    than that is not to be worse than what a site has.
+    What is learned has to be better than each of them: so often wrong is that at most as each comparison alone. To be
+    worse than a published formula, which needs nothing, is not to be worse than what a site has.
     """
     tested = evidence.tested
     if tested is None or evidence.chosen in (tested.to_peer.peer, _BASELINE):
         return (), ()
-    ranking = tested.to_peer
-    row, peer = ranking.row(evidence.chosen), ranking.peer
+    ranking, chosen = tested.to_peer, evidence.chosen
+    row, peer = ranking.row(chosen), ranking.peer
+    more = [f"{other.row(chosen).ratio_text} times that of {other.peer}" for other in tested.to_peers[1:]]
+    next_best = f" ({', '.join(more)}, the next best)" if more else ""
     sentence = (
-        f"On {ranking.replicas} replicas of the second half {evidence.metric} is {row.ratio_text} times that of "
-        f"{peer}, the best published policy before; its price, as ratios: {ranking.price(row)}."
+        f"On {ranking.replicas} replicas of {ranking.part} {evidence.metric} is {row.ratio_text} times that of "
+        f"{peer}, the best published policy before{next_best}; its price, as ratios: {ranking.price(row)}."
     )
-    if row.verdict == "better":
+    if by_load := ranking.by_load(chosen):
+        sentence += f" Of the ratio to {peer}: {by_load}."
+    unbeaten = _unbeaten(evidence)
+    if not unbeaten:
         return (), (sentence,)
-    if evidence.chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
+    if chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
         # The published policy itself, with a guard: there is nothing that it would have to be better than.
-        return (), (sentence, f"{evidence.chosen} is {peer} with a threshold, which {_GUARDED}.")
-    alike = f"So {evidence.chosen} is not shown to be better than {peer}, which anybody can use"
+        return (), (sentence, f"{chosen} is {peer} with a threshold, which {_GUARDED}.")
+    alike = f"So {chosen} is not shown to be better than {' and '.join(unbeaten)}, which anybody can use"
     if math.isfinite(evidence.choice.rules.threshold):
         # The route that export takes by default has no threshold: who takes it gets the peer.
-        alike += f" by any route into a scheduler; the threshold of {evidence.chosen} {_GUARDED}"
+        alike += f" by any route into a scheduler; the threshold of {chosen} {_GUARDED}"
     return (Finding(""),), (sentence, f"{alike}.")
 
 

@@ -8,6 +8,7 @@ training is what takes the time.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,6 +83,8 @@ class Replicated:
     whole : int, optional
         How many of them, the first ones, have all jobs; what follows are halves, which say how far to believe those.
         All, if not given.
+    loads : sequence of float
+        Of those, in units of the log's; empty: nobody asks.
 
     Attributes
     ----------
@@ -96,14 +99,21 @@ class Replicated:
         rules: Rules,
         predictor: PredictorOptions | None = None,
         whole: int | None = None,
+        loads: Sequence[float] = (),
     ) -> None:
-        self.lead_in, self.rules, self.learns = lead_in, rules, False
+        self.lead_in, self.rules, self.learns, self.loads = lead_in, rules, False, tuple(loads)
         self.whole = len(replicas) if whole is None else whole
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
         ordered = dataclasses.replace(rules, backfill="easy", site=None) if rules.backfill == "slurm" else rules
         self._prepared = [prepare(replica, ordered) for replica in replicas]
         self._taught: dict[tuple[int, bool], tuple[Training, ...]] = {}
+
+    def under_slurm(self, rules: Rules) -> Replicated:
+        """Return the same replicas under Slurm's rules, predicted by the same models."""
+        others = copy.copy(self)
+        others.rules = rules
+        return others
 
     def __len__(self) -> int:
         return len(self._prepared)
@@ -250,11 +260,12 @@ def replicated(
         raise UsageError(f"{count} replicas; give 1 to {_MOST:,}")
     some, lead_in = part.cut(workload)
     replicas = Replicas(some, lead_in=lead_in, seed=seed)
-    workloads = [replicas.sample(number, load) for number, load in enumerate(loads_of(count, loads), 1)]
+    each = loads_of(count, loads)
+    workloads = [replicas.sample(number, load) for number, load in enumerate(each, 1)]
     # Both of a pair have one load.
     pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
     workloads += [replicas.half(2 * number + side, load) for number, load in enumerate(pairs) for side in (1, 2)]
-    return Replicated(workloads, lead_in, rules, predictor, count)
+    return Replicated(workloads, lead_in, rules, predictor, count, each)
 
 
 # The published policy that is best on replicas ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 
 from daily_log import daily
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
-from policyfactory.core.text import format_duration
+from policyfactory.core.text import WEEK, format_duration
 from policyfactory.evaluation.options import DEFAULT_METRICS
-from policyfactory.learning.choice import replicas_of
+from policyfactory.learning.choice import replicas_of, size_of
 from policyfactory.learning.comparing import judging_in_words
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
@@ -152,7 +153,7 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(len(log()) // 2).wait.max()) in words
     # Where all is under EASY there is nothing to say of it.
     easy = LearnOptions(backfill="easy")
-    assert judging_in_words(easy.rules, easy.judging) == ()
+    assert judging_in_words(easy.rules, easy.judging, screened=True) == ()
 
 
 @pytest.mark.slow
@@ -164,23 +165,58 @@ def test_where_easy_is_asked_for_it_judges_too_and_nothing_is_said_of_it() -> No
 
 def parts_of(options: LearnOptions) -> Any:
     """Return what replicas are made of: twelve days, of which a quarter chooses and a quarter judges, on the site."""
-    jobs, judging = daily(12), dataclasses.replace(options.judging, site=SITE)
+    jobs, judging = daily(12), options.judging
+    if options.judged_under_slurm:
+        judging = dataclasses.replace(judging, site=SITE)
     steps, edges = Steps(None, 1, Progress(), [1.0]), (len(jobs) // 2, 3 * len(jobs) // 4)
     return SimpleNamespace(
         workload=jobs, options=options, edges=edges, steps=steps, rules=options.rules, judging=judging
     )
 
 
+def replicas_by_options(parts: Any, part: str) -> Any:
+    return replicas_of(parts, part, size_of(parts, part, predicted=True))
+
+
 @pytest.mark.parametrize("part", ["choosing", "test"])
 def test_the_largest_seed_has_replicas_too(part: str) -> None:
-    assert replicas_of(parts_of(LearnOptions(replicas=6, seed=2**63 - 1)), part) is not None
+    assert replicas_by_options(parts_of(LearnOptions(replicas=6, seed=2**63 - 1)), part) is not None
+
+
+@pytest.mark.parametrize("backfill", [None, "easy", "slurm"])
+@pytest.mark.parametrize("part", ["choosing", "test"])
+def test_more_minutes_are_more_jobs_and_then_more_replicas(backfill: Any, part: str) -> None:
+    jobs = daily(240)
+    edges = len(jobs) // 2, 3 * len(jobs) // 4
+    bound = {"choosing": edges[1], "test": len(jobs)}[part]
+    sizes = []
+    for minutes in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0):
+        parts = parts_of(LearnOptions(minutes=minutes, backfill=backfill))
+        parts.workload, parts.edges = jobs, edges
+        sizes.append(size_of(parts, part, predicted=True))
+    for before, after in itertools.pairwise(sizes):
+        assert (before.part.first, -before.count) >= (after.part.first, -after.count)
+        assert before.seconds <= after.seconds
+    # What is cut are the first jobs; six weeks are left however little time there is, and eight replicas.
+    assert {size.part.last for size in sizes} == {bound}
+    for size in sizes:
+        weeks = (jobs.submit[bound - 1] - jobs.submit[size.part.first]) / WEEK
+        assert weeks >= 6
+        assert 8 <= size.count <= 24
+        assert ("last" in size.words) == (size.part.first > {"choosing": edges[0], "test": edges[1]}[part])
+    assert sizes[0].part.first > sizes[-1].part.first
+    assert sizes[-1].count == 24
+    # By number they are of all jobs, whatever that takes.
+    parts = parts_of(LearnOptions(replicas=50, minutes=0.1, backfill=backfill))
+    asked = size_of(parts, part, predicted=False)
+    assert (asked.count, asked.part.last - asked.part.first) == (50, len(parts.workload) // 4)
 
 
 # Where predictions change while a simulation runs the kernel is another, which takes half a minute to compile.
 @pytest.mark.slow
 def test_replicas_choose_under_easy_and_judge_under_slurm() -> None:
     parts = parts_of(LearnOptions(replicas=6))
-    choosing, testing = (replicas_of(parts, part) for part in ("choosing", "test"))
+    choosing, testing = (replicas_by_options(parts, part) for part in ("choosing", "test"))
     assert choosing is not None
     assert testing is not None
     assert (choosing.rules, testing.rules) == (Rules(), Rules(backfill="slurm", site=SITE))

@@ -11,7 +11,7 @@ import pytest
 
 from policyfactory.core.errors import UsageError
 from policyfactory.learning import choice
-from policyfactory.learning.choice import FORMULAS, SOFTENED, why_not
+from policyfactory.learning.choice import FORMULAS, SOFTENED, finalists, why_not
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import expected_ratio, rank
 from policyfactory.learning.run import learn
@@ -56,6 +56,24 @@ def test_the_best_that_is_shown_to_be_better_is_taken_unless_it_costs_too_much()
     by_hand = np.exp(np.log(values[:, 3, 0] / values[:, 1, 0]).mean())
     assert row.ratios[0] == pytest.approx(by_hand, rel=1e-12)
     assert json.loads(json.dumps(ranking.as_dict(), allow_nan=False))["chosen"] == "B"
+    # The published ones, the best first; under Slurm's rules run these, the others that do not cost too much, and the
+    # best of those that do.
+    assert ranking.best == ("SPF", "FCFS")
+    assert finalists(ranking) == ["SPF", "FCFS", "B", "C", "A"]
+
+
+def test_ratios_are_told_by_load() -> None:
+    values = made({"A": (0.5, 1.0), "B": (0.7, 1.0), "C": (0.8, 1.0)}, replicas=9, noise=0.0)
+    loads = [1.2, 0.8, 1.0, 0.85, 1.15, 1.05, 0.95, 0.9, 1.1]
+    # Where there is much load A gains less.
+    values[[0, 4, 8], 2, 0] *= 1.5
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, loads=loads)
+    assert ranking.loads == ((0.8, 0.9), (0.95, 1.05), (1.1, 1.2))
+    assert ranking.row("A").by_load == pytest.approx((0.5, 0.5, 0.75))
+    assert ranking.row("SPF").by_load == (1.0, 1.0, 1.0)
+    assert ranking.by_load("A").startswith("0.50 at loads of 0.80 to 0.90, 0.50 at loads of 0.95 to 1.05, 0.75 at")
+    assert json.loads(json.dumps(ranking.as_dict(), allow_nan=False))["policies"][0]["by_load"]
+    assert rank(values, NAMES, PUBLISHED, AIMS).by_load("A") == ""
 
 
 def test_what_cannot_be_told_from_the_best_published_one_is_not_taken() -> None:

@@ -149,11 +149,11 @@ def replicas(
     word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6), name: str = "SPF"
 ) -> choice.Tested:
     ranking = ranking_to("SPF", Ranked(name, (ratio, 1.0), interval, word, ""))
-    return choice.Tested(ranking, ranking)
+    return choice.Tested((ranking,), ranking)
 
 
 def ranking_to(peer: str, row: Ranked) -> Ranking:
-    return Ranking(("mean_bsld", "p99_wait"), peer, (row,), row.name, None, "", 9)
+    return Ranking(("mean_bsld", "p99_wait"), peer, (row,), row.name, None, "", 9, part="the second half")
 
 
 @pytest.mark.parametrize(("weeks", "word", "light"), [(4, "better", "cannot tell"), (14, "better", "better")])
@@ -163,7 +163,9 @@ def test_replicas_decide_and_the_record_too(weeks: int, word: str, light: str) -
     assert actual.light == light
     said = " ".join(actual.sentences)
     assert "SPF is better than simulated FCFS in mean_bsld" in said
-    assert "On 9 replicas of it the ratio is 0.50 [0.40, 0.60], and its price, as ratios: p99_wait " in said
+    assert (
+        "On 9 replicas of the second half the ratio is 0.50 [0.40, 0.60], and its price, as ratios: p99_wait " in said
+    )
     assert ("Next step: import a longer time." in said) == (light == "cannot tell")
 
 
@@ -206,10 +208,22 @@ def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, fl
 
 def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
     alike = ranking_to("SAF", Ranked("SPF", (1.0, 1.0), (0.9, 1.1), "no difference", ""))
-    tested = dataclasses.replace(replicas("better"), to_peer=alike)
+    tested = dataclasses.replace(replicas("better"), to_peers=(alike,))
     actual = verdict(recorded(daily(), "FCFS"), tested=tested)
     assert actual.light == "cannot tell"
     assert actual.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
+    # To be better than the best one before is not enough: the next may be better by now.
+    better = ranking_to("WFP3", Ranked("SPF", (0.6, 1.0), (0.5, 0.7), "better", ""))
+    both = verdict(recorded(daily(), "FCFS"), tested=dataclasses.replace(tested, to_peers=(better, alike)))
+    assert both.light == "cannot tell"
+    (said,) = (text for text in both.sentences if "times that of WFP3" in text)
+    assert (
+        "0.60 [0.50, 0.70] times that of WFP3, the best published policy before (1.00 [0.90, 1.10] times that" in said
+    )
+    assert any("not shown to be better than SAF, which anybody can use" in text for text in both.sentences)
+    assert both.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
+    shown = verdict(recorded(daily(), "FCFS"), tested=dataclasses.replace(tested, to_peers=(better, better)))
+    assert shown.light == "better"
 
 
 def test_what_costs_more_than_is_allowed_on_replicas_or_beside_the_record_is_not_recommended() -> None:
@@ -217,7 +231,7 @@ def test_what_costs_more_than_is_allowed_on_replicas_or_beside_the_record_is_not
     cheap = verdict(log, tested=replicas("better"), limits=limits_of("1.1x", "1.5x", "1.2x"))
     assert cheap.light == "better"
     dear = Ranked("SPF", (0.5, 1.3), (0.4, 0.6), "better", "p99_wait is 1.3 times that of SAF")
-    on_replicas = verdict(log, tested=dataclasses.replace(replicas("better"), to_peer=ranking_to("SAF", dear)))
+    on_replicas = verdict(log, tested=dataclasses.replace(replicas("better"), to_peers=(ranking_to("SAF", dear),)))
     base, own = (measure(simulate(log, resolve(name), Rules()), ["max_wait"])["max_wait"] for name in ("FCFS", "SPF"))
     allowed = f"{own / base - 0.01:.2f}x"
     beside_record = verdict(log, tested=replicas("better"), limits=limits_of(None, allowed, None))
@@ -284,7 +298,7 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
     base, own = (simulate(log, resolve(name), Rules(threshold=threshold)) for name in ("FCFS", "SPF"))
     alike = ranking_to("SAF", Ranked("SPF", (1.0, 1.0), (0.9, 1.1), "no difference", ""))
-    tested = choice.Tested(alike, alike)
+    tested = choice.Tested((alike,), alike)
     said = " ".join(verdict_of(Evidence(result.outcome, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
@@ -301,7 +315,7 @@ def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_with
         ranking_to(name, Ranked("SPF-65h", (1.0, 1.0), (0.9, 1.1), found, ""))
         for name, found in (("SPF", word), ("FCFS", "better"))
     )
-    tested = choice.Tested(peer, first)
+    tested = choice.Tested((peer,), first)
     actual = verdict_of(Evidence(result.outcome, "mean_bsld", "SPF-65h", base, own, tested))
     assert actual.light == light
     assert "slurm-site-factor-c" in " ".join(actual.sentences)
