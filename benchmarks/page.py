@@ -30,6 +30,8 @@ TITLES = {
     "jobs": "Jobs of a log",
     "memory": "Memory",
 }
+# Groups whose measures have a row each: they differ by the log and the policy.
+SINGLY = ("Slurm's rules",)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -95,7 +97,8 @@ def groups(measures: Iterable[Measure]) -> Iterable[str]:
     for measure in measures:
         # Slopes have a table of their own.
         if not measure.unit.startswith("slope"):
-            rows.setdefault((measure.group, measure.unit), []).append(measure)
+            what = f"{measure.group}: {measure.what}" if measure.group in SINGLY else measure.group
+            rows.setdefault((what, measure.unit), []).append(measure)
     yield "| group | from | to | unit | promised |"
     yield "|---|---:|---:|---|---|"
     for (group, unit), own in rows.items():

@@ -88,7 +88,8 @@ def test_periods(logs: dict[str, Workload], log: str, length: str) -> None:
         alone = seconds(lambda policies=policies: simulate_periods(workload, policies, RULES, edges), 3)
         ratio = plain(workload, policies) / alone
         name = f"{log}, each {length} alone, {kind}"
-        hold(name, ratio, least=1 / 1.2, group=GROUP, to="the log as a whole")
+        # A period is called from Python: some twenty microseconds, as long as a day of KTH-SP2 takes.
+        hold(name, ratio, least=1 / (1.2 if length == "week" else 2), group=GROUP, to="the log as a whole")
 
 
 @pytest.mark.parametrize("threshold", [math.inf, 144000, 0], ids=str)
