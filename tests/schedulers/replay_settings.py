@@ -1,8 +1,8 @@
 """Cases of settings that real sites use beside those of `schedulers.replay_cases`: 80 jobs each.
 
-Lists of partitions, what partitions give jobs that do not say it, billing weights, reservations of users, tasks that
-wait for those of another array, jobs of which a user has one at a time, what a job may have of each node, and QOS whose
-limits are per cent.
+Lists of partitions, cores of two threads, what partitions give jobs that do not say it, billing weights, reservations
+of users, tasks that wait for those of another array, jobs of which a user has one at a time, what a job may have of
+each node, and QOS whose limits are per cent.
 """
 
 from __future__ import annotations
@@ -14,20 +14,29 @@ from typing import Any
 
 from policyfactory.site.model import Limits, NodeGroup, Partition, Priority, Qos, Reservation, Scheduling, Site
 from schedulers.replay import Case
-from schedulers.replay_cases import FIFO, SHARED, plain, users_of_accounts
+from schedulers.replay_cases import BATCH, FIFO, SHARED, plain, users_of_accounts
 from schedulers.replay_mixed import (
     AGED,
     BOTH,
     COUNT,
     EIGHT,
     FAIR,
+    MEMORY,
     OVERLAP,
     SHARES,
     SIZES,
     site_with_accounts,
     to_accounts,
 )
-from schedulers.replay_workloads import at_random, in_arrays, make_jobs, no_wider, parts_of_nodes, with_gpus
+from schedulers.replay_workloads import (
+    at_random,
+    in_arrays,
+    make_jobs,
+    no_wider,
+    parts_of_nodes,
+    with_gpus,
+    with_memory,
+)
 
 _GPUS = (NodeGroup("n[1-5]", 4, 16_000), NodeGroup("n[6-8]", 4, 16_000, gpus=2, weight=10))
 
@@ -47,6 +56,15 @@ def lists_shared() -> Case:
     names = ("batch", "other", "batch,other", "other,batch")
     parts = [no_wider(5, 4), parts_of_nodes(4, 0.5), at_random("partition", names, (2, 1, 2, 1)), to_accounts]
     return Case("lists-shared", site, make_jobs(302, COUNT, changes=parts, **EIGHT))
+
+
+def threads_memory() -> Case:
+    """Cores of two threads, given whole, and memory of each node; half of the jobs take a part of one."""
+    nodes = (NodeGroup("n[1-8]", cores=8, memory=16_000, threads=2),)
+    site = Site("test", nodes, BATCH, priority=AGED, scheduling=MEMORY)
+    sizes = with_memory((500, 2000, 6000, 14_000), (3, 3, 2, 1))
+    jobs = make_jobs(309, COUNT, changes=[parts_of_nodes(8, 0.5), sizes], nodes=8, cores=8, load=1.4)
+    return Case("threads-memory", site, jobs)
 
 
 def partition_defaults() -> Case:
@@ -152,6 +170,6 @@ def _no_more_than_a_user_may(draw: random.Random, row: dict[str, Any]) -> None:
 
 _CASES: tuple[Callable[[], Case], ...] = (
     partition_lists, lists_shared, partition_defaults, billing_weights, reservation_users, corresponding_tasks,
-    node_limits, relative_qos,
+    node_limits, relative_qos, threads_memory,
 )  # fmt: skip
 SETTINGS: dict[str, Callable[[], Case]] = {make.__name__.replace("_", "-"): make for make in _CASES}
