@@ -21,6 +21,7 @@ from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
+from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.predicted import telling_requests
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
@@ -81,7 +82,7 @@ def why_not(workload: Workload) -> str:
 _QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 # Published policies, others at a price that is allowed, and at any, that go from EASY to the rules that judge.
-FINALISTS, _AT_ANY_PRICE = 4, 2
+FINALISTS, _AT_ANY_PRICE = 3, 2
 _MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
 
@@ -118,9 +119,10 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
 _EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 11e-6, 0.7, 12e-6, 8e-6, 1e-6
 _CORES = 2
 _SHARE = 0.4  # of the time, for each of the two parts; the rest is fits, reports and single runs
-_FEWEST, _MOST = 8, 24  # replicas
+_FEWEST = {"choosing": 6, "test": 8}  # replicas
+_MOST = 24
 _PILOT = 5_000  # jobs that say how many wait
-_PAST, _LEAST_PAST = 30_000, 10_000  # jobs ahead of a part
+_PAST = 10_000  # jobs ahead of a part
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,8 +150,8 @@ class Size:
 def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
     """Return the replicas of a part that the minutes of the options allow, or as many as the options say, of all jobs.
 
-    More replicas are taken where there is time for more than eight of all jobs; the last jobs of the part where there
-    is not, at least so many weeks as a verdict needs.
+    More replicas are taken where there is time for more than the fewest of all jobs; the last jobs of the part where
+    there is not, at least so many weeks as a verdict needs: more jobs tell more than more replicas of them.
 
     Parameters
     ----------
@@ -168,36 +170,36 @@ def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
         return Size(options.replicas, Part(low, high), words)
     submit, second = parts.workload.submit, parts.workload.ticks
     waiting = _waiting(parts, first, last) if options.judged_under_slurm else 0.0
-    budget = _SHARE * 60.0 * options.minutes * _CORES
+    budget, fewest = _SHARE * 60.0 * options.minutes * _CORES, _FEWEST[part]
     of_policies = (_test_seconds if testing else _choice_seconds)(parts, waiting, predicted=predicted)
 
     def cut(rows: int) -> tuple[Part, float]:
         """Return the last rows of the part with their past, and the CPU seconds of one replica of them."""
-        past = min(high - rows, _PAST, max(rows, _LEAST_PAST))
+        past = min(high - rows, _PAST)
         weeks = float(submit[high - 1] - submit[high - rows]) / (WEEK * second)
         trainings = predicted * (1 + weeks * 7 / PredictorOptions().every_days)
-        training = _TRAINING_S + min(past + rows / 2, _PAST) * _TRAINED_S
+        training = _TRAINING_S + min(past + rows / 2, PredictorOptions().window) * _TRAINED_S
         seconds = (past + rows) * of_policies + trainings * training
         # Half replicas have half the jobs.
         return Part(high - rows, high, past), seconds * (1.5 if testing else 1.0)
 
     rows = high - low
     some, seconds = cut(rows)
-    if _FEWEST * seconds <= budget:
+    if fewest * seconds <= budget:
         count = min(_MOST, int(budget / seconds))
         return Size(count, some, words, count * seconds / _CORES)
     least = high + 1 - int(np.searchsorted(submit, submit[high - 1] - VERDICT_WEEKS * WEEK * second, side="right"))
-    while rows > least and _FEWEST * seconds > budget:
+    while rows > least and fewest * seconds > budget:
         rows = max(least, int(rows * 0.9))
         some, seconds = cut(rows)
-    return Size(_FEWEST, some, f"the last {rows:,} jobs of {words}", _FEWEST * seconds / _CORES)
+    return Size(fewest, some, f"the last {rows:,} jobs of {words}", fewest * seconds / _CORES)
 
 
 def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
     """Return the CPU seconds for a job of all policies that compete, once each."""
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
     screened = count * _EASY_S + predicted * len(FORMULAS) * _PREDICTED_S
-    tried = len(_QUANTILES) + 3 if parts.options.chooses_threshold else 0
+    tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
     under_slurm = 2 * FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
     if parts.options.under_slurm:
         under_slurm += count
@@ -290,7 +292,7 @@ def tested_on(
 
 
 def with_threshold(
-    parts: LogParts, replicas: Replicated, policy: Policy, baseline: Policy
+    parts: LogParts, replicas: Replicated, policy: Policy, gain: float
 ) -> tuple[Policy, tuple[str, ...]]:
     """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
 
@@ -300,21 +302,23 @@ def with_threshold(
         The log, its options, and who works.
     replicas : Replicated
         Of the second quarter.
-    policy, baseline : Policy
-        The choice, and what it gains against.
+    policy : Policy
+        The choice.
+    gain : float
+        What it gains against the baseline, as a logarithm.
     """
-    waits = np.concatenate([schedule.wait for schedule in replicas.schedules(policy)])
-    tried = guarded(policy, waits)
+    schedules = list(replicas.schedules(policy))
+    tried = guarded(policy, np.concatenate([schedule.wait for schedule in schedules]))
     if not tried:
         return policy, ()
-    policies, aims = (policy, *tried, baseline), aims_of(parts.options)[:1]
+    aims, names = aims_of(parts.options)[:1], tuple(candidate.name for candidate in tried)
+    unguarded = [[[measure(schedule, aims)[aims[0]]]] for schedule in schedules]
     notify = parts.steps.progress.message
-    values = values_of(replicas, policies, aims, workers=parts.steps.workers, notify=notify)
+    values = values_of(replicas, tried, aims, workers=parts.steps.workers, notify=notify)
     # To the choice without a threshold: all ratios are then losses.
-    ranking = rank(values, [candidate.name for candidate in policies], [policy.name], aims)
-    most = (1 - KEPT_GAIN) * abs(math.log(ranking.row(baseline.name).ratios[0]))
-    kept = [candidate for candidate in tried if _loss(ranking, candidate.name) <= most]
-    return (kept or [policy])[0], tuple(candidate.name for candidate in tried)
+    ranking = rank(np.concatenate([unguarded, values], axis=1), (policy.name, *names), [policy.name], aims)
+    kept = [candidate for candidate in tried if _loss(ranking, candidate.name) <= (1 - KEPT_GAIN) * gain]
+    return (kept or [policy])[0], names
 
 
 def guarded(policy: Policy, waits: FloatArray) -> list[Policy]:

@@ -74,7 +74,7 @@ class LearnOptions:
         no predictor.
     minutes : float
         How long all may take, about, on two cores: the number of the replicas and how many jobs they are of follow from
-        it, and from the log, on any machine the same. At least eight are made, of six weeks or more, however long that
+        it, and from the log, on any machine the same. At least six are made, of six weeks or more, however long that
         takes; with more time intervals are narrower.
     replicas : int or None
         So many replicas, of all jobs: of the second quarter to choose by, and as many of the second half to test on; 0:

@@ -73,6 +73,7 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload
 
+_TINY = 1e-300
 _MOST_LOAD = 10.0  # that of a log whose machine is known is about 1
 
 BESIDE = ("FCFS", "SAF", "F1")
@@ -401,8 +402,10 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     tried: tuple[str, ...] = ()
     # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
     if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
-        baseline = next(rival.model.policy for rival in every if rival.name == CLASSICAL[0])
-        policy, tried = with_threshold(run.parts, replicas, winner.model.policy, baseline)
+        # The baseline is not among the best, which alone run under Slurm's rules: there it takes the longest.
+        both = screening or ranking
+        base, best = (max(both.row(name).ratios[0], _TINY) for name in (CLASSICAL[0], winner.name))
+        policy, tried = with_threshold(run.parts, replicas, winner.model.policy, abs(math.log(base) - math.log(best)))
         if policy is not winner.model.policy:
             model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
             winner = Rival(model, run.steps.path_of(f"thresholds/{policy.name}.json"))
@@ -417,8 +420,10 @@ def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, s
     replicas = replicas_of(run.parts, part, size)
     if replicas is None or run.options.replicas is not None:
         return None if replicas is None else (replicas, size.words)
-    took = f"{size.count} replicas of {size.words}, some {format_duration(round(size.seconds))} on two cores"
-    run.steps.progress.message(f"--minutes {run.options.minutes:g}: {took}")
+    minutes, takes = run.options.minutes, format_duration(round(size.seconds))
+    more = "; with fewer, or shorter ones, there is no verdict" if size.seconds > 60 * minutes / 2 else ""
+    sentence = f"--minutes {minutes:g}: {size.count} replicas of {size.words}, some {takes} on two cores{more}"
+    run.steps.progress.message(sentence)
     return replicas, size.words
 
 

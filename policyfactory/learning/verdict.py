@@ -155,6 +155,8 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
             f"{against}. On {ranking.replicas} replicas of {ranking.part} the ratio is {tested.ratio_text}, and its "
             f"price, as ratios: {ranking.price(tested)}"
         )
+        if by_load := ranking.by_load(name):
+            against += f"; by load the ratio is {by_load}"
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
         more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
         if {tested.verdict, row.verdict} == {"better", "worse"}:
@@ -206,12 +208,13 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
         f"On {ranking.replicas} replicas of {ranking.part} {evidence.metric} is {row.ratio_text} times that of "
         f"{peer}, the best published policy before{next_best}; its price, as ratios: {ranking.price(row)}."
     )
-    if by_load := ranking.by_load(chosen):
-        sentence += f" Of the ratio to {peer}: {by_load}."
+    is_guarded_peer = chosen.removeprefix(f"{peer}-")[:-1].isdigit()
+    if not is_guarded_peer and (by_load := ranking.by_load(chosen)):
+        sentence += f" By load that is {by_load}."
     unbeaten = _unbeaten(evidence)
     if not unbeaten:
         return (), (sentence,)
-    if chosen.removeprefix(f"{peer}-")[:-1].isdigit() and row.verdict != "worse":
+    if is_guarded_peer and row.verdict != "worse":
         # The published policy itself, with a guard: there is nothing that it would have to be better than.
         return (), (sentence, f"{chosen} is {peer} with a threshold, which {_GUARDED}.")
     alike = f"So {chosen} is not shown to be better than {' and '.join(unbeaten)}, which anybody can use"

@@ -222,8 +222,14 @@ def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
     )
     assert any("not shown to be better than SAF, which anybody can use" in text for text in both.sentences)
     assert both.sentences[-1].endswith("policyfactory evaluate LOG --policies FCFS,SAF.")
+    thirds = {
+        "loads": ((0.8, 0.9), (0.95, 1.05), (1.1, 1.2)),
+        "rows": (dataclasses.replace(better.row("SPF"), by_load=(0.9, 0.6, 0.4)),),
+    }
+    better = dataclasses.replace(better, **thirds)
     shown = verdict(recorded(daily(), "FCFS"), tested=dataclasses.replace(tested, to_peers=(better, better)))
     assert shown.light == "better"
+    assert any("By load that is 0.90 at loads of 0.80 to 0.90, 0.60 at" in text for text in shown.sentences)
 
 
 def test_what_costs_more_than_is_allowed_on_replicas_or_beside_the_record_is_not_recommended() -> None:
