@@ -252,7 +252,7 @@ def choice_in_words(policy: Policy, candidates: int, *, published: bool, tie: bo
     )
 
 
-def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> str:
+def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, published: bool) -> str:
     """Return what was chosen by replicas, among how many, and its sort key.
 
     Parameters
@@ -261,19 +261,23 @@ def replicas_in_words(policy: Policy, ranking: Ranking, *, published: bool) -> s
         The choice.
     ranking : Ranking
         How the policies did.
+    candidates : int
+        How many there were before the best under EASY were taken.
     published : bool
         Whether it is one of the classical policies.
     """
+    count = len(ranking.rows)
+    screened = "" if candidates == count else f", the best of {candidates} under EASY,"
     where = f"on {ranking.replicas} replicas of {ranking.part} (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
     if published:
         return (
-            f"{policy.name} was the best published policy {where}, and none of the other {len(ranking.rows) - 1} was "
+            f"{policy.name} was the best published policy {where}, and none of the other {count - 1}{screened} was "
             f"clearly ahead of it there at a bearable price. {key}"
         )
     row = ranking.row(ranking.chosen)
     sentence = (
-        f"{policy.name} was the best of {len(ranking.rows)} policies {where}: {ranking.aims[0]} is "
+        f"{policy.name} was the best of {count} policies{screened} {where}: {ranking.aims[0]} is "
         f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one, there, and "
         f"{ranking.expected:.2f} where such a choice had no part in it (each replica left out in turn)."
     )

@@ -137,7 +137,7 @@ class Learned:
         published = self.formula_name in PUBLISHED
         if self.replicas is not None:
             tried: tuple[str, ...] = self.replicas.tried
-            words = replicas_in_words(self.policy, self.replicas.ranking, published=published)
+            words = replicas_in_words(self.policy, self.replicas.ranking, len(self.rivals), published=published)
         else:
             tried = () if self.thresholds is None else tuple(rival.name for rival in self.thresholds.rivals[2:])
             tie = len(self.choosing.best) == len(self.rivals)

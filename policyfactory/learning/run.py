@@ -422,8 +422,8 @@ def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, s
         return None if replicas is None else (replicas, size.words)
     minutes, takes = run.options.minutes, format_duration(round(size.seconds))
     more = "; with fewer, or shorter ones, there is no verdict" if size.seconds > 60 * minutes / 2 else ""
-    sentence = f"--minutes {minutes:g}: {size.count} replicas of {size.words}, some {takes} on two cores{more}"
-    run.steps.progress.message(sentence)
+    sized = f"{size.count} replicas of {size.words}, some {takes} on two cores{more}"
+    run.steps.progress.message(f"--minutes {minutes:g}: {sized}")
     return replicas, size.words
 
 

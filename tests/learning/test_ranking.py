@@ -171,6 +171,12 @@ def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None
     assert learned.replicas is not None
     assert not any(rival.model.policy.needs_predictions for rival in learned.rivals)
     assert not learned.policy.needs_predictions
+    # Under EASY run all of them, under Slurm's rules the best.
+    assert learned.replicas.screening is not None
+    assert len(learned.replicas.screening.rows) == len(learned.rivals)
+    assert {row.name for row in learned.replicas.ranking.rows} == set(finalists(learned.replicas.screening))
+    assert f"the best of {len(learned.rivals)} under EASY" in learned.words[0]
+    assert learned.tested is None or len(learned.tested.to_peers) == 3
 
 
 def test_why_nothing_is_predicted_is_said() -> None:
