@@ -73,9 +73,10 @@ class LearnOptions:
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
         no predictor.
     minutes : float
-        How long all may take, about, on two cores: the number of the replicas and how many jobs they are of follow from
-        it, and from the log, on any machine the same. At least six are made, of six weeks or more, however long that
-        takes; with more time intervals are narrower.
+        How long fits and replicas may take, about, on two cores: the number of the replicas and how many jobs they are
+        of follow from it, and from the log, on any machine the same. At least six are made, of six weeks or more,
+        however long that takes; with more time intervals are narrower. The runs of the log as it was come on top: some
+        seconds, or minutes where a log has 100,000 jobs and the choice reads predictions.
     replicas : int or None
         So many replicas, of all jobs: of the second quarter to choose by, and as many of the second half to test on; 0:
         choose by the second quarter itself; None: what ``minutes`` allow. They are made of two weeks or more, and not
@@ -128,7 +129,8 @@ class LearnOptions:
     )
     minutes: float = option(
         3.0,
-        "how long all may take, about, on two cores: how many replicas are made, and of how many jobs, follows from it",
+        "how long fits and replicas may take, about, on two cores: how many are made, and of how many jobs, follows "
+        "from it; single runs of a long log come on top",
         limits=(0.1, 10_000),
     )
     replicas: int | None = option(
