@@ -1,6 +1,6 @@
 """Take the measures of ``make bench`` over into docs/: the data, the curves as pictures, the tables of performance.md.
 
-``make bench && python benchmarks/page.py`` takes a quarter of an hour, this script some seconds of it. Numbers in
+``make bench && python benchmarks/page.py`` takes some twenty minutes, this script some seconds of it. Numbers in
 docs/performance.md stand between two marks and are written here, so that they are those of docs/data.
 """
 

@@ -56,7 +56,7 @@ _TOPICS: dict[str, tuple[str, ...]] = {
     "What is simulated": (
         "windows", "lead_in", "resamples", "length", "draw", "load", "estimates", "formula", "epsilon", "discount",
         "noise", "state_size", "queue_size", "estimator", "tuples", "trials", "window_jobs", "training_windows",
-        "choosing_windows", "judged_windows", "parts", "part", "replicas", "loads", "decisions", "pairs",
+        "choosing_windows", "judged_windows", "parts", "part", "minutes", "replicas", "loads", "decisions", "pairs",
     ),
     "How it is trained": ("window", "every_days", "first_days", "least", "trees", "leaves"),
     "How it searches": ("start", "restarts", "evaluations", "step", "objective", "pull"),

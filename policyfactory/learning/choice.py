@@ -82,7 +82,7 @@ def why_not(workload: Workload) -> str:
 _QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 # Published policies, others at a price that is allowed, and at any, that go from EASY to the rules that judge.
-FINALISTS, _AT_ANY_PRICE = 3, 2
+_FINALISTS, _AT_ANY_PRICE = 3, 2
 _MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
 
@@ -200,7 +200,7 @@ def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> floa
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
     screened = count * _EASY_S + predicted * len(FORMULAS) * _PREDICTED_S
     tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
-    under_slurm = 2 * FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
+    under_slurm = 2 * _FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
     if parts.options.under_slurm:
         under_slurm += count
     return screened + under_slurm * (_SLURM_S + waiting * _WAITING_S)
@@ -264,7 +264,7 @@ def finalists(ranking: Ranking) -> list[str]:
     published = [row.name for row in ranking.rows if row.name in PUBLISHED]
     others = [row.name for row in ranking.rows if row.name not in PUBLISHED]
     allowed = [name for name in others if not ranking.row(name).out]
-    return list(dict.fromkeys((*published[:FINALISTS], *allowed[:FINALISTS], *others[:_AT_ANY_PRICE])))
+    return list(dict.fromkeys((*published[:_FINALISTS], *allowed[:_FINALISTS], *others[:_AT_ANY_PRICE])))
 
 
 def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *, learns: bool = False) -> FloatArray:
