@@ -128,6 +128,8 @@ class RunSettings:
         Go on where the queue of a log's own jobs runs away on their site.
     notify : callable
         Called with a sentence of what an earlier run had finished, and when a worker was lost.
+    easy_beside : bool
+        Under Slurm's rules, simulate all under EASY too.
     """
 
     workers: Workers | int = 1
@@ -140,6 +142,7 @@ class RunSettings:
     beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notify: Notify = lambda _: None
     anyway: bool = False
+    easy_beside: bool = True
 
     def counter(self, experiment: Experiment) -> WorkCounter:
         """Return who counts the simulations of an experiment."""
@@ -267,7 +270,7 @@ def run_experiment(
         evaluation = _refine(experiment, how.precision, simulated, evaluation)
         sentences = narrowing.in_words(experiment, evaluation, how.precision)
     outcome = conclude(experiment, evaluation, sentences)
-    if experiment.rules.backfill != "slurm":
+    if experiment.rules.backfill != "slurm" or not how.easy_beside:
         return outcome
     beside, leads = under_easy(experiment, evaluation, how.workers, how.notify)
     return dataclasses.replace(outcome, words=(*outcome.words, *leads), sections=(*outcome.sections, beside))

@@ -197,10 +197,7 @@ def judging_in_words(rules: Rules, judging: Rules, *, screened: bool) -> tuple[s
         if screened
         else "the choice was made under EASY, the literature's scheduler, and judged on the second half"
     )
-    text = (
-        f"{how} under Slurm's own rules, on a site that is assumed of the log; the report has the same under EASY (all "
-        "under EASY: --backfill easy)"
-    )
+    text = f"{how} under Slurm's own rules, on a site that is assumed of the log (all under EASY: --backfill easy)"
     return (text,)
 
 

@@ -63,9 +63,8 @@ class LearnOptions:
         Nodes, memory and GPUs of jobs of which the log does not say them, for example ``n=q/32,mem=2000*q,g=0``.
     backfill : {"easy", "slurm", "conservative", "none"} or None
         Which jobs may overtake. None: with a site as under Slurm's own rules; without one all policies run as under
-        EASY, and the best of them are chosen from and judged under Slurm's rules, on a site that is assumed of the log,
-        with EASY's values beside them. Where Slurm's rules judge, formulas with predictions stay away if a threshold is
-        given: no export carries both.
+        EASY, and the best of them are chosen from and judged under Slurm's rules, on a site that is assumed of the log.
+        Where Slurm's rules judge, formulas with predictions stay away if a threshold is given: no export carries both.
     site : str or None
         File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
         where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, WEEK
 from policyfactory.evaluation.experiment import default_metrics
 from policyfactory.evaluation.words import windows_too_short
@@ -18,6 +22,7 @@ from policyfactory.fitting.fits import Fits
 from policyfactory.learning.comparing import Compared, Rival, write_rivals
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.steps import Steps
+from policyfactory.simulation.cases import Case
 from policyfactory.simulation.on_site import unfit
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
@@ -37,6 +42,22 @@ _TITLES = {
     "choosing": "What comes before the second half, to choose by its second quarter",
     "test": "The second half, to test the choice on",
 }
+
+
+class TimesKept(dict[str, Int64Array]):
+    """Keeps start, end and whether it was backfilled of each job by policy, as a `ScheduleSink`."""
+
+    def content(self, _: Case, schedule: Schedule) -> bytes:
+        """Return the three rows as bytes."""
+        return np.array([schedule.start, schedule.end, schedule.backfilled], dtype=np.int64).tobytes()
+
+    def write(self, _: Case, policy: str, content: bytes) -> None:
+        """Keep them."""
+        self[policy] = np.frombuffer(content, dtype=np.int64).reshape(3, -1)
+
+    def has(self, _: Case, policy: str) -> bool:  # noqa: ARG002
+        """Say that nothing is missing: what an earlier run has finished is simulated again if it is asked for."""
+        return True
 
 
 class LogParts:
@@ -76,6 +97,7 @@ class LogParts:
             self.judging = dataclasses.replace(self.judging, site=site_of(workload))
             self.rules = self.judging if options.under_slurm else self.rules
         self._lead_in: dict[str, int] = {}
+        self._times: dict[str, TimesKept] = defaultdict(TimesKept)  # by part
         self.edges = (0, 0)
 
     def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
@@ -89,12 +111,19 @@ class LogParts:
         return [rival for rival in rivals if not unfit(rival.model.policy, self.judging)]
 
     def schedule(self, rival: Rival, part: str, parts: dict[str, SwfLog]) -> Schedule:
-        """Return the measured jobs of a part under a policy."""
+        """Return the measured jobs of a part under a policy: as they were compared, if that was in one piece."""
         lead_in = 0 if self.windows else self._lead_in[part]
         log = self._measured(part, parts)
         jobs = self.workload if log is self.log else self.workload_of(log)
-        rules = self.judging if part == "test" else self.rules
-        return simulate(jobs, rival.model.policy, rules).after(lead_in)
+        rules, policy = self.judging if part == "test" else self.rules, rival.model.policy
+        times = self._times[part].get(rival.name)
+        if times is None:
+            return simulate(jobs, policy, rules).after(lead_in)
+        start, end, backfilled = times
+        if math.isinf(rules.threshold):
+            rules = dataclasses.replace(rules, threshold=policy.threshold)
+        measured = jobs.select(slice(lead_in, None), rebase=True)
+        return Schedule(start, end, backfilled > 0, measured, policy.name, rules)
 
     def workload_of(self, log: SwfLog) -> Workload:
         """Return the jobs of a part, cleaned, without those that could never start on the site."""
@@ -196,7 +225,8 @@ class LogParts:
         policies, output = ",".join(rival.source for rival in rivals), self.steps.path_of(part)
         words = ("--policies", policies, *as_typed(evaluated), "--output", output, "--overwrite")
         self.steps.begin(title, "evaluate", log.path, *words)
-        compared = self.steps.compare(log, rivals, evaluated, part)
+        sink = None if self.windows else self._times[part]
+        compared = self.steps.compare(log, rivals, evaluated, part, sink)
         if part != "test":  # which is written with the verdict
             self.steps.write(compared, part)
         return compared

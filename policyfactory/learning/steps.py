@@ -14,6 +14,7 @@ from policyfactory.evaluation.logs import cleaned_log
 from policyfactory.evaluation.options import PLAIN_NAME
 from policyfactory.evaluation.study import RunSettings, RunTally
 from policyfactory.evaluation.words import rules_in_words
+from policyfactory.evaluation.work import ScheduleSink
 from policyfactory.fitting.fits import Fits, fit
 from policyfactory.learning.comparing import CLASSICAL, SCORES, Compared, Rival, comparison_protocol
 from policyfactory.learning.ranking import Progress, Step
@@ -195,7 +196,14 @@ class Steps:
         learned = [Rival(models[name], self.path_of(f"{name}.json")) for name in names if name in models]
         return [*(Rival(resolve_model(name), name) for name in CLASSICAL), *learned]
 
-    def compare(self, log: SwfLog, rivals: Sequence[Rival], options: Mapping[str, Any], name: str) -> Compared:
+    def compare(
+        self,
+        log: SwfLog,
+        rivals: Sequence[Rival],
+        options: Mapping[str, Any],
+        name: str,
+        sink: ScheduleSink | None = None,
+    ) -> Compared:
         """Return how policies do on a log.
 
         Parameters
@@ -208,6 +216,8 @@ class Steps:
             Options of the evaluation.
         name : str
             Of the folder to which `write` will write it.
+        sink : ScheduleSink, optional
+            Who keeps the schedules.
         """
         progress = self.progress
         protocol, _ = comparison_protocol(log, rivals, options)
@@ -221,12 +231,14 @@ class Steps:
         counter = progress.counter(f"{PLAIN_NAME}: simulations", "jobs/s")
         settings = RunSettings(
             self.workers,
+            sink=sink,
             progress=lambda _: counter,
             partial=partial,
             overwrite=True,
             beside={"starts": "none"},
             notify=progress.message,
             anyway=True,  # of the whole log it has been asked
+            easy_beside=False,  # which policies lead under EASY, replicas say
         )
         tally = RunTally(self.workers)
         with exclusive(None if output is None else output / "results.csv"):

@@ -19,7 +19,7 @@ from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.text import WEEK, format_duration
 from policyfactory.evaluation.options import DEFAULT_METRICS
 from policyfactory.learning.choice import replicas_of, size_of
-from policyfactory.learning.comparing import judging_in_words
+from policyfactory.learning.comparing import Rival, judging_in_words
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
@@ -27,8 +27,9 @@ from policyfactory.learning.ranking import Progress
 from policyfactory.learning.run import learn
 from policyfactory.learning.steps import Steps
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from policyfactory.simulation.metrics import PREEMPTION_METRICS
-from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.rules import Backfill, Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.file import write_site
@@ -147,13 +148,32 @@ def test_without_a_word_easy_chooses_and_slurms_rules_judge() -> None:
     assert found.choosing.outcome.experiment.rules.backfill == "easy"
     assert found.test.outcome.experiment.rules.backfill == "slurm"
     assert [text for text in found.verdict.caveats if said in text]
-    assert any(section.name == "easy" for section in found.test.outcome.sections)
+    # What leads under EASY, the choice has said.
+    assert not any(section.name == "easy" for section in found.test.outcome.sections)
     # What the verdict compares are schedules under these rules, too.
     words = " ".join(found.verdict.sentences)
     assert format_duration(simulate(log(), "FCFS", backfill="slurm").after(len(log()) // 2).wait.max()) in words
     # Where all is under EASY there is nothing to say of it.
     easy = LearnOptions(backfill="easy")
     assert judging_in_words(easy.rules, easy.judging, screened=True) == ()
+
+
+@pytest.mark.parametrize("backfill", ["easy", "slurm", None])
+@pytest.mark.parametrize("part", ["choosing", "test"])
+def test_the_schedules_of_a_verdict_are_those_that_were_compared(backfill: Backfill | None, part: str) -> None:
+    options = LearnOptions(backfill=backfill)
+    parts = LogParts(log_of_workload(log()), options, Steps(None, 1, Progress(), [1.0]))
+    logs = parts.cut()
+    guarded = Model(dataclasses.replace(CATALOGUE["SAF"], name="SAF-1h", threshold=3600.0))
+    rivals = [Rival(resolve_model("FCFS"), "FCFS"), Rival(guarded, "SAF-1h")]
+    again = [parts.schedule(rival, part, logs) for rival in rivals]
+    parts.compare_on("", part, logs, rivals)
+    for rival, expected in zip(rivals, again, strict=True):
+        found = parts.schedule(rival, part, logs)
+        for name in ("start", "end", "backfilled", "wait"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert (found.rules, found.policy_name) == (expected.rules, expected.policy_name)
+        assert found.workload.sha256() == expected.workload.sha256()
 
 
 @pytest.mark.slow
