@@ -31,3 +31,18 @@ def daily(weeks: int = 14, *, machine: int = 4, apart: int = DAY, seed: int = 1)
 def recorded(log: Workload, policy: str) -> Workload:
     """Return the log with the schedule of a policy as its record."""
     return dataclasses.replace(log, start=simulate(log, resolve(policy), Rules()).start)
+
+
+def habits(weeks: int = 16) -> Workload:
+    """Return a log in which the user decides how long a job is, and nobody says so in the request."""
+    rng = np.random.default_rng(5)
+    n = 150 * weeks
+    user = rng.integers(0, 12, n)
+    run_time = np.where(user % 2, rng.integers(10, 60, n), rng.integers(15_000, 25_000, n))
+    day = np.sort(rng.integers(0, 7 * weeks, n))
+    submit = np.sort(day * 86_400 + rng.integers(0, 14_400, n))
+    submit[0], submit[-1] = 0, 7 * weeks * 86_400
+    return Workload(
+        "habits", 16, np.arange(1, n + 1), submit, run_time, np.full(n, 43_200), rng.integers(1, 9, n), user,
+        np.full(n, -1), unix_start=1_000_000_000,
+    )  # fmt: skip

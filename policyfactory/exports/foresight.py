@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_PATH = 4096
 _MOST_QUEUES = 10_000
 # Features that a log may have and a submission script does not, and the attributes that they are made of.
-_UNKNOWN = {"memory": "requested_memory", "partition": "partition"}
+UNKNOWN = {"memory": "requested_memory", "partition": "partition"}
 # As `policyfactory workload import` writes them: number and name.
 _QUEUE = re.compile(r"(\d{1,9}) (\S.{0,99})$")
 
@@ -131,9 +131,9 @@ def _refuse_unknown(forests: Forests, target: str) -> None:
     from policyfactory.prediction.features import NAMES
 
     looked_at = {number for forest in (forests.shortness, forests.share, forests.tail) for number in forest.feature}
-    unknown = [option for name, option in _UNKNOWN.items() if NAMES.index(name) in looked_at]
+    unknown = [option for name, option in UNKNOWN.items() if NAMES.index(name) in looked_at]
     if unknown:
         raise ExportError(
             f"the predictor looks at {' and '.join(unknown)}, which the script of {target} does not know; train one "
-            f"with policyfactory predict {' '.join(f'--leave-out {name}' for name in (*unknown, 'executable'))}"
+            f"with policyfactory predict {' '.join(f'--leave-out {name}' for name in unknown)}"
         )

@@ -15,7 +15,7 @@ from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.learning.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import PEERS, Ranking, expected_ratio, rank, values_of
+from policyfactory.learning.ranking import PEERS, Ranking, rank, values_of
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
@@ -44,6 +44,7 @@ FORMULAS = {
 }
 # What needs no predictions: between the shortest job and the smallest area.
 SOFTENED = {"P-Q20": "ln(p) + 0.2*ln(q)", "P-Q50": "ln(p) + 0.5*ln(q)"}
+SEARCHED = "SEARCHED"  # what `policyfactory.learning.searching` finds
 _WHAT = "e and s are predicted from what the user's jobs did before"
 _SOFT = "between SPF and SAF"
 
@@ -116,9 +117,9 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
 # How many replicas, and of how many jobs, the time that is given allows. That follows from these numbers and the log:
 # the result is the same on any machine. CPU seconds of one of 2026 for a job under EASY, for one whose run time is
 # predicted, for a training and each job of it, and under Slurm's rules for a job and for each that waits.
-_EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 11e-6, 0.7, 12e-6, 8e-6, 1e-6
+_EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 9e-6, 0.8, 40e-6, 8e-6, 1e-6
 _CORES = 2
-_SHARE = 0.4  # of the time, for each of the two parts; the rest is fits, reports and single runs
+_SHARE = 0.4  # of the time, for each of the two parts; the rest is the search
 _FEWEST = {"choosing": 6, "test": 8}  # replicas
 _MOST = 24
 _PILOT = 5_000  # jobs that say how many wait
@@ -198,7 +199,8 @@ def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
 def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
     """Return the CPU seconds for a job of all policies that compete, once each."""
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
-    screened = count * _EASY_S + predicted * len(FORMULAS) * _PREDICTED_S
+    # One more predicted one is what a search finds.
+    screened = count * _EASY_S + predicted * (len(FORMULAS) + 1) * _PREDICTED_S
     tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
     under_slurm = 2 * _FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
     if parts.options.under_slurm:
@@ -249,10 +251,10 @@ def rank_on(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], p
     """Return the ranking of policies, of which some are published, on replicas of a part."""
     options, values = parts.options, _values(parts, replicas, policies)
     names = [policy.name for policy in policies]
-    asked = names, [name for name in PUBLISHED if name in names], aims_of(options)
-    expected = expected_ratio(values, *asked, limits=options.limits)
-    ranking = rank(values, *asked, limits=options.limits, loads=replicas.loads)
-    return dataclasses.replace(ranking, expected=expected, part=part)
+    published = [name for name in PUBLISHED if name in names]
+    how: dict[str, Any] = {"limits": options.limits, "loads": replicas.loads, "searched": [SEARCHED]}
+    ranking = rank(values, names, published, aims_of(options), **how)
+    return dataclasses.replace(ranking, part=part)
 
 
 def finalists(ranking: Ranking) -> list[str]:

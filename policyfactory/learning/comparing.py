@@ -20,6 +20,7 @@ from policyfactory.evaluation.protocol import Protocol, protocol_of
 from policyfactory.evaluation.protocol_content import plain_content
 from policyfactory.evaluation.results_folder import Result, protocol_dict, write_report
 from policyfactory.evaluation.standings import restated
+from policyfactory.exports.foresight import UNKNOWN
 from policyfactory.policy.algebra import round_coefficients
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_to_json, save_model
@@ -269,12 +270,13 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
     if published:
         return (
-            f"{policy.name} was the best published policy {where}, and none of the other {count - 1}{screened} was "
-            f"clearly ahead of it there at a bearable price. {key}"
+            f"{policy.name} was the best published policy {where}, and to take the best of the other {count - 1}"
+            f"{screened} would have gained nothing at a price that is allowed. {key}"
         )
     row = ranking.row(ranking.chosen)
     sentence = (
-        f"{policy.name} was the best of {count} policies{screened} {where}: {ranking.aims[0]} is "
+        f"{policy.name} was the best, at a price that is allowed, of {count} policies{screened} {where}: "
+        f"{ranking.aims[0]} is "
         f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one, there, and "
         f"{ranking.expected:.2f} where such a choice had no part in it (each replica left out in turn)."
     )
@@ -283,22 +285,23 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     return f"{sentence} {key}"
 
 
-# What the script of slurm-site-factor-lua does not know when a job is submitted.
-_UNKNOWN = ("requested_memory", "executable", "partition")
-
-
 def unknown_in_words(workload: Workload) -> tuple[str, ...]:
-    """Return what predictions looked at that a scheduler may not know at submission; nothing if it knows all."""
-    attributes = workload.attributes
+    """Return what predictions looked at that Slurm's script does not know at submission, or only if it is told."""
+    attributes, sentences = workload.attributes, []
     if attributes is None:
         return ()
-    read = [name for name in _UNKNOWN if (getattr(attributes, name) >= 0).any()]
-    if not read:
-        return ()
-    words = " and ".join(name.replace("_", " ") for name in read)
-    options = " ".join(f"--leave-out {name}" for name in read)
-    what = f"The predictions look at {words}, which the script for Slurm does not know when a job is submitted"
-    return (f"{what}: for Slurm learn with {options}.",)
+    read = [name for name in UNKNOWN.values() if (getattr(attributes, name) >= 0).any()]
+    if read:
+        words = " and ".join(name.replace("_", " ") for name in read)
+        options = " ".join(f"--leave-out {name}" for name in read)
+        what = f"The predictions look at {words}, which the script for Slurm does not know when a job is submitted"
+        sentences.append(f"{what}: for Slurm learn with {options}.")
+    if (attributes.executable >= 0).any():
+        sentences.append(
+            "The predictions look at the names of jobs, which Slurm's script compares with those of the history: have "
+            "it updated with JobName, or learn with --leave-out executable."
+        )
+    return tuple(sentences)
 
 
 # The folder of a learned policy: what is in it, and how it is made room for -------------------------------------------

@@ -63,7 +63,7 @@ _STATE = "/var/spool/policyfactory/history"  # as in docs/predictions.md
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Learned:
-    """A policy that was learned from a log, or the published one that beat all that was learned.
+    """A policy that was learned from a log, or the published one that nothing learned is shown to be better than.
 
     Parameters
     ----------
@@ -134,15 +134,16 @@ class Learned:
     @property
     def choice_words(self) -> str:
         """What was chosen, in words."""
-        published = self.formula_name in PUBLISHED
+        published, policy = self.formula_name in PUBLISHED, self.policy
         if self.replicas is not None:
             tried: tuple[str, ...] = self.replicas.tried
-            words = replicas_in_words(self.policy, self.replicas.ranking, len(self.rivals), published=published)
+            policy = self.replicas.winner.model.policy
+            words = replicas_in_words(policy, self.replicas.ranking, len(self.rivals), published=published)
         else:
             tried = () if self.thresholds is None else tuple(rival.name for rival in self.thresholds.rivals[2:])
             tie = len(self.choosing.best) == len(self.rivals)
             words = choice_in_words(self.policy, len(self.rivals), published=published, tie=tie)
-        return f"{words} {threshold_in_words(self.policy, tried)}".rstrip()
+        return f"{words} {threshold_in_words(policy, tried)}".rstrip()
 
     @property
     def words(self) -> tuple[str, ...]:

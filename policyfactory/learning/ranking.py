@@ -93,7 +93,8 @@ class Ranking:
     rows : tuple of Ranked
         The best first.
     chosen : str
-        The best of those whose interval lies below the peer's value, at a price that is allowed; else the peer.
+        The best at a price that is allowed, if such a choice gains where it was not made (``expected`` below 1); with
+        halves, if its interval lies below the peer's value; else the peer.
     margin : Paired or None
         Logarithms of the choice against those of the next that may be taken; None if there is none.
     runner_up : str
@@ -103,8 +104,8 @@ class Ranking:
     best : tuple of str
         The published policies that are best on them, at most three, the peer first.
     expected : float
-        Ratio of the first aim that such a choice has on a replica that had no part in it (`expected_ratio`); NaN if it
-        was not asked for.
+        Ratio of the first aim that such a choice has on a replica that had no part in it (`expected_ratio`); NaN with
+        halves, and of a single replica.
     part : str
         Of what part of the log they are replicas, in words.
     loads : tuple of tuple of float
@@ -224,6 +225,7 @@ def rank(
     limits: Sequence[EpisodeLimit] = (),
     whole: int | None = None,
     loads: Sequence[float] = (),
+    searched: Sequence[str] = (),
 ) -> Ranking:
     """Return the ranking of policies.
 
@@ -241,10 +243,12 @@ def rank(
         How many of the replicas are whole; halves follow them, which give the intervals. All, if not given.
     loads : sequence of float
         Of the whole ones, in units of the log's.
+    searched : sequence of str
+        Policies that were made for jobs of the same part: one is taken only if it is shown to be better than the next.
     """
     judging = whole is not None
     count = len(values) if whole is None else whole
-    logs = _logs(values, aims)
+    logs = logarithms(values, aims)
     means = _Means(values[:count], logs[:count], names, published, aims, limits)
     peer, base = means.peer, logs[:, means.base, 0]
     thirds = np.array_split(np.argsort(loads), _THIRDS) if len(loads) else []
@@ -262,12 +266,20 @@ def rank(
         shown = "" if name == peer or not judging else verdict
         rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
-    taken = [row for row in rows if row.name == peer or (below[row.name] and not row.out)]
+    expected = math.nan if judging else expected_ratio(values, names, published, aims, limits=limits)
+    gains = below if judging else {row.name: max(round(row.ratios[0], 2), round(expected, 2)) < 1 for row in rows}
+    taken = [row for row in rows if row.name == peer or (gains[row.name] and not row.out)]
+
+    def margin_of(first: Ranked, second: Ranked) -> Paired:
+        both = (logs[:count, list(names).index(row.name), 0] for row in (first, second))
+        return compare_values(*both, statistic="mean")
+
+    while taken[0].name in searched and margin_of(*taken[:2]).verdict != "better":
+        unproved = taken.pop(0)
+        out = f"it was searched for such jobs, and is not shown to be better than {taken[0].name}"
+        rows[rows.index(unproved)] = dataclasses.replace(unproved, out=out)
     chosen, others = taken[0], taken[1:]
-    margin = None
-    if others:
-        chosen_logs, other_logs = (logs[:count, list(names).index(row.name), 0] for row in (chosen, others[0]))
-        margin = compare_values(chosen_logs, other_logs, statistic="mean")
+    margin = margin_of(chosen, others[0]) if others else None
     second = others[0].name if others else ""
     return Ranking(
         aims=tuple(aims),
@@ -277,6 +289,7 @@ def rank(
         margin=margin,
         runner_up=second,
         replicas=count,
+        expected=expected,
         loads=tuple((float(min(those)), float(max(those))) for those in (np.asarray(loads)[third] for third in thirds)),
         best=tuple(row.name for row in rows if row.name in published)[:PEERS],
     )
@@ -294,9 +307,11 @@ def expected_ratio(
 
     The best of many is in part the luckiest of them on the replicas that choose. So each is left out in turn: the best
     at a price that is allowed, and the best published one, are those of the others. The mean over the replicas is
-    geometric; the parameters are those of `rank`.
+    geometric, NaN of a single one; the parameters are those of `rank`.
     """
-    logs, left = _logs(values, aims), []
+    if len(values) == 1:
+        return math.nan
+    logs, left = logarithms(values, aims), []
     for replica in range(len(values)):
         others = [number for number in range(len(values)) if number != replica]
         means = _Means(values[others], logs[others], names, published, aims, limits)
@@ -330,8 +345,8 @@ class _Means:
             self.out.append("; ".join(filter(None, beyond)))
 
 
-def _logs(values: FloatArray, aims: Sequence[str]) -> FloatArray:
-    """Return the logarithms, of which less is better; of what is 0 that of a second, or of a unit."""
+def logarithms(values: FloatArray, aims: Sequence[str]) -> FloatArray:
+    """Return the logarithms of metrics (the last axis), of which less is better; of 0 s that of a second."""
     better = [METRICS[name].lower_is_better is not False for name in aims]
     with np.errstate(all="ignore"):
         logs: FloatArray = np.log(values + [_LEAST if METRICS[name].unit == "s" else 0.0 for name in aims])

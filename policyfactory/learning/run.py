@@ -23,6 +23,7 @@ from policyfactory.fitting.fits import Fits
 from policyfactory.learning.choice import (
     KEPT_GAIN,
     ByReplicas,
+    Size,
     Tested,
     finalists,
     predicted_rivals,
@@ -55,6 +56,7 @@ from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.parts import LogParts
 from policyfactory.learning.ranking import Progress
+from policyfactory.learning.searching import searched
 from policyfactory.learning.steps import Steps
 from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.parallel.workers import Workers
@@ -250,8 +252,25 @@ def _test(run: Run) -> None:
 
 
 def _judge(run: Run) -> None:
-    """Say what the choice is worth."""
-    run.verdict = _verdict(run)
+    """Say what the choice is worth; if it is not better than the best published policy, what that one is worth."""
+    run.verdict, chosen = _verdict(run, run.winner), run.winner.name
+    if run.tested is not None and run.verdict.light != "better":
+        ranking = run.tested.to_peer
+        if ranking.peer not in {chosen, CLASSICAL[0]}:
+            peer = next(rival for rival in run.test.rivals if rival.name == ranking.peer)
+            instead = _verdict(run, peer)
+            if instead.light == "better":
+                row = ranking.row(chosen)
+                dear = f", and {row.out}" if row.out else ""
+                why = (
+                    f"{chosen} was chosen on the second quarter; on replicas of {ranking.part} its {ranking.aims[0]} "
+                    f"is {row.ratio_text} times that of {peer.name}, the best published policy before{dear}. So it is "
+                    f"not recommended, and {peer.name} stands in its place."
+                )
+                run.winner = peer
+                run.verdict = dataclasses.replace(
+                    instead, sentences=(*instead.sentences[:1], why, *instead.sentences[1:])
+                )
     run.test = run.test.judged(run.verdict, run.winner.name)
     run.steps.write(run.test, "test")
 
@@ -382,13 +401,18 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     sized = _replicas_of(run, "choosing", predicted=not why)
     if sized is None:
         return None
-    replicas, part = sized
+    replicas, size = sized
+    part = size.words
     run.steps.begin(f"The formulas on replicas of {part}: users' weeks moved, loads of 0.8 to 1.2")
-    if why:
-        run.steps.progress.message(f"no predictions: {why}")
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
-    more += [*softened_rivals(folder), *([] if why else predicted_rivals(folder))]
+    more += softened_rivals(folder)
+    if why:
+        run.steps.progress.message(f"no predictions: {why}")
+    else:
+        more += predicted_rivals(folder)
+        if (found := searched(run.parts, size)) is not None:
+            more.append(Rival(Model(found), f"{folder}/{found.name}.json"))
     every = [*rivals, *run.parts.dated(run.parts.possible(more))]
     policies = {rival.name: rival.model.policy for rival in every}
     screening, ranking = None, rank_on(run.parts, replicas, list(policies.values()), part)
@@ -414,17 +438,17 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     return ByReplicas(tuple(every), screening, ranking, winner, tried)
 
 
-def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, str] | None:
-    """Return the replicas of a part, and what part of the log that is; None if it is too short for any."""
+def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, Size] | None:
+    """Return the replicas of a part, and how many of what they are; None if it is too short for any."""
     size = size_of(run.parts, part, predicted=predicted)
     replicas = replicas_of(run.parts, part, size)
     if replicas is None or run.options.replicas is not None:
-        return None if replicas is None else (replicas, size.words)
+        return None if replicas is None else (replicas, size)
     minutes, takes = run.options.minutes, format_duration(round(size.seconds))
     more = "; with fewer, or shorter ones, there is no verdict" if size.seconds > 60 * minutes / 2 else ""
     sized = f"{size.count} replicas of {size.words}, some {takes} on two cores{more}"
     run.steps.progress.message(f"--minutes {minutes:g}: {sized}")
-    return replicas, size.words
+    return replicas, size
 
 
 def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
@@ -434,7 +458,7 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_predictions)
     if sized is None:
         return None
-    test_replicas, part = sized
+    test_replicas, part = sized[0], sized[1].words
     names = list(dict.fromkeys((CLASSICAL[0], *replicas.ranking.best, replicas.winner.name)))
     run.steps.begin(f"The choice on replicas of {part}, each predictor learning in its own run")
     policies = [named[name].model.policy for name in names]
@@ -443,9 +467,9 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     return tested
 
 
-def _verdict(run: Run) -> Verdict:
-    """Return what the second half says of the choice, with what that rests on."""
-    test, winner = run.test, run.winner
+def _verdict(run: Run, winner: Rival) -> Verdict:
+    """Return what the second half says of a policy, with what that rests on."""
+    test = run.test
     baseline = next(rival for rival in test.rivals if rival.name == CLASSICAL[0])
     base, choice = (run.parts.schedule(rival, "test", run.logs) for rival in (baseline, winner))
     verdict = verdict_of(

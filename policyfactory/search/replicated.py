@@ -90,6 +90,8 @@ class Replicated:
     ----------
     learns : bool
         Whether predictors learn in each run that `schedules` gives, as at a site; False at first.
+    prepared : list of Prepared
+        The replicas, their jobs in the order of their submission.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class Replicated:
         self.options = predictor or PredictorOptions()
         # Slurm's own passes take jobs as they are; what is prepared for them is the engine's order alone.
         ordered = dataclasses.replace(rules, backfill="easy", site=None) if rules.backfill == "slurm" else rules
-        self._prepared = [prepare(replica, ordered) for replica in replicas]
+        self.prepared = [prepare(replica, ordered) for replica in replicas]
         self._taught: dict[tuple[int, bool], tuple[Training, ...]] = {}
 
     def under_slurm(self, rules: Rules) -> Replicated:
@@ -116,7 +118,7 @@ class Replicated:
         return others
 
     def __len__(self) -> int:
-        return len(self._prepared)
+        return len(self.prepared)
 
     def schedules(self, policy: Policy) -> Iterator[Schedule]:
         """Give the schedule of each replica after its past."""
@@ -135,7 +137,7 @@ class Replicated:
         learns : bool
             The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
         """
-        prepared, predictor = self._prepared[replica], Predictor(self.options)
+        prepared, predictor = self.prepared[replica], Predictor(self.options)
         if policy.needs_predictions and not learns:
             predictor = dataclasses.replace(predictor, trainings=self.taught(replica, tail="e90" in policy.variables))
         if self.rules.backfill == "slurm":
@@ -151,7 +153,7 @@ class Replicated:
 
     def foreseen(self, replica: int, policy: Policy) -> tuple[Prepared, Foreseen]:
         """Return a replica and what is predicted of its jobs, its past among them, by the models of the teacher."""
-        prepared = self._prepared[replica]
+        prepared = self.prepared[replica]
         return prepared, run_predicted(prepared, policy, Predictor(self.options, trainings=self.taught(replica)))
 
     def _schedule(
@@ -175,7 +177,7 @@ class Replicated:
     def teaching_values(self, policy: Policy) -> FloatArray:
         """Return `values` of a policy whose predictor learns in its own runs, the models of which then serve others."""
         rows = []
-        for replica, prepared in enumerate(self._prepared):
+        for replica, prepared in enumerate(self.prepared):
             foreseen = run_predicted(prepared, policy, Predictor(self.options))
             self._taught[replica, "e90" in policy.variables] = foreseen.trainings
             measured = measure(self._schedule(prepared, policy, foreseen.start, foreseen.backfilled), AIMS)
@@ -205,7 +207,7 @@ class Replicated:
         """Return the models of the run that teaches for a replica; made once."""
         key = replica, tail
         if key not in self._taught:
-            run = run_predicted(self._prepared[replica], TEACHER, Predictor(self.options), tail=tail)
+            run = run_predicted(self.prepared[replica], TEACHER, Predictor(self.options), tail=tail)
             self._taught[key] = run.trainings
         return self._taught[key]
 
@@ -266,6 +268,34 @@ def replicated(
     pairs = loads_of(max(count + 1, MIN_CASES) // 2, loads) if halves else ()
     workloads += [replicas.half(2 * number + side, load) for number, load in enumerate(pairs) for side in (1, 2)]
     return Replicated(workloads, lead_in, rules, predictor, count, each)
+
+
+def foretold(
+    workload: Workload,
+    part: Part,
+    rules: Rules,
+    *,
+    count: int,
+    seed: int = 0,
+    loads: tuple[float, float] = LOADS,
+    predictor: PredictorOptions | None = None,
+) -> tuple[Replicated, tuple[Prepared, ...]]:
+    """Return replicas of a part of a log, and each with what was predicted of its jobs in the log as it was.
+
+    So a predictor learns once, and no replica is predicted by what happens later in the log: for whoever simulates
+    hundreds of formulas on them (`Replicated.given`). Parameters and errors are those of `replicated`.
+    """
+    arena = replicated(workload, part, rules, count=count, seed=seed, loads=loads, predictor=predictor)
+    some, lead_in = part.cut(workload)
+    prepared = prepare(some, dataclasses.replace(rules, backfill="easy", site=None))
+    foreseen = run_predicted(prepared, TEACHER, Predictor(arena.options))
+    predictions = np.array([prepared.in_rows(column) for column in foreseen.predictions])
+    replicas = Replicas(some, lead_in=lead_in, seed=seed)
+    rows = (replicas.rows(number, load) for number, load in enumerate(arena.loads, 1))
+    return arena, tuple(
+        dataclasses.replace(replica, predictions=predictions[:, those])
+        for replica, those in zip(arena.prepared, rows, strict=True)
+    )
 
 
 # The published policy that is best on replicas ------------------------------------------------------------------------

@@ -459,10 +459,17 @@ class Replicas:
         UsageError
             If the number or the load is out of range.
         """
+        name = f"replica {number}", f"replica {number}: users moved by whole weeks of {self.weeks}"
+        return self._copied(*self._sampled(number, load), load, name)
+
+    def rows(self, number: int, load: float = 1.0) -> Int64Array:
+        """Return which row of the log each job of `sample` is; parameters and errors as there."""
+        return self._sampled(number, load)[0]
+
+    def _sampled(self, number: int, load: float) -> tuple[Int64Array, Int64Array]:
         _check(number, load)
         random = generator(self.seed, _REPLICAS_PURPOSE, number)
-        name = f"replica {number}", f"replica {number}: users moved by whole weeks of {self.weeks}"
-        return self._moved(np.arange(self.jobs), self.weeks, random, (load, load), name)
+        return self._moved(np.arange(self.jobs), self.weeks, random, load)
 
     def half(self, number: int, load: float = 1.0) -> Workload:
         """Return a replica of half the users, half as long, its past ahead of it.
@@ -504,17 +511,12 @@ class Replicas:
             )
         random = generator(self.seed, _DEALING, 1, number)
         name = f"half {number}", f"half replica {number}: half of the users, moved by whole weeks of {weeks}"
-        return self._moved(kept, weeks, random, (load, load / share), name)
+        return self._copied(*self._moved(kept, weeks, random, load / share), load, name)
 
     def _moved(
-        self,
-        kept: Int64Array,
-        weeks: int,
-        random: np.random.Generator,
-        scaled: tuple[float, float],
-        named: tuple[str, str],
-    ) -> Workload:
-        """Return a replica of the jobs at some places after the past.
+        self, kept: Int64Array, weeks: int, random: np.random.Generator, faster: float
+    ) -> tuple[Int64Array, Int64Array]:
+        """Return the rows of a replica of the jobs at some places after the past, and when they are submitted.
 
         Parameters
         ----------
@@ -524,12 +526,10 @@ class Replicas:
             How long it is.
         random : Generator
             Of the moves.
-        scaled : tuple of float
-            The load that it has, in units of the log's, and what the times are divided by for that.
-        named : tuple of str
-            What it is called, and how it was made.
+        faster : float
+            What the times are divided by.
         """
-        log, ticks, (load, faster) = self.workload, self.workload.ticks, scaled
+        log, ticks = self.workload, self.workload.ticks
         span = weeks * WEEK * ticks
         moves = random.integers(0, weeks, int(self._owner.max()) + 1)
         moved = random.uniform(-self.jitter, self.jitter, int(self._burst.max()) + 1)
@@ -539,7 +539,11 @@ class Replicas:
         order = np.lexsort((kept, self._owner[kept], instant))
         first = int(log.submit[self.lead_in])
         rows = np.concatenate((np.arange(self.lead_in), self.lead_in + kept[order]))
-        submit = np.concatenate((log.submit[: self.lead_in], first + instant[order]))
+        return rows, np.concatenate((log.submit[: self.lead_in], first + instant[order]))
+
+    def _copied(self, rows: Int64Array, submit: Int64Array, load: float, named: tuple[str, str]) -> Workload:
+        """Return jobs of the log, submitted at other times; ``named``: what it is called, and how it was made."""
+        log = self.workload
         columns = {name: getattr(log, name)[rows] for name in ("run_time", "requested_time", "processors", "user")}
         return dataclasses.replace(
             log,

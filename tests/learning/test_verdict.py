@@ -14,6 +14,7 @@ from daily_log import daily, recorded
 from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.words import basis_in_words, windows_too_short
 from policyfactory.learning import choice
+from policyfactory.learning.comparing import unknown_in_words
 from policyfactory.learning.ranking import Ranked, Ranking
 from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.policy.store import resolve
@@ -21,7 +22,7 @@ from policyfactory.report.verdict import Verdict
 from policyfactory.search.environment.goals import EpisodeLimit, limits_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
+from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Workload
 from policyfactory.workload.resample import weeks_to_import
 from policyfactory.workload.windows import parse_windows
 
@@ -325,3 +326,26 @@ def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_with
     actual = verdict_of(Evidence(result.outcome, "mean_bsld", "SPF-65h", base, own, tested))
     assert actual.light == light
     assert "slurm-site-factor-c" in " ".join(actual.sentences)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ((), ()),
+        (("group", "queue"), ()),
+        (("executable",), ("JobName",)),
+        (("requested_memory", "partition"), ("--leave-out requested_memory --leave-out partition",)),
+        (("requested_memory", "executable"), ("--leave-out requested_memory", "JobName")),
+    ],
+)
+def test_what_predictions_read_and_a_script_does_not_know_is_said(
+    known: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    log = daily(4)
+    attributes = dataclasses.replace(
+        Attributes.unknown(len(log)), **{name: np.arange(len(log), dtype=np.int64) for name in known}
+    )
+    sentences = unknown_in_words(dataclasses.replace(log, attributes=attributes))
+    assert len(sentences) == len(expected)
+    assert all(words in sentence for words, sentence in zip(expected, sentences, strict=True))
+    assert unknown_in_words(dataclasses.replace(log, attributes=None)) == ()

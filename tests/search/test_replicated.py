@@ -10,8 +10,10 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor
-from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, replicated
+from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, foretold, replicated
 from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.predicted import run_predicted
+from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
@@ -77,3 +79,25 @@ def test_the_models_of_a_policy_s_own_runs_can_serve_others(workload: Workload) 
     assert arena.teaching_values(own).tolist() == arena.values(own, learns=True).tolist()
     # With the models of its own runs it starts every job when it did.
     assert arena.values(own).tolist() == arena.values(own, learns=True).tolist()
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_a_job_of_a_foretold_replica_is_predicted_as_it_was_in_the_log(workload: Workload, arena: Replicated) -> None:
+    part = Part(600, 1_500, past=400)
+    again, replicas = foretold(workload, part, Rules(), count=3, seed=5, predictor=OPTIONS)
+    some, lead_in = part.cut(workload)
+    log = run_predicted(prepare(some, Rules()), TEACHER, Predictor(OPTIONS)).predictions
+    assert len(np.unique(log[0])) > 50
+    for number, (replica, same) in enumerate(zip(replicas, arena.prepared, strict=True)):
+        jobs = replica.workload
+        assert jobs.sha256() == same.workload.sha256()
+        # A job is known by its user, request, processors and run time, which few have in common.
+        for row in range(lead_in, len(jobs)):
+            alike = np.flatnonzero(
+                (some.user == jobs.user[row])
+                & (some.run_time == jobs.run_time[row])
+                & (some.processors == jobs.processors[row])
+            )
+            assert replica.predictions[:, row].tolist() in log[:, alike].T.tolist()
+        saf = CATALOGUE["SAF"]
+        assert again.given(replica, saf).start.tolist() == arena.schedule(number, saf).start.tolist()
