@@ -78,8 +78,7 @@ def why_not(workload: Workload) -> str:
 # The choice by replicas of the second quarter -------------------------------------------------------------------------
 
 
-# Of the waits under the chosen formula, as thresholds: the last one changes nothing there, and bounds what comes later;
-# and the share of its gain that a threshold must keep.
+# Of waits, as thresholds; and the share of its gain that a threshold must keep.
 _QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 # Published policies, others at a price that is allowed, and at any, that go from EASY to the rules that judge.
@@ -298,6 +297,8 @@ def with_threshold(
 ) -> tuple[Policy, tuple[str, ...]]:
     """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
 
+    Thresholds above its longest wait bind nothing, and are not tried.
+
     Parameters
     ----------
     parts : LogParts
@@ -310,7 +311,8 @@ def with_threshold(
         What it gains against the baseline, as a logarithm.
     """
     schedules = list(replicas.schedules(policy))
-    tried = guarded(policy, np.concatenate([schedule.wait for schedule in schedules]))
+    waits = np.concatenate([schedule.wait for schedule in schedules])
+    tried = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
     if not tried:
         return policy, ()
     aims, names = aims_of(parts.options)[:1], tuple(candidate.name for candidate in tried)

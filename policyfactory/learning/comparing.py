@@ -270,8 +270,8 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
     if published:
         return (
-            f"{policy.name} was the best published policy {where}, and to take the best of the other {count - 1}"
-            f"{screened} would have gained nothing at a price that is allowed. {key}"
+            f"{policy.name} was the best published policy {where}, and none of the other {count - 1}{screened} was "
+            f"better at a price that is allowed. {key}"
         )
     row = ranking.row(ranking.chosen)
     sentence = (

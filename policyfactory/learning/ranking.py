@@ -93,8 +93,8 @@ class Ranking:
     rows : tuple of Ranked
         The best first.
     chosen : str
-        The best at a price that is allowed, if such a choice gains where it was not made (``expected`` below 1); with
-        halves, if its interval lies below the peer's value; else the peer.
+        The best at a price that is allowed; with halves, of those whose interval lies below the peer's value. The peer,
+        if there is none.
     margin : Paired or None
         Logarithms of the choice against those of the next that may be taken; None if there is none.
     runner_up : str
@@ -267,7 +267,7 @@ def rank(
         rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     expected = math.nan if judging else expected_ratio(values, names, published, aims, limits=limits)
-    gains = below if judging else {row.name: max(round(row.ratios[0], 2), round(expected, 2)) < 1 for row in rows}
+    gains = below if judging else {row.name: round(row.ratios[0], 2) < 1 for row in rows}
     taken = [row for row in rows if row.name == peer or (gains[row.name] and not row.out)]
 
     def margin_of(first: Ranked, second: Ranked) -> Paired:

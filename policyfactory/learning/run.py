@@ -356,7 +356,7 @@ def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | Non
     if not run.options.chooses_threshold or winner.name == CLASSICAL[0]:
         return winner, None
     waits = run.parts.schedule(winner, "choosing", run.logs).wait
-    hours = threshold_hours(waits)
+    hours = [count for count in threshold_hours(waits) if count * HOUR < waits.max(initial=0.0)]  # others bind nothing
     candidates = [
         Rival(_named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{hours_text(count)}"), "")
         for count in hours

@@ -115,7 +115,7 @@ def _found(parts: LogParts, shared: _Searched) -> Policy:
         for _ in range(generations):
             asked = evolution.ask()
             values = values_of([named(f"{number}", point) for number, point in enumerate(asked)])
-            losses = [_loss(own, base, shared.aims, parts.options.limits) for own in values]
+            losses = [_loss(found, base, shared.aims, parts.options.limits) for found in values]
             evolution.tell(
                 asked, [loss + _PULL * distance_of(family, point) for loss, point in zip(losses, asked, strict=True)]
             )
@@ -134,13 +134,13 @@ def _measure(shared: _Searched, unit: tuple[int, Policy], go_on: StopCheck) -> t
     return unit[0], np.array(rows)
 
 
-def _loss(own: FloatArray, base: FloatArray, aims: Sequence[str], limits: Sequence[EpisodeLimit]) -> float:
+def _loss(values: FloatArray, base: FloatArray, aims: Sequence[str], limits: Sequence[EpisodeLimit]) -> float:
     """Return the mean logarithm of the first aim's ratio to the best published policy, and what is beyond limits."""
-    ratios = (logarithms(own, aims) - logarithms(base, aims)).mean(axis=0)
+    ratios = (logarithms(values, aims) - logarithms(base, aims)).mean(axis=0)
     loss = float(ratios[0])
     for limit in limits:
         if limit.guard in aims:
             column = aims.index(limit.guard)
-            found = math.exp(ratios[column]) if limit.times is not None else float(own[:, column].mean())
+            found = math.exp(ratios[column]) if limit.times is not None else float(values[:, column].mean())
             loss += _DEAR * max(0.0, math.log(max(found, _TINY) / limit.bound(1.0)))
     return loss if math.isfinite(loss) else _WORST
