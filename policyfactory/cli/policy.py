@@ -331,6 +331,8 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     if "r" in policy.variables:
         facts.append(("epoch", policy.epoch.describe()))
     facts.append(("threshold", f"jobs that waited longer than this go first: {format_duration(policy.threshold)}"))
+    if policy.backfill_formula:
+        facts.append(("backfilling", f"jobs behind the first are tried by {policy.backfill_formula}, lower ones first"))
     facts += [("what it does", policy.description), ("source", policy.source)]
     return [(key, value) for key, value in facts if value]
 

@@ -81,7 +81,9 @@ def _unscored(experiment: Experiment, log: ReadLog) -> tuple[str, ...]:
     """Return which policies have no score for some jobs of a log."""
     ordering = (*experiment.contenders, experiment.rules.backfill_policy)
     policies = [policy for order in ordering for policy in (order.arms if isinstance(order, Tuner) else (order,))]
-    distinct = dict.fromkeys(policy for policy in policies if policy is not None)
+    distinct = dict.fromkeys(
+        order for policy in policies if policy is not None for order in (policy, policy.backfill_policy) if order
+    )
     return tuple(filter(None, (unscored(log.workload, policy) for policy in distinct)))
 
 

@@ -579,7 +579,8 @@ def _choice(outcome: Outcome) -> str:
     late = (
         "" if math.isinf(policy.threshold) else f"; jobs that have waited {format_duration(policy.threshold)} go first"
     )
-    return f"sorts the queue by {formula}, the lower value first{late}"
+    scan = f"; jobs are tried for backfilling by {policy.backfill_formula}" if policy.backfill_formula else ""
+    return f"sorts the queue by {formula}, the lower value first{late}{scan}"
 
 
 def _rules_line(experiment: Experiment) -> str:
@@ -665,6 +666,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "formula": policy.formula,
         "epoch": {"rule": policy.epoch.rule, "unix_time": policy.epoch.unix_time},
         "threshold_s": policy.threshold,
+        **({"backfill_formula": policy.backfill_formula} if policy.backfill_formula else {}),
         "source": policy.source,
     }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.errors import ExportError, PolicyfactoryError, UsageError
 from policyfactory.core.files import dump_json, exclusive
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.options import changed
@@ -106,6 +106,11 @@ class _Work:
         self.model = prepare(
             given, epoch=options.counts_from, processors=options.processors, threshold=options.threshold_s
         )
+        if (formula := self.policy.backfill_formula) and target.name != "json":
+            raise ExportError(
+                f"policy {self.policy.name} has an order of its own for backfilling, by {formula}, which {target.name} "
+                "has not; export it to json, or take a policy without (learn without --backfill-order)"
+            )
         self._check_epoch()
         if options.weight is not None and not 2 <= options.weight <= LARGEST:
             raise UsageError(f"--weight {options.weight}: give a whole number from 2 to {LARGEST:,}")

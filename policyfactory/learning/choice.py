@@ -45,6 +45,8 @@ FORMULAS = {
 # What needs no predictions: between the shortest job and the smallest area.
 SOFTENED = {"P-Q20": "ln(p) + 0.2*ln(q)", "P-Q50": "ln(p) + 0.5*ln(q)"}
 SEARCHED = "SEARCHED"  # what `policyfactory.learning.searching` finds
+# Orders in which jobs are tried for backfilling behind any queue: by request, by prediction, by how likely it is short.
+ORDERS = {"P": "p", "E": "e", "S": "-ln(s)"}
 _WHAT = "e and s are predicted from what the user's jobs did before"
 _SOFT = "between SPF and SAF"
 
@@ -323,6 +325,35 @@ def with_threshold(
     ranking = rank(np.concatenate([unguarded, values], axis=1), (policy.name, *names), [policy.name], aims)
     kept = [candidate for candidate in tried if _loss(ranking, candidate.name) <= (1 - KEPT_GAIN) * gain]
     return (kept or [policy])[0], names
+
+
+def with_order(parts: LogParts, replicas: Replicated, policy: Policy, *, predicted: bool) -> Policy:
+    """Return the policy with the order for backfilling that is shown to be better than the next; else as it is.
+
+    Parameters
+    ----------
+    parts : LogParts
+        The log, its options, and who works.
+    replicas : Replicated
+        Of the second quarter.
+    policy : Policy
+        The choice.
+    predicted : bool
+        Whether jobs can be predicted.
+    """
+    paired = [
+        dataclasses.replace(policy, name=f"{policy.name}-BY-{name}", backfill_formula=formula)
+        for name, formula in ORDERS.items()
+        if predicted or name == "P"
+    ]
+    every, aims = [policy, *paired], aims_of(parts.options)
+    values, names = _values(parts, replicas, every), [candidate.name for candidate in every]
+    ranking = rank(values, names, [policy.name], aims, limits=parts.options.limits, searched=names[1:])
+    parts.steps.progress.message(
+        f"orders for backfilling: {', '.join(f'{row.name} {row.ratio_text}' for row in ranking.rows)}; "
+        f"{ranking.chosen} is taken"
+    )
+    return every[names.index(ranking.chosen)]
 
 
 def guarded(policy: Policy, waits: FloatArray) -> list[Policy]:

@@ -167,6 +167,12 @@ def hours_text(count: int) -> str:
 
 def limits_in_words(policy: Policy) -> tuple[str, ...]:
     """Return what most routes into a scheduler cannot express of a policy."""
+    if policy.backfill_formula:
+        text = (
+            "No route into a scheduler carries an order of its own for backfilling: policy.json is for simulation, and "
+            "for a scheduler of yours."
+        )
+        return (text,)
     parts = [
         *(["its threshold"] if math.isfinite(policy.threshold) else []),
         *([] if policy.is_static else ["what changes while a job waits"]),
@@ -267,7 +273,8 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     count = len(ranking.rows)
     screened = "" if candidates == count else f", the best of {candidates} under EASY,"
     where = f"on {ranking.replicas} replicas of {ranking.part} (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
-    key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first."
+    scan = f", and tries jobs for backfilling by {policy.backfill_formula}" if policy.backfill_formula else ""
+    key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first{scan}."
     if published:
         return (
             f"{policy.name} was the best published policy {where}, and none of the other {count - 1}{screened} was "
@@ -317,7 +324,8 @@ _EVALUATIONS = ("choosing", "thresholds", "test", "resampled")  # the last one o
 # What a run that replaces another one begins with: scores of the same options are used again.
 KEPT = (SCORES, "scores.manifest.json")
 PREDICTED = "predicted"
-_OF_RIVALS = ("dated", "thresholds", PREDICTED)
+PAIRED = "paired"
+_OF_RIVALS = ("dated", "thresholds", PREDICTED, PAIRED)
 _FITTED = ("forms*.json", "polynomials*.json", "forms.md", "polynomials.md")
 _MODELS = (*_FITTED, *(f"{name}/*.json" for name in _OF_RIVALS))
 

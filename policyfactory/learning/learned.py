@@ -185,6 +185,8 @@ class Learned:
         # What changes while a job waits, only the plugin can express.
         moving = not self.policy.is_static or self.policy.threshold != float("inf")
         target = ["--to", "slurm-site-factor-c", "--output", "plugin"] if moving else ["--output", "job_submit.lua"]
+        if self.policy.backfill_formula:
+            return ["policyfactory", "export", policy, "--to", "json", "--output", "paired.json"]
         reading = self.options.machine_words
         if self.options.estimate_missing != LearnOptions.estimate_missing:
             reading += ["--estimate-missing", self.options.estimate_missing]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option, same_option
@@ -76,6 +76,9 @@ class LearnOptions:
         of follow from it, and from the log, on any machine the same. At least six are made, of six weeks or more,
         however long that takes; with more time intervals are narrower. The runs of the log as it was come on top: some
         seconds, or minutes where a log has 100,000 jobs and the choice reads predictions.
+    backfill_order : {"queue", "auto"}
+        In which order jobs are tried for backfilling: the queue's, or one of its own where such a one is shown to be
+        better, for simulation and schedulers that can have one. Under EASY only: Slurm plans by one priority.
     replicas : int or None
         So many replicas, of all jobs: of the second quarter to choose by, and as many of the second half to test on; 0:
         choose by the second quarter itself; None: what ``minutes`` allow. They are made of two weeks or more, and not
@@ -138,6 +141,11 @@ class LearnOptions:
         "0.8 to 1.2), of all jobs; 0: choose by the second quarter itself",
         stated="as `--minutes` allow",
     )
+    backfill_order: Literal["queue", "auto"] = option(
+        "queue",
+        "order in which jobs are tried for backfilling: the `queue`'s; `auto`: one of its own, if it is shown to be "
+        "better, for schedulers that can have one (with `--backfill easy`)",
+    )
     max_p99: str | None = option("1.1x", MAX_P99)
     max_longest: str | None = option("1.5x", MAX_LONGEST)
     max_area: str | None = option("1.2x", MAX_AREA)
@@ -182,6 +190,15 @@ class LearnOptions:
                 f"--site {self.site} is simulated under Slurm's rules: leave out --backfill {self.backfill} or the site"
             )
         Rules(backfill=self.backfill or "easy")
+        if self.backfill_order == "auto" and self.backfill != "easy":
+            raise UsageError(
+                "--backfill-order auto: only EASY can try jobs for backfilling in another order than the queue's, and "
+                "Slurm plans by one priority; add --backfill easy, or leave it out"
+            )
+        if self.backfill_order == "auto" and (self.replicas == 0 or self.windows is not None):
+            raise UsageError(
+                "--backfill-order auto: the order is chosen by replicas; leave out --replicas 0 and --windows"
+            )
 
     @property
     def under_slurm(self) -> bool:

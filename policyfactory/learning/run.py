@@ -34,11 +34,13 @@ from policyfactory.learning.choice import (
     tested_on,
     threshold_hours,
     why_not,
+    with_order,
     with_threshold,
 )
 from policyfactory.learning.comparing import (
     CLASSICAL,
     KEPT,
+    PAIRED,
     POLICY,
     PREDICTED,
     PUBLISHED,
@@ -433,6 +435,11 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
         if policy is not winner.model.policy:
             model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
             winner = Rival(model, run.steps.path_of(f"thresholds/{policy.name}.json"))
+    if options.backfill_order == "auto" and winner.name != CLASSICAL[0]:
+        policy = with_order(run.parts, replicas, winner.model.policy, predicted=not why)
+        if policy.backfill_formula:
+            model = dataclasses.replace(winner.model, policy=policy)
+            winner = Rival(model, run.steps.path_of(f"{PAIRED}/{policy.name}.json"))
     if run.steps.folder is not None:
         write_rivals([*every, winner], run.steps.folder)
     return ByReplicas(tuple(every), screening, ranking, winner, tried)

@@ -137,6 +137,9 @@ class Policy:
         From when ``r`` counts.
     threshold : float
         Jobs that have waited longer (s) go first, in submit order; ``math.inf`` for never.
+    backfill_formula : str
+        By what jobs behind the first are tried for backfilling, the lowest value first; empty: in the queue's order.
+        Only EASY has one (`policyfactory.simulation.rules.Rules`), and no scheduler that is exported to.
     function : callable or None
         What computes the scores in place of a formula; see `from_function`.
     network : Network or None
@@ -157,6 +160,7 @@ class Policy:
     source: str = ""
     epoch: Epoch = Epoch()
     threshold: float = math.inf
+    backfill_formula: str = ""
     function: Callable[[JobColumns], ArrayLike] | None = None
     network: Network | None = None
 
@@ -229,6 +233,7 @@ class Policy:
                 self.formula,
                 0,
             )
+        _ = self.backfill_policy  # its formula is checked there
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -243,6 +248,11 @@ class Policy:
     def has_formula(self) -> bool:
         """Whether it is a formula, and neither a function nor a network."""
         return self.function is None and self.network is None
+
+    @functools.cached_property
+    def backfill_policy(self) -> Policy | None:
+        """The order in which jobs are tried for backfilling; None if it is the queue's."""
+        return Policy(f"{self.name[:60]} backfilling", self.backfill_formula) if self.backfill_formula else None
 
     @functools.cached_property
     def expression(self) -> Expression:
@@ -284,8 +294,9 @@ class Policy:
 
     @property
     def needs_predictions(self) -> bool:
-        """Whether it reads what is predicted of a job from its user's past."""
-        return not self.variables.isdisjoint(PREDICTIONS)
+        """Whether it, or its order for backfilling, reads what is predicted of a job from its user's past."""
+        backfill = self.backfill_policy
+        return not self.variables.isdisjoint(PREDICTIONS) or (backfill is not None and backfill.needs_predictions)
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -124,6 +124,7 @@ def model_to_json(model: Model) -> dict[str, Any]:
         "source": policy.source,
         "epoch": {"rule": policy.epoch.rule, "unix_time": policy.epoch.unix_time},
         "threshold_s": finite(policy.threshold),
+        **({"backfill_formula": policy.backfill_formula} if policy.backfill_formula else {}),
         "coefficients": [
             {"name": c.name, "term": c.term, "value": finite(c.value), "stderr": finite(c.stderr), "unit": c.unit}
             for c in model.coefficients
@@ -181,9 +182,11 @@ def model_from_json(value: Any, source: str) -> Model:
             source=value.get("source", ""),
             epoch=Epoch(**(value.get("epoch") or {})),
             threshold=math.inf if threshold is None else float(threshold),
+            backfill_formula=value.get("backfill_formula", ""),
         )
     except FormulaError as error:
-        raise ModelFileError(f"{source}: formula: {error}") from None
+        field = "backfill_formula" if error.text == value.get("backfill_formula") else "formula"
+        raise ModelFileError(f"{source}: {field}: {error}") from None
     except UsageError as error:
         raise ModelFileError(f"{source}: {error}") from None
     coefficients = tuple(
@@ -224,6 +227,7 @@ _SCHEMA = Schema(
     fields={
         **POLICY_FIELDS,
         "formula": text_of(4000),
+        "backfill_formula": text_of(4000),
         "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
         "threshold_s": (
             lambda value: value is None or (is_number(value) and value >= 0),

@@ -161,6 +161,11 @@ def check_policy(policy: Policy, rules: Rules) -> None:
 def unfit(policy: Policy, rules: Rules) -> str:
     """Return why a policy is not simulated under Slurm's rules, and what else to take; empty if it is."""
     late = min(rules.threshold, policy.threshold)
+    if policy.backfill_policy is not None:
+        return (
+            f"has an order of its own for backfilling, by {policy.backfill_formula}, and Slurm plans by one priority: "
+            "take it without"
+        )
     if "f" in policy.variables:
         return "has f, the processors that are free, which Slurm tells no export: take a policy without it"
     if "r" in policy.variables and policy.epoch.rule == "oldest-waiting":

@@ -60,7 +60,16 @@ class Prepared:
         return len(self.run_time)
 
     def scan_policy(self, policy: Policy) -> Policy | None:
-        """Return the order in which jobs are tried for backfilling, None if it is that of the queue."""
+        """Return the order in which jobs are tried for backfilling, None if it is that of the queue.
+
+        Raises
+        ------
+        UsageError
+            As `check_backfill_order`.
+        """
+        check_backfill_order(policy, self.rules)
+        if policy.backfill_policy is not None:
+            return policy.backfill_policy
         scan = self.rules.backfill_policy
         return policy if scan is None and self.rules.compatibility == "ocst" else scan
 
@@ -160,6 +169,22 @@ class Prepared:
         back = np.empty_like(column)
         back[self.rank] = column
         return back
+
+
+def check_backfill_order(policy: Policy, rules: Rules) -> None:
+    """Refuse a policy with an order of its own for backfilling under rules that have none, or another.
+
+    Raises
+    ------
+    UsageError
+        If the rules are not those of our EASY, or have an order for all policies.
+    """
+    easy = rules.backfill == "easy" and rules.compatibility == "none"
+    if policy.backfill_formula and not (easy and rules.backfill_policy is None):
+        raise UsageError(
+            f"policy {policy.name} has an order of its own for backfilling, by {policy.backfill_formula}; simulate it "
+            "with backfill easy, no compatibility and no other order, or take it without"
+        )
 
 
 def prepare(

@@ -23,7 +23,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.predicted import reads_predictions, run_predicted
-from policyfactory.simulation.prepare import Prepared, prepare, unscored
+from policyfactory.simulation.prepare import Prepared, check_backfill_order, prepare, unscored
 from policyfactory.simulation.rules import RuleOptions, Rules, rules_with
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
@@ -106,6 +106,7 @@ def simulated(
 ) -> Schedule:
     """Return what `simulate` does, for who has looked at the scores before; its parameters and errors."""
     rules.check_given(prediction=prediction, tie_rank=tie_rank, predictor=predictor)
+    check_backfill_order(policy, rules)
     match (rules.backfill, rules.compatibility):
         case "slurm", _:
             from policyfactory.simulation.on_site import simulate_slurm

@@ -182,6 +182,11 @@ def _refuse_predictions(policies: Sequence[Policy], rules: Rules) -> None:
             raise predictions_needed(policy, "a run that goes from one policy to another")
         if policy is not None and policy.asked:
             raise asked_needed(policy, "a run that goes from one policy to another")
+        if policy is not None and policy.backfill_formula:
+            raise UsageError(
+                f"policy {policy.name} has an order of its own for backfilling, which a run that goes from one policy "
+                "to another has not; take it without, or give one order for all (--backfill-order)"
+            )
 
 
 def _can_switch(rules: Rules) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from daily_log import habits
-from policyfactory.learning import searching
-from policyfactory.learning.choice import Size, aims_of, size_of
+from policyfactory.core.errors import UsageError
+from policyfactory.learning import choice, searching
+from policyfactory.learning.choice import Size, aims_of, replicas_of, size_of, with_order
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Progress
 from policyfactory.learning.searching import searched
@@ -78,6 +79,34 @@ def test_where_there_is_too_little_to_search_on_nothing_is_searched(
     (message,) = parts.steps.progress.messages
     assert message.startswith("no search: ")
     assert words in message
+
+
+@pytest.mark.usefixtures("few_trees")
+def test_an_order_for_backfilling_is_taken_only_if_it_is_shown_to_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = parts_of(habits(16))
+    size = size_of(parts, "choosing", predicted=True)
+    arena = replicas_of(parts, "choosing", size)
+    assert arena is not None
+    # Requests are all alike: to try jobs by them is to try them as they came.
+    monkeypatch.setattr(choice, "ORDERS", {"P": "p", "L": "-e", "E": "e"})
+    queue = Policy("FCFS", "r")
+    alike = with_order(parts, arena, queue, predicted=False)
+    assert alike == queue
+    taken = with_order(parts, arena, queue, predicted=True)
+    assert (taken.name, taken.formula, taken.backfill_formula) == ("FCFS-BY-E", "r", "e")
+    assert "FCFS-BY-E is taken" in parts.steps.progress.messages[-1]
+
+
+def test_an_order_for_backfilling_needs_easy_and_replicas() -> None:
+    assert LearnOptions(backfill="easy", backfill_order="auto").backfill_order == "auto"
+    for wrong in (
+        {},
+        {"backfill": "slurm"},
+        {"backfill": "easy", "replicas": 0},
+        {"backfill": "easy", "windows": "3x7d"},
+    ):
+        with pytest.raises(UsageError, match=r"--backfill-order auto: .*(EASY|replicas)"):
+            LearnOptions(backfill_order="auto", **wrong)
 
 
 def test_the_loss_is_the_gain_and_what_is_beyond_the_limits() -> None:

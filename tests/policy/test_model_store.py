@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,16 @@ def test_what_the_file_holds() -> None:
     assert model_to_json(Model(Policy("x", "p")))["threshold_s"] is None
 
 
+def test_an_order_of_its_own_for_backfilling_is_kept(tmp_path: Path) -> None:
+    assert "backfill_formula" not in model_to_json(MODEL)
+    model = Model(Policy("PAIR", "p*q", backfill_formula="-ln(s)"))
+    save_model(model, tmp_path / "pair.json")
+    assert load_model(tmp_path / "pair.json").policy == model.policy
+    assert pickle.loads(pickle.dumps(model.policy)) == model.policy
+    assert model.policy.needs_predictions
+    assert not Policy("PAIR", "p*q", backfill_formula="p").needs_predictions
+
+
 def test_the_least_that_a_model_needs() -> None:
     value = {"kind": "policyfactory-model", "schema_version": 1, "name": "mine", "formula": "p*q"}
     assert model_from_json(value, "mine.json") == Model(Policy("mine", "p*q"))
@@ -93,6 +104,9 @@ def test_the_least_that_a_model_needs() -> None:
         ("threshold_s", "1h", "0 seconds"),
         ("threshold_s", True, "0 seconds"),
         ("threshold_s", 10**400, "0 seconds"),
+        ("backfill_formula", "1 +", "formula"),
+        ("backfill_formula", "17", "same jobs"),
+        ("backfill_formula", 3, "text"),
         ("coefficients", {}, "list"),
         ("coefficients", [1], "objects"),
         ("coefficients", [{"name": "c", "term": "p", "unit": "1", "value": 1}], "objects"),
