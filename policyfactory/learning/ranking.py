@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _THIRDS = 3  # of the loads
 PEERS = 3  # published policies that a choice has to be better than
+_MOST = 700.0  # logarithm of a ratio that is still a number
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
 
 
@@ -64,6 +65,8 @@ class Ranked:
         What it costs too much of, in words; empty if nothing.
     by_load : tuple of float
         Ratios of the first aim on the replicas of the lowest, the middle and the highest third of loads.
+    price_intervals : tuple of (tuple of float or None)
+        With halves, those of the other aims at 95 %; else empty.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Ranked:
     verdict: str
     out: str
     by_load: tuple[float, ...] = ()
+    price_intervals: tuple[tuple[float, float] | None, ...] = ()
 
     @property
     def ratio_text(self) -> str:
@@ -129,9 +133,14 @@ class Ranking:
         return next(row for row in self.rows if row.name == name)
 
     def price(self, row: Ranked) -> str:
-        """Return the ratios of all but the first aim."""
-        pairs = zip(self.aims[1:], row.ratios[1:], strict=True)
-        return ", ".join(f"{aim} {ratio:.2f}" for aim, ratio in pairs if math.isfinite(ratio))
+        """Return the ratios of all but the first aim, with their intervals where they are known."""
+        intervals = row.price_intervals or (None,) * len(self.aims[1:])
+        known = zip(self.aims[1:], row.ratios[1:], intervals, strict=True)
+        return ", ".join(
+            f"{aim} {ratio:.2f}" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")
+            for aim, ratio, ends in known
+            if math.isfinite(ratio)
+        )
 
     def by_load(self, name: str) -> str:
         """Return the ratio of the first aim by load, in words; empty if loads are not known."""
@@ -163,6 +172,7 @@ class Ranking:
                     "verdict": row.verdict,
                     "out": row.out,
                     "by_load": list(map(_finite, row.by_load)),
+                    "price_intervals": [ends and list(map(_finite, ends)) for ends in row.price_intervals],
                 }
                 for row in self.rows
             ],
@@ -256,15 +266,17 @@ def rank(
     for index, name in enumerate(names):
         losses = logs[:, index, 0]
         paired = compare_replicas(losses, base, count) if judging else compare_values(losses, base, statistic="mean")
-        interval = paired.estimate.interval
-        ends = None if interval is None or name == peer else (math.exp(interval.low), math.exp(interval.high))
+        ends = None if name == peer else _ends(paired)
+        prices = [(logs[:, index, aim], logs[:, means.base, aim]) for aim in range(1, len(aims))]
+        shown_prices = judging and name != peer
+        price_ends = tuple(_ends(compare_replicas(*price, count)) for price in prices) if shown_prices else ()
         # What the two digits of a ratio show as 1.00 to 1.00 is as good as the peer, however narrow the interval is.
         verdict = "no difference" if ends and {round(end, 2) for end in ends} == {1.0} else paired.verdict
         below[name] = verdict == "better"
         ratios = tuple(means.ratios[index].tolist())
         by_load = tuple(math.exp((losses[third] - base[third]).mean()) for third in thirds)
         shown = "" if name == peer or not judging else verdict
-        rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load))
+        rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load, price_ends))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     expected = math.nan if judging else expected_ratio(values, names, published, aims, limits=limits)
     gains = below if judging else {row.name: round(row.ratios[0], 2) < 1 for row in rows}
@@ -293,6 +305,12 @@ def rank(
         loads=tuple((float(min(those)), float(max(those))) for those in (np.asarray(loads)[third] for third in thirds)),
         best=tuple(row.name for row in rows if row.name in published)[:PEERS],
     )
+
+
+def _ends(paired: Paired) -> tuple[float, float] | None:
+    """Return the interval of a ratio, of that of its logarithm."""
+    interval = paired.estimate.interval
+    return None if interval is None else (math.exp(min(interval.low, _MOST)), math.exp(min(interval.high, _MOST)))
 
 
 def expected_ratio(

@@ -137,6 +137,20 @@ def test_what_is_shown_as_equal_to_the_peer_is_neither_better_nor_worse(ratio: f
             assert row.verdict == ("better" if ratio < 1 else "worse")
 
 
+def test_the_price_has_an_interval_where_halves_give_one() -> None:
+    values = np.repeat(made({"A": (0.5, 1.2), "B": (0.7, 1.0), "C": (0.8, 0.9)}, noise=0.1), 2, axis=0)
+    values[8:, 2, 1] *= np.exp(np.random.default_rng(4).normal(0, 0.1, 8))
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, whole=8)
+    row = ranking.row("A")
+    (p99, _) = row.price_intervals
+    assert p99 is not None
+    assert 0.9 < p99[0] < 1.2 < p99[1] < 1.6
+    assert f"p99_wait 1.20 [{p99[0]:.2f}, {p99[1]:.2f}]" in ranking.price(row)
+    assert ranking.row("SPF").price_intervals == ()
+    choosing = rank(values, NAMES, PUBLISHED, AIMS)
+    assert "[" not in choosing.price(choosing.row("A"))
+
+
 def test_a_policy_without_a_value_comes_last() -> None:
     values = made({"A": (0.5, 1.0), "B": (0.7, 1.0), "C": (0.8, 1.0)})
     values[:, 2, 0] = math.inf
