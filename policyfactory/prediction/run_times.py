@@ -1,0 +1,106 @@
+"""The run time of a job as a distribution: what jobs did of which nearly the same had been predicted.
+
+A prediction is two numbers, e and s. Of the jobs that ended last it is known which two they had at submission, and how
+long they ran; what those nearest to a job ran in units of their e is its distribution in units of its own (an analog
+ensemble, L. Delle Monache et al., Monthly Weather Review 141, 2013, doi:10.1175/MWR-D-12-00281.1). So it is calibrated
+as far as the last jobs are like the next ones, whatever the errors of the predictor are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from policyfactory.core.options import FloatArray, Int64Array
+
+WINDOW, NEIGHBOURS = 4_000, 150  # of the last ended jobs, those that are looked at and that are taken
+_LEAST = 1e-9  # of a spread, where all predictions are one
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PastRuns:
+    """Jobs that have ended.
+
+    Parameters
+    ----------
+    mean, shortness : float64 array (n,)
+        e (s) and s as they were predicted at their submission.
+    run : float64 array (n,), s
+        How long they ran.
+    """
+
+    mean: FloatArray
+    shortness: FloatArray
+    run: FloatArray
+
+    def like(self, mean: float, shortness: float, *, limit: float = math.inf, elapsed: float = 0.0) -> FloatArray:
+        """Return the run times that the nearest jobs stand for, in ascending order: float64, at most `NEIGHBOURS`.
+
+        Parameters
+        ----------
+        mean, shortness : float
+            e (s) and s of the job.
+        limit : float, s
+            At which it is stopped.
+        elapsed : float, s
+            How long it has run: what is no longer says nothing. If nothing is longer, it is its limit, or for want of
+            one what it has run.
+        """
+        scaled = self.run * (mean / self.mean)
+        rows = np.flatnonzero(scaled > elapsed)
+        if not len(rows):
+            return np.array([limit if math.isfinite(limit) else elapsed])
+        distance = np.zeros(len(rows))
+        for column, value in ((self.mean, mean), (self.shortness, shortness)):
+            logs = np.log(column)
+            spread = max(float(logs.std()), _LEAST)
+            distance += ((logs[rows] - math.log(value)) / spread) ** 2
+        if len(rows) > NEIGHBOURS:
+            # The newer of equally near ones: a stable sort from the last job on.
+            order = np.argsort(distance[::-1], kind="stable")[:NEIGHBOURS]
+            rows = rows[::-1][order]
+        return np.sort(np.minimum(scaled[rows], limit))
+
+
+def ranks(
+    mean: FloatArray,
+    shortness: FloatArray,
+    run: FloatArray,
+    times: tuple[Int64Array, Int64Array],
+    rows: Int64Array,
+    chance: FloatArray,
+) -> FloatArray:
+    """Return where the run times of jobs lie in their distributions: uniform in (0, 1), if these are right.
+
+    The probability integral transform (A. P. Dawid, Journal of the Royal Statistical Society A 147, 1984).
+
+    Parameters
+    ----------
+    mean, shortness, run : float64 array (n,)
+        As of `PastRuns`, of all jobs.
+    times : pair of int64 array (n,)
+        When they were submitted, and when they ended.
+    rows : int64 array (k,)
+        The jobs that are asked for.
+    chance : float64 array (k,)
+        In [0, 1): the place of each among equal run times.
+
+    Returns
+    -------
+    float64 array (k,)
+        NaN of a job before which no `NEIGHBOURS` had ended.
+    """
+    submit, end = times
+    order = np.argsort(end, kind="stable")
+    ended = np.searchsorted(end[order], submit[rows], side="right")
+    found = np.full(len(rows), np.nan)
+    for place, (row, count) in enumerate(zip(rows.tolist(), ended.tolist(), strict=True)):
+        if count < NEIGHBOURS:
+            continue
+        last = order[max(count - WINDOW, 0) : count]
+        like = PastRuns(mean[last], shortness[last], run[last]).like(float(mean[row]), float(shortness[row]))
+        low, high = np.searchsorted(like, run[row], side="left"), np.searchsorted(like, run[row], side="right")
+        found[place] = (low + chance[place] * (high - low + 1)) / (len(like) + 1)
+    return found
