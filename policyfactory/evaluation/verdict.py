@@ -224,7 +224,7 @@ def _basis(outcome: Outcome, log: str) -> tuple[str, ...]:
     policies = [
         policy for policy in (*experiment.contenders, experiment.rules.backfill_policy) if isinstance(policy, Policy)
     ]
-    predicted = list(dict.fromkeys(policy.name for policy in policies if policy.needs_predictions))
+    predicted = list(dict.fromkeys(policy.name for policy in policies if policy.needs_model))
     return (
         *gate_in_words(outcome.fidelity.get(log)),
         *basis_in_words(_measured(experiment, log), table.load),

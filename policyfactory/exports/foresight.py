@@ -67,8 +67,8 @@ class SitePredictions:
             raise UsageError(f"the log has {len(self.queues):,} queues; {_MOST_QUEUES:,} can be written down")
 
 
-def site_predictions(options: ExportOptions) -> SitePredictions | None:
-    """Return what the options say of predictions; None where they name no model, or no history.
+def site_predictions(options: ExportOptions, *, model: bool) -> SitePredictions | None:
+    """Return what the options say of predictions; None where they name no history, or no model and one is needed.
 
     The numbers of partitions are those in the header of the site's own log.
 
@@ -80,11 +80,13 @@ def site_predictions(options: ExportOptions) -> SitePredictions | None:
         If the model is malformed.
     """
     given = options.predictor
-    if given is None or options.state is None:
+    if options.state is None or (given is None and model):
         return None
     from policyfactory.prediction.training import Forests
 
-    if isinstance(given, Forests):
+    if given is None:
+        forests, origin = Forests(), "none, the user's jobs are counted"
+    elif isinstance(given, Forests):
         forests, origin = given, ""
     else:
         from policyfactory.prediction.store import load_forests
@@ -112,10 +114,18 @@ def foresight_of(policy: Policy, given: SitePredictions | None, target: str) -> 
         return None
     read = ", ".join(name for name in PREDICTIONS if name in policy.variables)
     if given is None:
+        state = "--state /var/spool/policyfactory/history"
+        if not policy.needs_model:
+            raise ExportError(
+                f"policy {policy.name} reads {read}, which {target} counts in a history of the users' jobs; give it: "
+                f"{state}"
+            )
         raise ExportError(
             f"policy {policy.name} reads {read}, which {target} predicts from a trained model and a history of the "
-            "users' jobs; give both: --predictor model.json --state /var/spool/policyfactory/history"
+            f"users' jobs; give both: --predictor model.json {state}"
         )
+    if not policy.needs_model:
+        return given
     if not len(given.forests.shortness.roots) or not len(given.forests.share.roots):
         raise ExportError(f"the predictor of policy {policy.name} was not trained: it has no trees; give another")
     if "e90" in policy.variables and not len(given.forests.tail.roots):

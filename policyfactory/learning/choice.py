@@ -44,16 +44,24 @@ FORMULAS = {
 }
 # What needs no predictions: between the shortest job and the smallest area.
 SOFTENED = {"P-Q20": "ln(p) + 0.2*ln(q)", "P-Q50": "ln(p) + 0.5*ln(q)"}
+# What counts the user's jobs, for which no model is needed.
+COUNTED = {"P-Q20-RUNNING": "ln(p) + 0.2*ln(q) + 0.3*ln(1 + user_running)"}
 SEARCHED = "SEARCHED"  # what `policyfactory.learning.searching` finds
 # Orders in which jobs are tried for backfilling behind any queue: by request, by prediction, by how likely it is short.
 ORDERS = {"P": "p", "E": "e", "S": "-ln(s)"}
 _WHAT = "e and s are predicted from what the user's jobs did before"
 _SOFT = "between SPF and SAF"
+_COUNTS = "and users who run much wait"
 
 
 def softened_rivals(folder: str) -> list[Rival]:
     """Return the formulas of p and q between the published ones; ``folder`` as for `predicted_rivals`."""
     return _rivals(SOFTENED, folder, _SOFT)
+
+
+def counted_rivals(folder: str) -> list[Rival]:
+    """Return the formulas that count the user's jobs; ``folder`` as for `predicted_rivals`."""
+    return _rivals(COUNTED, folder, _COUNTS)
 
 
 def predicted_rivals(folder: str) -> list[Rival]:
@@ -72,6 +80,11 @@ def why_not(workload: Workload) -> str:
     """Return why nothing is predicted of the jobs of a log, or empty."""
     if telling := telling_requests(workload):
         return telling
+    return why_not_counted(workload)
+
+
+def why_not_counted(workload: Workload) -> str:
+    """Return why no jobs of a user are counted, or empty."""
     if not (workload.user >= 0).any():
         return f"the log does not say whose jobs they are ({missing(workload)[0]})"
     return ""
@@ -85,7 +98,7 @@ _QUANTILES = (0.9, 0.95, 0.99, 0.999, 1.0)
 KEPT_GAIN = 0.9
 # Published policies, others at a price that is allowed, and at any, that go from EASY to the rules that judge.
 _FINALISTS, _AT_ANY_PRICE = 3, 2
-_MANY = {*PUBLISHED, *FORMULAS, *SOFTENED}
+_MANY = {*PUBLISHED, *FORMULAS, *SOFTENED, *COUNTED}
 _SEEDS = {"choosing": 0, "test": 1}  # replicas of the two parts have random numbers of their own
 
 
@@ -201,7 +214,7 @@ def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> floa
     """Return the CPU seconds for a job of all policies that compete, once each."""
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
     # One more predicted one is what a search finds.
-    screened = count * _EASY_S + predicted * (len(FORMULAS) + 1) * _PREDICTED_S
+    screened = count * _EASY_S + (len(COUNTED) + predicted * (len(FORMULAS) + 1)) * _PREDICTED_S
     tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
     under_slurm = 2 * _FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
     if parts.options.under_slurm:

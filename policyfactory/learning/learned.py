@@ -194,8 +194,10 @@ class Learned:
         backfill = self.options.backfill if self.options.backfill in {"easy", "slurm"} else None
         reading += as_typed({"backfill": backfill, "site": self.options.site})
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
+        if self.policy.needs_model:
+            command += ["--predictor", str(Path(policy).parent / PREDICTOR)]
         if self.policy.needs_predictions:
-            command += ["--predictor", str(Path(policy).parent / PREDICTOR), "--state", _STATE]
+            command += ["--state", _STATE]
         if "r" in self.policy.variables:
             command += ["--epoch" if self.policy.epoch.rule == "window-start" else "--begin", self._day_of_use()]
         return command + target

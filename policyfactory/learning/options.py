@@ -70,7 +70,8 @@ class LearnOptions:
         where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.
     predictions : bool
         Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
-        no predictor.
+        no predictor. What counts the user's jobs stays: that needs the history of `policyfactory history`, and no
+        model.
     minutes : float
         How long fits and replicas may take, about, on two cores: the number of the replicas and how many jobs they are
         of follow from it, and from the log, on any machine the same. At least six are made, of six weeks or more,

@@ -25,6 +25,7 @@ from policyfactory.learning.choice import (
     ByReplicas,
     Size,
     Tested,
+    counted_rivals,
     finalists,
     predicted_rivals,
     rank_on,
@@ -34,6 +35,7 @@ from policyfactory.learning.choice import (
     tested_on,
     threshold_hours,
     why_not,
+    why_not_counted,
     with_order,
     with_threshold,
 )
@@ -344,7 +346,7 @@ def _replay(run: Run) -> None:
 
 def _predictor(run: Run, winner: Rival) -> Forests | None:
     """Return the model that the choice needs from the end of the log on."""
-    if not winner.model.policy.needs_predictions:
+    if not winner.model.policy.needs_model:
         return None
     return last_model(prepare_jobs(run.parts.workload, Rules()), winner.model.policy)
 
@@ -409,6 +411,8 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
     more += softened_rivals(folder)
+    if not why_not_counted(run.parts.workload):
+        more += counted_rivals(folder)
     if why:
         run.steps.progress.message(f"no predictions: {why}")
     else:
@@ -462,7 +466,7 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     """Return the choice on replicas of the second half, each predictor learning in its own run."""
     if replicas.winner.name == CLASSICAL[0]:
         return None
-    sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_predictions)
+    sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_model)
     if sized is None:
         return None
     test_replicas, part = sized[0], sized[1].words
@@ -499,7 +503,7 @@ def _verdict(run: Run, winner: Rival) -> Verdict:
     policy = prepare(winner.model, threshold=run.options.threshold_s).policy
     # What a site would have to live with; of what is there already, nothing.
     more = () if winner.name == baseline.name else (*limits_in_words(policy), gaming(policy, measured.machine))
-    if policy.needs_predictions:
+    if policy.needs_model:
         more = (*more, *unknown_in_words(measured))
     more = (*more, run.parts.left_out) if run.parts.left_out else more
     judged = judging_in_words(run.parts.rules, run.parts.judging, screened=run.replicas is not None)

@@ -43,6 +43,7 @@ VARIABLES: dict[str, str] = {
 # What is known of a job from the past of its user, first when it is submitted; e, s and e90 can be made anew while it
 # waits, once a job of that user has ended. The rows of `policyfactory.engine.waiting.Formula.predictions`.
 PREDICTIONS = ("e", "s", "e90", "user_waiting", "user_running")
+MODELLED = PREDICTIONS[:3]  # the others are counted
 # What a job asks for besides processors and time, of `policyfactory.workload.jobs`; never a guess: a log that does
 # not say it is refused. The rows of `policyfactory.engine.waiting.Formula.asked`.
 ASKED = ("n", "mem", "g")

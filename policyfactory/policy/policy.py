@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import FormulaError, UsageError
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import facts_html
-from policyfactory.policy.expression import ASKED, PREDICTIONS, Expression, Variable, check_texts, parse
+from policyfactory.policy.expression import ASKED, MODELLED, PREDICTIONS, Expression, Variable, check_texts, parse
 
 if TYPE_CHECKING:
     from policyfactory.policy.compile import Program
@@ -297,6 +297,12 @@ class Policy:
         """Whether it, or its order for backfilling, reads what is predicted of a job from its user's past."""
         backfill = self.backfill_policy
         return not self.variables.isdisjoint(PREDICTIONS) or (backfill is not None and backfill.needs_predictions)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a model has to be trained for it: it, or its order for backfilling, reads more than counts."""
+        backfill = self.backfill_policy
+        return not self.variables.isdisjoint(MODELLED) or (backfill is not None and backfill.needs_model)
 
     @property
     def asked(self) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ class Replicated:
             The predictor learns in this very run, as it would at a site; else its models are those of `TEACHER`'s run.
         """
         prepared, predictor = self.prepared[replica], Predictor(self.options)
-        if policy.needs_predictions and not learns:
+        if policy.needs_model and not learns:
             predictor = dataclasses.replace(predictor, trainings=self.taught(replica, tail="e90" in policy.variables))
         if self.rules.backfill == "slurm":
             return simulate(prepared.workload, policy, self.rules, predictor=predictor).after(self.lead_in)
@@ -196,7 +196,7 @@ class Replicated:
         notify : callable
             Is told when a worker was lost.
         """
-        tails = sorted({"e90" in policy.variables for policy in policies if policy.needs_predictions})
+        tails = sorted({"e90" in policy.variables for policy in policies if policy.needs_model})
         units = [
             (replica, tail) for tail in tails for replica in range(len(self)) if (replica, tail) not in self._taught
         ]

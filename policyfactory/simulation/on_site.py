@@ -23,7 +23,7 @@ from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.scale import HIGHEST, PriorityScale, scale_of
 from policyfactory.prediction.features import possible_predictions
 from policyfactory.prediction.training import Predictor
-from policyfactory.simulation.predicted import Lessons, check_predictor
+from policyfactory.simulation.predicted import Lessons, check_predictor, needed
 from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule, StoppedRuns
@@ -276,7 +276,7 @@ class SiteFactors:
         self.at_submission = policy.needs_predictions
         self._columns = np.zeros((ROWS, len(jobs)))
         predictions = self._columns[COLUMNS:-ASKED]
-        predictor = predictor or Predictor()
+        predictor = needed(predictor or Predictor(), [policy])
         self._renews = self.at_submission and predictor.options.renew_s > 0
         tail = self.at_submission and check_predictor(jobs, [policy], predictor)
         # Where nothing is predicted, of no job.

@@ -148,6 +148,17 @@ def run_to_submission(
     return loop.submission(job)
 
 
+def needed(predictor: Predictor, policies: Sequence[Policy], *, tail: bool | None = None) -> Predictor:
+    """Return what predicts for some policies: nothing is trained for those that read counts of jobs alone.
+
+    Unless ``tail`` says that somebody else wants to see what would be predicted.
+    """
+    counts = tail is None and any(order.needs_predictions for order in policies)
+    if counts and not any(order.needs_model for order in policies):
+        return dataclasses.replace(predictor, forests=Forests(), trainings=())
+    return predictor
+
+
 def check_predictor(workload: Workload, policies: Sequence[Policy], predictor: Predictor) -> bool:
     """Return whether one of some policies reads e90.
 
@@ -157,7 +168,8 @@ def check_predictor(workload: Workload, policies: Sequence[Policy], predictor: P
         If requests tell the run times that are to be predicted, or a policy reads e90 and a model that is given has no
         trees for it.
     """
-    if telling := telling_requests(workload):
+    is_asked = predictor.forests is None or len(predictor.forests.shortness.roots) > 0
+    if is_asked and (telling := telling_requests(workload)):
         raise EvaluationError(f"{workload.name}: {telling}")
     given = [training.forests for training in predictor.trainings]
     given += [] if predictor.forests is None else [predictor.forests]
@@ -224,7 +236,7 @@ class _ClosedLoop:
     ) -> None:
         policies = [order for order in (policy, prepared.scan_policy(policy)) if order is not None]
         _refuse(prepared.rules, policies)
-        workload, predictor = prepared.workload, predictor or Predictor()
+        workload, predictor = prepared.workload, needed(predictor or Predictor(), policies, tail=tail)
         reads = check_predictor(workload, policies, predictor)
         n, machine = len(workload), workload.machine
         self._prepared = prepared

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from exports.test_slurm_lua import LUAS, NO_VAL, UNSET, Controller
 
+import policyfactory as pf
 from naive.site_history import described, foreseen
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.engine.past import Forest
@@ -36,6 +37,7 @@ from support import cases
 TARGET = TARGETS["slurm-site-factor-lua"]
 # All five, and e90.
 EVERY = Policy("EVERY", "-ln(s) + ln(e) + 0.1*ln(e90) + 0.4*ln(q) + 0.01*user_waiting + 0.02*user_running")
+COUNTED = Policy("COUNTED", "ln(p) + 0.2*ln(q) + 0.3*ln(1 + user_running)")
 PARTS = {
     "batch": {"default_time": NO_VAL, "max_time": NO_VAL, "flag_default": 1},
     "day": {"default_time": NO_VAL, "max_time": NO_VAL, "flag_default": 0},
@@ -126,6 +128,24 @@ def test_jobs_get_the_numbers_of_the_engine(tmp_path: Path, version: str, policy
     assert not controller.logged
     assert len(set(numbers)) > 0.8 * len(numbers)
     assert controller.names - {"seen"} == {"policyfactory", "slurm_job_submit", "slurm_job_modify"}
+
+
+def test_what_counts_the_users_jobs_needs_the_history_and_no_model(tmp_path: Path) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    export = export_of(state, COUNTED, Forests())
+    controller = Predicting(export.text)
+    counts = site.foreseen.predictions[4]
+    chosen = [job for job in site.comparable() if counts[job] > 0][:20]
+    assert len(chosen) > 5
+    for job in chosen:
+        site.bring_up(state, int(site.workload.submit[job]) - 1)
+        assert controller.submit_of(job) == pytest.approx(number_of(export, COUNTED, job), abs=1)
+    assert not controller.errors
+    assert not controller.logged
+    refused(ExportError, "user_running --state", TARGET.make, Model(COUNTED), make_site())
+    with pytest.raises(ExportError, match=r"counts .*; give it: --state"):
+        pf.export(Model(COUNTED), TARGET.name)
+    assert "the user's jobs are counted" in pf.export(Model(COUNTED), TARGET.name, state=str(state)).files[0].text
 
 
 def test_the_engine_and_a_plain_reading_of_the_file_see_the_same(tmp_path: Path) -> None:

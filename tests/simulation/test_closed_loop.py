@@ -14,9 +14,9 @@ from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.predicted import Foreseen, run_predicted
 from policyfactory.simulation.prepare import prepare
-from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.rules import Backfill, Rules
 from policyfactory.simulation.simulate import simulate
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import CleaningStep, Workload
 from refusals import refusal, refused
 
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")
@@ -131,3 +131,26 @@ def test_an_empty_log_and_one_job() -> None:
     workload = users_with_habits(9, 50)
     assert len(simulate(workload[0:0], POLICY).start) == 0
     assert simulate(workload[0:1], POLICY).start.tolist() == [workload.submit[0]]
+
+
+@pytest.mark.parametrize("backfill", ["easy", "slurm", "conservative"])
+def test_for_counts_of_the_users_jobs_nothing_is_trained(backfill: Backfill) -> None:
+    workload = users_with_habits(1)
+    policy = Policy("COUNTED", "ln(p) + 0.3*ln(1 + user_running) - 0.1*ln(1 + user_waiting)")
+    assert policy.needs_predictions
+    assert not policy.needs_model
+    rules = Rules(backfill=backfill)
+    found = simulate(workload, policy, rules)
+    if backfill != "slurm":
+        assert run_predicted(prepare(workload, rules), policy).trainings == ()
+    # With e in the formula, though it orders nothing, a model is trained; the counts are the same.
+    same = Policy("SAME", f"{policy.formula} + 0*e")
+    assert same.needs_model
+    assert simulate(workload, same, rules, predictor=Predictor(OPTIONS)).start.tolist() == found.start.tolist()
+    assert found.start.tolist() != simulate(workload, "SPF", rules).start.tolist()
+    # Requests that tell the run times tell a count nothing.
+    step = CleaningStep("changed", len(workload), "no requested time, the run time taken", "", 1, 1)
+    cleaning = dataclasses.replace(workload.cleaning, steps=(step,))
+    telling = dataclasses.replace(workload, cleaning=cleaning)
+    assert simulate(telling, policy, rules).start.tolist() == found.start.tolist()
+    refused(EvaluationError, "--estimate-missing", simulate, telling, same, rules)

@@ -309,7 +309,7 @@ local function predict(job, record, partitions, submitted, p, q)
   if group then names.group = string.format("g%.0f", group) end
   local parts = parts_for(now, names)
   local counts = numbers(parts.user, "U")
-  if (counts[3] or 0) < 1 then error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0) end
+  if SHORTNESS.roots[1] and (counts[3] or 0) < 1 then error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0) end
   local _, partition = partition_of(job, record, partitions)
   local executable, name = "-", (record or job).name
   if parts.named and type(name) == "string" and name ~= "" then
@@ -324,7 +324,7 @@ local function predict(job, record, partitions, submitted, p, q)
     share = bounded(math.exp(forest_sum(SHARE, f)))
   end
   if TAIL.roots[1] then tail = bounded(forest_sum(TAIL, f)) end
-  return {share * request, shortness, tail * request, counts[1] + 0.0, counts[2] + 0.0}
+  return {share * request, shortness, tail * request, (counts[1] or 0) + 0.0, (counts[2] or 0) + 0.0}
 end
 
 -- e, s, e90, user_waiting and user_running of a job; where they cannot be known, what the request says, and a line in
