@@ -414,6 +414,10 @@ class ByReplicas:
 
     @property
     def shown(self) -> list[Rival]:
-        """What is shown on the quarter itself: the classical policies, what was fitted, and the choice."""
+        """What is shown on the quarter itself: the classical policies, what was fitted, and the choice.
+
+        But for what reads predictions: a model learns in each run, for half a minute of a long log.
+        """
         kept = {self.ranking.chosen, *self.ranking.best, *CLASSICAL}
-        return [rival for rival in self.rivals if rival.name in kept or rival.name not in _MANY]
+        shown = [rival for rival in self.rivals if rival.name in kept or rival.name not in _MANY]
+        return [rival for rival in shown if not rival.model.policy.needs_model]

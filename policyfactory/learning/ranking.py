@@ -276,7 +276,7 @@ def rank(
         ratios = tuple(means.ratios[index].tolist())
         by_load = tuple(math.exp((losses[third] - base[third]).mean()) for third in thirds)
         shown = "" if name == peer or not judging else verdict
-        rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load, price_ends))
+        rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load=by_load, price_intervals=price_ends))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
     expected = math.nan if judging else expected_ratio(values, names, published, aims, limits=limits)
     gains = below if judging else {row.name: round(row.ratios[0], 2) < 1 for row in rows}

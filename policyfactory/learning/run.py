@@ -240,7 +240,7 @@ def _choose(run: Run) -> None:
         run.winner, run.thresholds = _with_threshold(run, run.choosing)
         return
     run.rivals, run.winner, run.thresholds = list(run.replicas.rivals), run.replicas.winner, None
-    title = "The choice and the classical policies on the second quarter itself"
+    title = "Policies without predictions on the second quarter itself"
     run.choosing = run.parts.compare_on(title, "choosing", run.logs, run.replicas.shown)
 
 

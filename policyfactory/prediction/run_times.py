@@ -12,10 +12,13 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.random import generator
 
 WINDOW, NEIGHBOURS = 4_000, 150  # of the last ended jobs, those that are looked at and that are taken
+_MOST, _PURPOSE = 3_000, 44  # jobs that are asked for; purpose of the random stream
 _LEAST = 1e-9  # of a spread, where all predictions are one
 
 
@@ -85,7 +88,7 @@ def ranks(
     rows : int64 array (k,)
         The jobs that are asked for.
     chance : float64 array (k,)
-        In [0, 1): the place of each among equal run times.
+        In [0, 1): where each is among equal run times.
 
     Returns
     -------
@@ -96,11 +99,34 @@ def ranks(
     order = np.argsort(end, kind="stable")
     ended = np.searchsorted(end[order], submit[rows], side="right")
     found = np.full(len(rows), np.nan)
-    for place, (row, count) in enumerate(zip(rows.tolist(), ended.tolist(), strict=True)):
+    for number, (row, count) in enumerate(zip(rows.tolist(), ended.tolist(), strict=True)):
         if count < NEIGHBOURS:
             continue
         last = order[max(count - WINDOW, 0) : count]
         like = PastRuns(mean[last], shortness[last], run[last]).like(float(mean[row]), float(shortness[row]))
         low, high = np.searchsorted(like, run[row], side="left"), np.searchsorted(like, run[row], side="right")
-        found[place] = (low + chance[place] * (high - low + 1)) / (len(like) + 1)
+        found[number] = (low + chance[number] * (high - low + 1)) / (len(like) + 1)
     return found
+
+
+def ranks_of_some(
+    mean: FloatArray,
+    shortness: FloatArray,
+    run: FloatArray,
+    times: tuple[Int64Array, Int64Array],
+    is_asked: NDArray[np.bool_],
+) -> FloatArray:
+    """Return `ranks` of at most 3,000 of the jobs that are asked for, evenly spread; not of those without any.
+
+    Parameters
+    ----------
+    mean, shortness, run, times
+        As for `ranks`.
+    is_asked : bool array (n,)
+        Which jobs are asked for.
+    """
+    rows = np.flatnonzero(is_asked)
+    rows = rows[:: max(-(-len(rows) // _MOST), 1)]
+    chance = generator(0, _PURPOSE, len(rows)).random(len(rows))
+    found = ranks(mean, shortness, run, times, rows, chance)
+    return found[np.isfinite(found)]

@@ -17,7 +17,6 @@ from policyfactory.core.files import Manifest, command_line, dump_json, package_
 from policyfactory.core.inputs import sha256_file
 from policyfactory.core.options import FloatArray, Int64Array, changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers
-from policyfactory.core.random import generator
 from policyfactory.core.text import DAY
 from policyfactory.engine.metrics import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, EndedJobs, guesses
 from policyfactory.evaluation.results_folder import KIND as FOLDER
@@ -26,7 +25,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.features import NAMES, known_of, local_seconds, missing, requests_of
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.prediction.run_times import ranks
+from policyfactory.prediction.run_times import ranks_of_some
 from policyfactory.prediction.store import digest_of_jobs, load_forests, save_forests
 from policyfactory.prediction.training import Forests, Predictor
 from policyfactory.report.files import Drawings, csv_of, save_sections
@@ -132,7 +131,6 @@ def area_under_curve(values: FloatArray, is_short: NDArray[np.bool_]) -> float:
 MODEL = "model"
 # What is beside the model, in the order of the tables; the ninth decile is beside e90 only.
 RULES = ("request", "mean of last two", "fading mean", "nearest neighbours", "median share")
-_ASKED, _PURPOSE = 3_000, 44  # jobs whose distributions are looked at; purpose of the random stream
 _PERIOD = 30  # days, where a log has no date
 _HISTORY = (("no ended job", 0, 0), ("1 to 4", 1, 4), ("5 or more", 5, 1 << 62))
 
@@ -199,9 +197,8 @@ class Predicted:
         What each of the `RULES` says, and ``"ninth decile"``.
     history : int64 array (n,)
         Ended jobs of the user at submission; -1 for an unknown user.
-    places : float64 array (k,)
-        Where the run times of at most 3,000 modelled jobs, evenly spread, lie in their distributions
-        (`policyfactory.prediction.run_times.ranks`).
+    ranks : float64 array (k,)
+        Where run times lie in their distributions (`policyfactory.prediction.run_times.ranks_of_some`).
     seen : bool
         Whether the model that was given had been trained on these very jobs.
     """
@@ -217,7 +214,7 @@ class Predicted:
     tail: FloatArray
     rules: dict[str, FloatArray]
     history: Int64Array
-    places: FloatArray
+    ranks: FloatArray
     seen: bool = False
 
     def __len__(self) -> int:
@@ -335,17 +332,16 @@ class Predicted:
         return [mask for tenth in range(10) if (mask := rows & (which == tenth)).any()]
 
     def distributions(self) -> dict[str, Any]:
-        """Return how right run times are as distributions, in shares of the jobs of `places`.
+        """Return how right run times are as distributions, in shares of the jobs of `ranks`.
 
         ``tenths``: in which tenth of its distribution a run time lies; ``within_50``, ``within_90``: within the
         intervals. Empty if there is no such job.
         """
-        place = self.places
-        if not len(place):
+        if not len(self.ranks):
             return {}
-        tenths = np.bincount(np.minimum((10 * place).astype(np.int64), 9), minlength=10) / len(place)
-        within = {f"within_{share}": float((abs(place - 0.5) < share / 200).mean()) for share in (50, 90)}
-        return {"jobs": len(place), "tenths": tenths.tolist(), **within}
+        tenths = np.bincount(np.minimum((10 * self.ranks).astype(np.int64), 9), minlength=10) / len(self.ranks)
+        within = {f"within_{share}": float((abs(self.ranks - 0.5) < share / 200).mean()) for share in (50, 90)}
+        return {"jobs": len(self.ranks), "tenths": tenths.tolist(), **within}
 
     def calibration(self) -> list[dict[str, float]]:
         """Return, tenth by tenth of the predicted shortness, what was predicted and what came of it."""
@@ -759,10 +755,10 @@ def _beside(prepared: Prepared, foreseen: Foreseen, forests: Forests | None) -> 
     request = requests_of(prepared.workload)
     guessed = guesses(*_ended(prepared, foreseen.start, request))
     rules = dict(zip(RULES, (request, *(guessed[row] for row in _ROWS)), strict=True))
+    run = np.maximum(prepared.workload.run_time / prepared.workload.ticks, 1.0)
+    times = prepared.workload.submit, foreseen.start + np.maximum(prepared.run_time, 1)
     return {
-        "places": _places(
-            prepared, foreseen, foreseen.model_of >= 0 if forests is None else np.ones(len(e), dtype=bool)
-        ),
+        "ranks": ranks_of_some(e, s, run, times, foreseen.model_of >= (0 if forests is None else -1)),
         "model": forests or foreseen.trainings[-1].forests,
         "trained": tuple(training.forests.jobs for training in foreseen.trainings),
         "model_of": foreseen.model_of if forests is None else np.zeros_like(foreseen.model_of),
@@ -772,17 +768,6 @@ def _beside(prepared: Prepared, foreseen: Foreseen, forests: Forests | None) -> 
         "rules": rules | {"ninth decile": guessed[NINTH]},
         "history": history,
     }
-
-
-def _places(prepared: Prepared, foreseen: Foreseen, is_modelled: Mask) -> FloatArray:
-    """Return where run times lie in their distributions, of some jobs that a model predicted."""
-    workload, rows = prepared.workload, np.flatnonzero(is_modelled)
-    rows = rows[:: max(-(-len(rows) // _ASKED), 1)]
-    run = np.maximum(workload.run_time / workload.ticks, 1.0)
-    times = workload.submit, foreseen.start + np.maximum(prepared.run_time, 1)
-    chance = generator(0, _PURPOSE, len(rows)).random(len(rows))
-    places = ranks(foreseen.predictions[0], foreseen.predictions[1], run, times, rows, chance)
-    return places[np.isfinite(places)]
 
 
 def _ended(prepared: Prepared, start: Int64Array, request: FloatArray) -> tuple[EndedJobs, int]:
