@@ -1,8 +1,8 @@
 """A formula of the log's own: the exponents of an index of predictions, by search on replicas of the second quarter.
 
-The replicas are others than those that choose, and jobs are predicted as in the log as it was, so that a simulation
-takes half a microsecond a job. What is found is taken only if it is shown to be better than all others on the replicas
-that choose.
+The replicas are others than those that choose, under EASY, and jobs are predicted as in the log as it was, so that a
+simulation takes half a microsecond a job. What is found is taken only if it is shown to be better than all others on
+the replicas that choose.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from policyfactory.search.formulas import Evolution, digits, distance_of, popula
 from policyfactory.search.replicated import Replicated, foretold
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.prepare import Prepared
+from policyfactory.simulation.rules import Rules
 from policyfactory.workload.resample import VERDICT_WEEKS
 
 # With these exponents all stock formulas with predictions but for factors, from E to E-USERS and PE-S50-Q60.
@@ -83,7 +84,8 @@ def searched(parts: LogParts, size: Size) -> Policy | None:
     )
     seed = (2 * options.seed + _SEED) % 2**63
     try:
-        arena, replicas = foretold(parts.workload, size.part, parts.rules, count=count, seed=seed, predictor=predictor)
+        easy = Rules(threshold=parts.rules.threshold)
+        arena, replicas = foretold(parts.workload, size.part, easy, count=count, seed=seed, predictor=predictor)
     except WorkloadError as error:
         progress.message(f"no search: {error}")
         return None

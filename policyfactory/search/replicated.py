@@ -283,11 +283,11 @@ def foretold(
     """Return replicas of a part of a log, and each with what was predicted of its jobs in the log as it was.
 
     So a predictor learns once, and no replica is predicted by what happens later in the log: for whoever simulates
-    hundreds of formulas on them (`Replicated.given`). Parameters and errors are those of `replicated`.
+    hundreds of formulas on them under EASY (`Replicated.given`). Parameters and errors are those of `replicated`.
     """
     arena = replicated(workload, part, rules, count=count, seed=seed, loads=loads, predictor=predictor)
     some, lead_in = part.cut(workload)
-    prepared = prepare(some, dataclasses.replace(rules, backfill="easy", site=None))
+    prepared = prepare(some, rules)
     foreseen = run_predicted(prepared, TEACHER, Predictor(arena.options))
     predictions = np.array([prepared.in_rows(column) for column in foreseen.predictions])
     replicas = Replicas(some, lead_in=lead_in, seed=seed)

@@ -309,7 +309,9 @@ local function predict(job, record, partitions, submitted, p, q)
   if group then names.group = string.format("g%.0f", group) end
   local parts = parts_for(now, names)
   local counts = numbers(parts.user, "U")
-  if SHORTNESS.roots[1] and (counts[3] or 0) < 1 then error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0) end
+  if SHORTNESS.roots[1] and (counts[3] or 0) < 1 then
+    error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0)
+  end
   local _, partition = partition_of(job, record, partitions)
   local executable, name = "-", (record or job).name
   if parts.named and type(name) == "string" and name ~= "" then
