@@ -69,9 +69,8 @@ class LearnOptions:
         File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
         where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.
     predictions : bool
-        Let formulas compete that read what is predicted of a job from its user's past; False for a site that can run
-        no predictor. What counts the user's jobs stays: that needs the history of `policyfactory history`, and no
-        model.
+        Let formulas compete that read what is predicted of a job from its user's past, or count the user's jobs; False
+        for a site that keeps no history of them (`policyfactory history`).
     minutes : float
         How long fits and replicas may take, about, on two cores: the number of the replicas and how many jobs they are
         of follow from it, and from the log, on any machine the same. At least six are made, of six weeks or more,
@@ -127,8 +126,8 @@ class LearnOptions:
     site: str | None = same_option(OPTIONS["site"])
     predictions: bool = option(
         True,
-        "let formulas compete that read what is predicted of a job from its user's past; `--no-predictions`: for a "
-        "site that can run no predictor",
+        "let formulas compete that read what is predicted of a job from its user's past, or count the user's jobs; "
+        "`--no-predictions`: for a site that keeps no history of them",
     )
     minutes: float = option(
         3.0,

@@ -411,7 +411,7 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
     more += softened_rivals(folder)
-    if not why_not_counted(run.parts.workload):
+    if options.predictions and not why_not_counted(run.parts.workload):
         more += counted_rivals(folder)
     if why:
         run.steps.progress.message(f"no predictions: {why}")

@@ -14,7 +14,7 @@ import pytest
 from daily_log import habits
 from policyfactory.core.errors import UsageError
 from policyfactory.learning import choice, run
-from policyfactory.learning.choice import COUNTED, FORMULAS, SOFTENED, finalists, why_not
+from policyfactory.learning.choice import FORMULAS, SOFTENED, finalists, why_not
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Ranking, expected_ratio, rank
 from policyfactory.learning.run import learn
@@ -193,9 +193,8 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
 def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None:
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", predictions=False)
     assert learned.replicas is not None
-    assert not any(rival.model.policy.needs_model for rival in learned.rivals)
-    assert not learned.policy.needs_model
-    assert {*COUNTED} < {rival.name for rival in learned.rivals}
+    assert not any(rival.model.policy.needs_predictions for rival in learned.rivals)
+    assert not learned.policy.needs_predictions
     # Under EASY run all of them, under Slurm's rules the best.
     assert learned.replicas.screening is not None
     assert len(learned.replicas.screening.rows) == len(learned.rivals)
