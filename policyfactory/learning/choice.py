@@ -402,6 +402,8 @@ class ByReplicas:
         How they did under the rules that judge; where there was a screening, its best.
     winner : Rival
         The choice, with its threshold if one was chosen.
+    published : Rival
+        The best published policy in the same way: it stands in where the choice is not shown to be better.
     tried : tuple of str
         Names of the choice with the thresholds that were tried.
     """
@@ -410,6 +412,7 @@ class ByReplicas:
     screening: Ranking | None
     ranking: Ranking
     winner: Rival
+    published: Rival
     tried: tuple[str, ...]
 
     @property

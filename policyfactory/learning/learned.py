@@ -247,7 +247,8 @@ class Learned:
                     log = moved.get(compared.log.path, compared.log)
                     dataclasses.replace(compared, log=log, rivals=rivals).write(check_directory(folder / part))
             if self.replicas is not None:
-                write_rivals([*self.replicas.rivals, self.replicas.winner], folder)
+                more = (self.replicas.winner, self.replicas.published)
+                write_rivals([*self.replicas.rivals, *more], folder)
             return self.write_policy(folder)
 
     def write_policy(self, folder: Path) -> Path:

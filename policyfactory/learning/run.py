@@ -59,7 +59,7 @@ from policyfactory.learning.comparing import (
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import Progress
+from policyfactory.learning.ranking import Progress, Ranking
 from policyfactory.learning.searching import searched
 from policyfactory.learning.steps import Steps
 from policyfactory.learning.verdict import Evidence, verdict_of
@@ -248,7 +248,10 @@ def _test(run: Run) -> None:
     """Test the choice on the second half, and on replicas of it."""
     # The baseline, what is hard to beat, and the best published one stand beside the choice.
     named = {rival.name: rival for rival in (*run.rivals, run.winner)}
-    peers = () if run.replicas is None else run.replicas.ranking.best
+    peers: tuple[str, ...] = ()
+    if run.replicas is not None:
+        named[run.replicas.published.name] = run.replicas.published
+        peers = (*run.replicas.ranking.best, run.replicas.published.name)
     beside = [named[name] for name in dict.fromkeys((*BESIDE, *peers, run.winner.name))]
     title = f"The choice, {run.winner.name}, on jobs that had no part in the choice"
     run.test = run.parts.compare_on(title, "test", run.logs, beside)
@@ -258,18 +261,17 @@ def _test(run: Run) -> None:
 def _judge(run: Run) -> None:
     """Say what the choice is worth; if it is not better than the best published policy, what that one is worth."""
     run.verdict, chosen = _verdict(run, run.winner), run.winner.name
-    if run.tested is not None and run.verdict.light != "better":
-        ranking = run.tested.to_peer
-        if ranking.peer not in {chosen, CLASSICAL[0]}:
-            peer = next(rival for rival in run.test.rivals if rival.name == ranking.peer)
+    if run.tested is not None and run.replicas is not None and run.verdict.light != "better":
+        ranking, peer = run.tested.to_peer, run.replicas.published
+        if peer.name not in {chosen, CLASSICAL[0]}:
             instead = _verdict(run, peer)
             if instead.light == "better":
                 row = ranking.row(chosen)
                 dear = f", and {row.out}" if row.out else ""
                 why = (
                     f"{chosen} was chosen on the second quarter; on replicas of {ranking.part} its {ranking.aims[0]} "
-                    f"is {row.ratio_text} times that of {peer.name}, the best published policy before{dear}. So it is "
-                    f"not recommended, and {peer.name} stands in its place."
+                    f"is {row.ratio_text} times that of {ranking.peer}, the best published policy before{dear}. So it "
+                    f"is not recommended, and {peer.name} stands in its place."
                 )
                 run.winner = peer
                 run.verdict = dataclasses.replace(
@@ -428,25 +430,34 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
         screening, replicas = ranking, replicas.under_slurm(run.parts.judging)
         ranking = rank_on(run.parts, replicas, [policies[name] for name in finalists(screening)], part)
         run.steps.progress.ranked(ranking)
-    winner = next(rival for rival in every if rival.name == ranking.chosen)
-    tried: tuple[str, ...] = ()
-    # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
-    if options.chooses_threshold and winner.name != CLASSICAL[0] and not winner.model.policy.needs_predictions:
-        # The baseline is not among the best, which alone run under Slurm's rules: there it takes the longest.
-        both = screening or ranking
-        base, best = (max(both.row(name).ratios[0], _TINY) for name in (CLASSICAL[0], winner.name))
-        policy, tried = with_threshold(run.parts, replicas, winner.model.policy, abs(math.log(base) - math.log(best)))
-        if policy is not winner.model.policy:
-            model = _named(prepare(winner.model, threshold=policy.threshold), policy.name)
-            winner = Rival(model, run.steps.path_of(f"thresholds/{policy.name}.json"))
+    by_name = {rival.name: rival for rival in every}
+    # The baseline is not among the best, which alone run under Slurm's rules: there it takes the longest.
+    published, tried = _guarded(run, replicas, screening or ranking, by_name[ranking.peer])
+    winner = published
+    if ranking.chosen != ranking.peer:
+        winner, tried = _guarded(run, replicas, screening or ranking, by_name[ranking.chosen])
     if options.backfill_order == "auto" and winner.name != CLASSICAL[0]:
         policy = with_order(run.parts, replicas, winner.model.policy, predicted=not why)
         if policy.backfill_formula:
             model = dataclasses.replace(winner.model, policy=policy)
             winner = Rival(model, run.steps.path_of(f"{PAIRED}/{policy.name}.json"))
     if run.steps.folder is not None:
-        write_rivals([*every, winner], run.steps.folder)
-    return ByReplicas(tuple(every), screening, ranking, winner, tried)
+        write_rivals([*every, winner, published], run.steps.folder)
+    return ByReplicas(tuple(every), screening, ranking, winner, published, tried)
+
+
+def _guarded(run: Run, replicas: Replicated, ranking: Ranking, rival: Rival) -> tuple[Rival, tuple[str, ...]]:
+    """Return a policy with the lowest threshold that keeps its gain on replicas, and the names of those tried."""
+    policy = rival.model.policy
+    # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
+    if not run.options.chooses_threshold or rival.name == CLASSICAL[0] or policy.needs_predictions:
+        return rival, ()
+    base, best = (max(ranking.row(name).ratios[0], _TINY) for name in (CLASSICAL[0], rival.name))
+    guarded, tried = with_threshold(run.parts, replicas, policy, abs(math.log(base) - math.log(best)))
+    if guarded is policy:
+        return rival, tried
+    model = _named(prepare(rival.model, threshold=guarded.threshold), guarded.name)
+    return Rival(model, run.steps.path_of(f"thresholds/{guarded.name}.json")), tried
 
 
 def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, Size] | None:
@@ -470,7 +481,8 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     if sized is None:
         return None
     test_replicas, part = sized[0], sized[1].words
-    names = list(dict.fromkeys((CLASSICAL[0], *replicas.ranking.best, replicas.winner.name)))
+    best = (*replicas.ranking.best, replicas.published.name)
+    names = list(dict.fromkeys((CLASSICAL[0], *best, replicas.winner.name)))
     run.steps.begin(f"The choice on replicas of {part}, each predictor learning in its own run")
     policies = [named[name].model.policy for name in names]
     tested = tested_on(run.parts, test_replicas, policies, replicas.ranking.best, part)

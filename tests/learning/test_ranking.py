@@ -236,6 +236,8 @@ def test_where_the_choice_is_not_shown_to_be_better_the_best_published_policy_st
     assert learned.tested is not None
     peer = learned.tested.to_peer.peer
     name = peer if taken == "peer" else taken
+    assert learned.replicas is not None
+    assert learned.replicas.published.name == peer
     assert learned.policy.name == learned.test.outcome.chosen == name
     assert json.loads((tmp_path / "policy.json").read_text())["name"] == name
     assert learned.verdict.light == lights[taken]
