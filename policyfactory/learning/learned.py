@@ -175,18 +175,18 @@ class Learned:
         return draw_boxes(self.evaluation, metric or self.options.metric)
 
     def export_command(self, policy: str, log: str) -> list[str]:
-        """Return the command that hands the policy to Slurm.
+        """Return the command that hands the policy to Slurm; one with two orders, which Slurm has not, to a file.
 
         Parameters
         ----------
         policy, log : str
             Files of the policy and of the log.
         """
+        if self.policy.backfill_formula:
+            return ["policyfactory", "export", policy, "--to", "json", "--output", "paired.json"]
         # What changes while a job waits, only the plugin can express.
         moving = not self.policy.is_static or self.policy.threshold != float("inf")
         target = ["--to", "slurm-site-factor-c", "--output", "plugin"] if moving else ["--output", "job_submit.lua"]
-        if self.policy.backfill_formula:
-            return ["policyfactory", "export", policy, "--to", "json", "--output", "paired.json"]
         reading = self.options.machine_words
         if self.options.estimate_missing != LearnOptions.estimate_missing:
             reading += ["--estimate-missing", self.options.estimate_missing]
