@@ -16,6 +16,7 @@ from daily_log import daily, recorded
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.text import HOUR
 from policyfactory.exports.export import export
+from policyfactory.learning.comparing import limits_in_words
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Progress, Step
@@ -228,3 +229,11 @@ def test_what_is_not_recommended_says_so_when_it_is_exported(learned: Learned, t
     assert "Verdict: " in exported.text
     good = dataclasses.replace(kept, diagnostics={"verdict": "Shown to be better. SAF is better than the record."})
     assert not any("recommended" in text for text in export(good, "slurm-site-factor-lua", epoch="2024-01-01").warnings)
+
+
+def test_what_has_two_orders_is_told_to_be_for_simulation(learned: Learned) -> None:
+    policy = dataclasses.replace(learned.policy, backfill_formula="p")
+    paired = dataclasses.replace(learned, model=dataclasses.replace(learned.model, policy=policy))
+    assert paired.export_command("policy.json", "log.swf")[3:5] == ["--to", "json"]
+    (sentence,) = limits_in_words(policy)
+    assert "No route into a scheduler carries an order of its own for backfilling" in sentence
