@@ -215,7 +215,8 @@ def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> floa
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
     # One more predicted one is what a search finds.
     screened = count * _EASY_S + (len(COUNTED) + predicted * (len(FORMULAS) + 1)) * _PREDICTED_S
-    tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
+    # Of the choice, and of the best published policy.
+    tried = 2 * (len(_QUANTILES) + 1) if parts.options.chooses_threshold else 0
     under_slurm = 2 * _FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
     if parts.options.under_slurm:
         under_slurm += count
