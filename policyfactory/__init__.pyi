@@ -17,6 +17,9 @@ from .exports.export import export as export
 from .exports.exported import Exported as Exported
 from .exports.options import ExportOptions as ExportOptions
 from .fitting.fits import fit as fit
+from .forecasting.backtest import backtest as backtest
+from .forecasting.forecast import Forecast as Forecast
+from .forecasting.forecast import forecast as forecast
 from .learning.learned import Learned as Learned
 from .learning.options import LearnOptions as LearnOptions
 from .learning.run import learn as learn

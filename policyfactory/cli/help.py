@@ -24,6 +24,7 @@ _FIRST: dict[str, tuple[str, ...]] = {
     "evaluate": ("policies", "metrics", "backfill", "windows", "output"),
     "tune": ("feedback", "period", "metrics", "output"),
     "learn": ("output", "metric", "site", "predictions", "threshold"),
+    "forecast": ("site", "queue", "log", "submit", "backtest"),
     "predict": ("output", "policy", "model", "overwrite"),
     "train": ("output", "goal", "learner", "family", "mode"),
     "judge": ("candidates", "output", "held_out", "replicas", "ledger"),

@@ -43,6 +43,7 @@ _COMMANDS = {
     },
     "The cluster": {
         "site": "site.app",
+        "forecast": "forecast.forecast",
         "predict": "predict.predict",
         "history": "predict.app",
         "shadow": "review.shadow",

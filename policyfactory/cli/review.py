@@ -153,7 +153,7 @@ def show(verdict: Verdict, sections: Sequence[Section]) -> None:
 def write(
     folder: Path,
     title: str,
-    verdict: Verdict,
+    verdict: Verdict | None,
     sections: Sequence[Section],
     inputs: Mapping[str, str],
     parameters: Mapping[str, Any],

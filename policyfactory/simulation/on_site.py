@@ -146,6 +146,15 @@ def _simulate(workload: Workload, name: str, rules: Rules, numbers: Callable[[Wo
     return Schedule(run.start, run.end, backfilled, held, name, rules, left_out=left_out, stopped=stopped)
 
 
+def jobs_on_site(workload: Workload, site: Site) -> tuple[Workload, list[str]]:
+    """Return the jobs as a site takes them, without those that it cannot run, and which these are."""
+    if site.assumed:
+        return as_assumed(workload, site), [site.assumed]
+    workload, strangers = without_strangers(workload, site)
+    workload, misfits = without_misfits(workload, site)
+    return in_own_partitions(workload, site), [text for text in (strangers, misfits) if text]
+
+
 def check_policy(policy: Policy, rules: Rules) -> None:
     """Refuse a policy that could not order a queue of Slurm.
 

@@ -22,6 +22,7 @@ from policyfactory.engine.easy import SortedRun, new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
 from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
 from policyfactory.engine.predicted import Foresight, PredictedRun, predicted_until
+from policyfactory.engine.slurm.numbers import foresee_record, new_followed
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.prediction.features import known_of, past_of, raised_requests
@@ -226,6 +227,54 @@ def _refuse(rules: Rules, policies: Sequence[Policy]) -> None:
             f"predictions are made by our own rules only; with compatibility {rules.compatibility} take a policy "
             "without them"
         )
+
+
+def predict_record(
+    workload: Workload,
+    start: Int64Array,
+    end: Int64Array,
+    predictor: Predictor | None = None,
+    *,
+    follow: Callable[[float], object] = lambda _: None,
+) -> tuple[FloatArray, tuple[Training, ...]]:
+    """Return what would have been predicted of the jobs of a record, each when it was submitted, and by what.
+
+    Nothing that happened later is looked at: neither starts and ends, nor jobs that were submitted later.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs, on a clock of seconds.
+    start, end : int64 array (n,), s
+        When they started, -1 where that is not known, and ended, `policyfactory.engine.events.NEVER` where not.
+    predictor : Predictor, optional
+        What predicts; with its defaults if not given.
+    follow : callable
+        Is told the part of the jobs that were predicted, from 0 to 1, at each training.
+
+    Returns
+    -------
+    float64 array (2, n)
+        e (s) and s.
+    tuple of Training
+        What was trained; given as the predictor's, it is not trained again.
+
+    Raises
+    ------
+    EvaluationError
+        If requests tell the run times that are to be predicted.
+    """
+    predictor = predictor or Predictor()
+    check_predictor(workload, [], predictor)
+    lessons = Lessons(workload, predictor, np.zeros((5, len(workload))), tail=False)
+    followed = new_followed(workload.submit, start, end)
+    while True:
+        until = lessons.next
+        interruptible(foresee_record, followed, lessons.past, lessons.sight, until)
+        follow(int(lessons.past.progress[DESCRIBED]) / max(len(workload), 1))
+        if until == NEVER:
+            return lessons.predictions[:2], lessons.trainings
+        lessons.learn()
 
 
 class _ClosedLoop:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration
 from policyfactory.workload.header import printable
+from policyfactory.workload.jobs import Workload
 
 _COLUMNS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "UserName", "Account", "Partition", "QOS", "State", "Reason", "PriorityLong",
@@ -512,3 +513,65 @@ def _memory_of(fields: Mapping[str, str], nodes: int, cores: int) -> float | Non
             amount = float(match[1]) * _MB[match[2]] * many
             return amount if 0 < amount <= _LARGEST else None
     return None
+
+
+# Jobs of a log, as squeue would have shown them -----------------------------------------------------------------------
+
+
+def queued_job(
+    log: Workload,
+    row: int,
+    partitions: Sequence[str],
+    start: int | None = None,
+    *,
+    present: Collection[int] = (),
+    shift: int = 0,
+) -> QueuedJob:
+    """Return a job of a log as squeue would have shown it.
+
+    Parameters
+    ----------
+    log : Workload
+        On a clock of seconds.
+    row : int
+    partitions : sequence of str
+        Those of the cluster; a job that names none is of the first.
+    start : int, optional
+        Second of the clock at which it was started; without it it waits.
+    present : collection of int
+        Numbers of the jobs that run or wait: for the end of one of them it may wait.
+    shift : int
+        By how many seconds it is submitted later than the log says.
+    """
+    zero, asked, user = log.unix_start or 0, log.requests, int(log.user[row])
+
+    def of(name: str) -> int:
+        return -1 if asked is None else int(getattr(asked, name)[row])
+
+    def name(column: str, key: str) -> str:
+        number = of(column)
+        return asked.names[key][number] if asked is not None and number >= 0 and key in asked.names else ""
+
+    nodes = max(of("nodes"), 0)
+    return QueuedJob(
+        name=str(log.job_id[row]),
+        number=int(log.job_id[row]),
+        state="waiting" if start is None else "running",
+        user=name("user_name", "user") or (f"user {user}" if user >= 0 else ""),
+        account=name("account", "account"),
+        qos=name("qos", "qos"),
+        partitions=(name("partition", "partition") or partitions[0],),
+        submit=zero + int(log.submit[row]) + shift,
+        eligible=None if of("eligible") < 0 else zero + of("eligible") + shift,
+        start=None if start is None else zero + start,
+        limit=int(log.requested_time[row]),
+        nodes=nodes,
+        most_nodes=nodes,
+        cores=int(log.processors[row]),
+        memory=None if of("memory") < 0 else float(of("memory")),
+        gpus=max(of("gpus"), 0),
+        exclusive=of("exclusive") == 1,
+        dependency=f"afterany:{of('after')}" if of("after") in present else "",
+        array=max(of("array"), 0),
+        array_limit=max(of("array_limit"), 0),
+    )

@@ -15,7 +15,7 @@ from naive.slurm import Job, Placed, Simulation
 from naive.slurm_jobs import Entry
 from policyfactory.site.model import Site
 
-__all__ = ["Seen", "follow_run", "run_numbered"]
+__all__ = ["Seen", "follow_run", "foresee_record", "run_numbered"]
 
 # A job's place in the order of submission, its predictions, and how long it has waited -> its number.
 Number = Callable[[int, Sequence[float], int], int]
@@ -55,6 +55,17 @@ def _foretell_submitted(seen: Seen, job: Past) -> None:
     seen.features[job.id] = features
     counts = [float(waiting), float(running)] if known else [0.0, 0.0]
     seen.predictions[job.id] = [*seen.predicted(features), *counts]
+
+
+def foresee_record(seen: Seen, start: Sequence[int], end: Sequence[int]) -> None:
+    """Predict each job of a record when it is submitted, of which nothing later than that is told."""
+    for job in sorted(seen.jobs, key=lambda job: (job.submit, job.id)):
+        seen.now = now = job.submit
+        for one in seen.jobs:
+            if 0 <= start[one.id] <= now:
+                one.start, one.end = start[one.id], end[one.id]
+                seen.began[one.id] = one.start
+        _foretell_submitted(seen, job)
 
 
 def _foretell_waiting(seen: Seen, entries: Mapping[int, Entry], now: int) -> list[Past]:

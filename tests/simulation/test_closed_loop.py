@@ -6,13 +6,20 @@ import dataclasses
 
 import numpy as np
 import pytest
+from engine.test_predicted_twin import flattened
 
 from habits import users_with_habits
+from naive.online import Job as Past
+from naive.predicted import Known, random_tree
+from naive.slurm_predicted import Seen, foresee_record
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.engine.events import NEVER
+from policyfactory.engine.past import FEATURES
 from policyfactory.policy.policy import Policy
+from policyfactory.prediction.features import known_of
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.prediction.training import Predictor
-from policyfactory.simulation.predicted import Foreseen, run_predicted
+from policyfactory.prediction.training import Forests, Predictor
+from policyfactory.simulation.predicted import Foreseen, predict_record, run_predicted
 from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Backfill, Rules
 from policyfactory.simulation.simulate import simulate
@@ -154,3 +161,24 @@ def test_for_counts_of_the_users_jobs_nothing_is_trained(backfill: Backfill) -> 
     telling = dataclasses.replace(workload, cleaning=cleaning)
     assert simulate(telling, policy, rules).start.tolist() == found.start.tolist()
     refused(EvaluationError, "--estimate-missing", simulate, telling, same, rules)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_record_is_predicted_as_the_plain_twin_predicts_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    log = users_with_habits(1).select(slice(0, 250))
+    # Any starts will do, some of them unknown, and jobs that have not ended.
+    start = log.submit + rng.integers(0, 40_000, len(log))
+    start = np.where(rng.random(len(log)) < 0.05, -1, start)
+    end = np.where(start < 0, NEVER, start + log.run_time)
+    end = np.where(rng.random(len(log)) < 0.05, NEVER, end)
+    trees = [[random_tree(rng, FEATURES, 4, 0.4) for _ in range(6)] for _ in range(3)]
+    predictor = Predictor(OPTIONS, Forests(*map(flattened, trees)))
+    predicted, trainings = predict_record(log, start, end, predictor)
+    known = [Known(int(user), *(row.tolist() for row in rows)) for user, *rows in zip(*known_of(log), strict=True)]
+    past = [Past(row, int(submit), 0, 0, 0) for row, submit in enumerate(log.submit)]
+    seen = Seen(past, 1, lambda *_: 0.0, known=known, forests=tuple(trees))
+    foresee_record(seen, start.tolist(), end.tolist())
+    plain = np.array([seen.predictions[row][:2] for row in range(len(log))]).T
+    np.testing.assert_allclose(predicted, plain, rtol=1e-12)
+    assert not trainings

@@ -215,6 +215,26 @@ def follow_run(followed: Followed, past: Past, until: int) -> None:
     _follow(followed, past, until)
 
 
+@kernel
+def foresee_record(followed: Followed, past: Past, sight: Foresight, until: int) -> None:
+    """Predict the jobs of a run that is known already, each from what had happened when it was submitted.
+
+    Parameters
+    ----------
+    followed : Followed
+        With all its starts and ends; `NEVER` for an end that is not known, -1 for a start.
+    past : Past
+    sight : Foresight
+    until : int
+        Seconds; jobs that are submitted from then on are left.
+    """
+    job = past.progress[DESCRIBED]
+    while job < len(followed.submit) and followed.submit[job] < until:
+        _foretell_submitted(followed, past, sight, followed.submit[job])
+        job = past.progress[DESCRIBED]
+    _follow(followed, past, until - 1)
+
+
 @step
 def _follow(followed: Followed, past: Past, until: int) -> None:
     start, end, noted = followed.start, followed.end, followed.noted

@@ -16,6 +16,7 @@ from policyfactory.engine.slurm.state import (
     MAIN,
     NOW,
     PASSED,
+    PENDING,
     READY,
     STOPPED,
     UNSEEN,
@@ -40,13 +41,13 @@ def resume(
 ) -> None:
     """Let the first jobs run that started before ``settings.origin``, and put those into the queue that wait then.
 
-    Nodes that went by then are away. The age of those in the queue counts; passes and calculations of priorities are
-    counted from the origin. Call `policyfactory.engine.slurm.passes.slurm` to go on.
+    Nodes that went by then are away. The age of those in the queue counts; the main pass is made at once, others and
+    calculations of priorities are counted from the origin. Call `policyfactory.engine.slurm.passes.slurm` to go on.
 
     Parameters
     ----------
     jobs : SlurmJobs
-        The running ones first; all are submitted by the origin.
+        The running ones first.
     machine : SlurmMachine
     run : RunState
         As `new_run` gives it.
@@ -78,3 +79,5 @@ def resume(
     for position in range(state[WAITING]):
         run.seen[run.waiting[position]] = 1
     state[UNSEEN] = 0
+    # What was submitted last may not have been looked at.
+    state[PENDING], state[MAIN] = 1, settings.origin - settings.batch_delay

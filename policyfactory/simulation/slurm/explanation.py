@@ -389,8 +389,13 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
     job, now, partition = queue.jobs[index], queue.snapshot.taken, queue.partition[index]
     if index in queue.stopped:
         kind = "begin" if begins_far(job, now) else ("dependency" if job.dependency else "reservation")
-        kind = "held" if job.held else kind
-        short = {"held": "its release (held)", "begin": "its begin time", "dependency": "other jobs"}
+        kind = "never" if job.cores > queue.workload.machine else "held" if job.held else kind
+        short = {
+            "held": "its release (held)",
+            "begin": "its begin time",
+            "dependency": "other jobs",
+            "never": "it cannot run here",
+        }
         return [Wait(kind, short.get(kind, "its reservation"), queue.stopped[index])]
     if why := run.placed.never.get(row):
         return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]

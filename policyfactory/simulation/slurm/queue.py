@@ -16,13 +16,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration, shortened
-from policyfactory.engine.slurm.jobs import ABSENT, WELCOME
+from policyfactory.engine.slurm.jobs import ABSENT, WELCOME, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.resuming import resume
-from policyfactory.engine.slurm.state import WAITING, new_run
+from policyfactory.engine.slurm.state import PASSED, WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
 from policyfactory.simulation.slurm.run import Parts, advance, leave_out_rare
@@ -109,13 +111,15 @@ class QueueRun:
         return first
 
 
-def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
+def place_queue(snapshot: Snapshot, site: Site, later: Sequence[QueuedJob] = ()) -> QueueOnSite:
     """Put a snapshot on a site.
 
     Parameters
     ----------
     snapshot : Snapshot
     site : Site
+    later : sequence of QueuedJob
+        Jobs that are submitted after it was taken, of partitions that the site has; they are the last of ``jobs``.
 
     Raises
     ------
@@ -141,40 +145,90 @@ def place_queue(snapshot: Snapshot, site: Site) -> QueueOnSite:
             "fewer partitions (squeue --partition)"
         )
     running, nodes, cores = _running(snapshot, numbers, node_numbers, machine_layout, assumed)
-    jobs = (*running, *waiting)
+    jobs = (*running, *waiting, *later)
     chosen = [_partition(job, site, layout, numbers) for job in jobs]
     if listed := [job.name for job in waiting if len(job.partitions) > 1]:
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
         assumed.append(f"of {_first(long)} the first {_MOST_TASKS:,} tasks are simulated")
     reserved = {reservation.name for reservation in site.reservations}
+    cores_of_site = int(layout.cores.sum())
     ends = _ends(snapshot, jobs)
     stopped = {
         index: why
         for index, job in enumerate(jobs)
-        if job.state == "waiting" and (why := _stops(job, now, reserved, ends))
+        if job.state == "waiting" and (why := _stops(job, now, reserved, ends) or _exceeds(job, cores_of_site))
     }
-    workload, of = _workload(jobs, len(running), chosen, layout, now)
+    workload, of = _workload(jobs, (len(running), len(later)), chosen, layout, now)
     return QueueOnSite(
         *(snapshot, site, jobs, len(running), of, workload, tuple(its.name for its in chosen)),
         *(tuple(nodes), tuple(cores), stopped, tuple(assumed)),
     )
 
 
-def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | None = None) -> QueueRun:
-    """Return a run that stands at the snapshot.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ReadyQueue:
+    """A queue as the engine has it, from which runs begin.
+
+    Parameters
+    ----------
+    placed : Placed
+    machine : SlurmMachine
+    settings : SlurmSettings
+    weights : PriorityWeights
+    counting : FairShares or None
+    start : int64 array (k,)
+        When each of the running jobs started.
+    parts_from, node, cores : int64 array
+        As `policyfactory.engine.slurm.resuming.resume` has them.
+    rows : int64 array (n,)
+        As of `QueueOnSite`.
+    """
+
+    placed: Placed
+    machine: SlurmMachine
+    settings: SlurmSettings
+    weights: PriorityWeights
+    counting: FairShares | None
+    start: Int64Array
+    parts_from: Int64Array
+    node: Int64Array
+    cores: Int64Array
+    rows: Int64Array
+
+    def begin(self, run_time: Int64Array | None = None, since: int = 0) -> QueueRun:
+        """Return a run that stands at the snapshot.
+
+        Parameters
+        ----------
+        run_time : int64 array (n,), optional
+            How long each row of the workload runs (s), of a running job more than it has run; their limits if not
+            given.
+        since : int
+            How long ago the last backfilling pass was (s), at most its interval.
+        """
+        placed = self.placed
+        jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time)
+        run = new_run(jobs, self.machine, placed.most, max(len(placed.held), 1), self.settings)
+        parts = Parts(jobs, self.machine, run, self.settings, self.weights, self.counting)
+        resume(*parts, self.start, self.parts_from, self.node, self.cores)
+        run.state[PASSED] -= since
+        of = self.rows.tolist()
+        return QueueRun(parts, placed, tuple(dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])))
+
+
+def ready(queue: QueueOnSite, only: int | None = None, *, until: int | None = None) -> ReadyQueue:
+    """Return a queue from which runs begin.
 
     Parameters
     ----------
     queue : QueueOnSite
     only : int, optional
         The place of a job in ``queue.jobs``: no other one waits.
-    run_time : int64 array (n,), optional
-        How long each row of the workload runs (s), of a running job more than it has run; their limits if not given.
+    until : int, optional
+        Runs stop once so many rows of the workload have been submitted.
     """
     workload, site, now = queue.workload, queue.site, queue.snapshot.taken
-    if run_time is not None:
-        workload = dataclasses.replace(workload, run_time=run_time)
     whole, layout = machine_of(site, workload.unix_start)
     shares, associations = shares_of(site)
     names = {its.name: number for number, its in enumerate(site.reservations)}
@@ -185,29 +239,118 @@ def begin(queue: QueueOnSite, only: int | None = None, run_time: Int64Array | No
     of = queue.rows.tolist()
     aside = np.array([index in queue.stopped or (only is not None and queue.running <= index != only) for index in of])
     hopeless = np.where(aside & (jobs.hopeless == WELCOME), ABSENT, jobs.hopeless).astype(np.uint8)
-    known = [queue.jobs[index].priority for index in of]
     since = jobs.submit if weights.from_submission else jobs.ready
     age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
-    # Of the fraction that the snapshot cuts off, its mean.
-    fixed = [jobs.fixed[row] if priority is None else priority + 0.5 - age[row] for row, priority in enumerate(known)]
+    fixed, is_known = _fixed(queue, jobs.fixed + age)
     nothing = np.zeros(len(of))
-    fixed_now = np.array(fixed, dtype=np.float64)
-    jobs = jobs._replace(hopeless=hopeless, fixed=fixed_now, by_processor=nothing, by_processor_beyond_share=nothing)
+    jobs = jobs._replace(
+        hopeless=hopeless,
+        fixed=fixed - age,
+        by_processor=np.where(is_known, nothing, jobs.by_processor),
+        by_processor_beyond_share=np.where(is_known, nothing, jobs.by_processor_beyond_share),
+    )
     settings = settings_of(site, now)
+    if until is not None:
+        settings = settings._replace(most_submitted=until)
     machine, counting = leave_out_rare(whole, shares, needed=bool(site.outages))
-    run = new_run(jobs, machine, placed.most, max(len(placed.held), 1), settings)
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)
     np.cumsum([len(queue.nodes[index]) for index in first], out=parts_from[1:])
-    parts = Parts(jobs, machine, run, settings, weights, counting)
-    resume(
-        *parts,
-        np.array([queue.jobs[index].start for index in first], dtype=np.int64),
-        parts_from,
-        *(np.concatenate([parts_from[:0], *(its[index] for index in first)]) for its in (queue.nodes, queue.cores)),
+    start = np.array([queue.jobs[index].start for index in first], dtype=np.int64)
+    node, cores = (
+        np.concatenate([parts_from[:0], *(its[index] for index in first)]) for its in (queue.nodes, queue.cores)
     )
-    order = dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])
-    return QueueRun(parts, placed, tuple(order))
+    return ReadyQueue(
+        placed=dataclasses.replace(placed, jobs=jobs),
+        machine=machine,
+        settings=settings,
+        weights=weights,
+        counting=counting,
+        start=start,
+        parts_from=parts_from,
+        node=node,
+        cores=cores,
+        rows=queue.rows,
+    )
+
+
+def _fixed(queue: QueueOnSite, computed: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the priority of each row at the snapshot, and whether that is what Slurm says.
+
+    What Slurm's own are more than computed, fair share and nice, other jobs of the user have as well, or of the
+    account, or, for want of both, of the queue: the mean of these.
+
+    Parameters
+    ----------
+    queue : QueueOnSite
+    computed : float64 array (n,)
+        Without fair share and nice.
+    """
+    jobs = [queue.jobs[index] for index in queue.rows.tolist()]
+    # Of the fraction that the snapshot cuts off, its mean.
+    told = np.array([math.nan if job.priority is None else job.priority + 0.5 for job in jobs], dtype=np.float64)
+    is_known, more = ~np.isnan(told), told - computed
+    rest: dict[tuple[str, str], list[float]] = {}
+    waiting = [row for row in np.flatnonzero(is_known).tolist() if jobs[row].state == "waiting" and jobs[row].priority]
+    for row in waiting:
+        for group in _groups(jobs[row]):
+            rest.setdefault(group, []).append(float(more[row]))
+    priority = np.where(is_known, told, computed)
+    for row in np.flatnonzero(~is_known).tolist() if rest else ():
+        values = next(rest[group] for group in _groups(jobs[row]) if group in rest)
+        priority[row] += sum(values) / len(values)
+    return priority, is_known
+
+
+def _groups(job: QueuedJob) -> tuple[tuple[str, str], ...]:
+    return ("user", job.user), ("account", job.account), ("", "")
+
+
+def begin(queue: QueueOnSite, only: int | None = None) -> QueueRun:
+    """Return a run that stands at the snapshot, all jobs running to their limits; parameters as of `ready`."""
+    return ready(queue, only).begin()
+
+
+def on_nodes(snapshot: Snapshot, site: Site) -> Snapshot:
+    """Return a snapshot whose running jobs have nodes: the first ones that are free, where it does not say which.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site
+    """
+    layout, numbers = lay_out(site), {partition.name: number for number, partition in enumerate(site.partitions)}
+    free, names = layout.cores.copy(), layout.names
+    jobs = []
+    for job in snapshot.jobs:
+        if job.state == "running" and not job.node_list:
+            partition = numbers[job.partitions[0]]
+            exclusive = job.exclusive or site.partitions[partition].exclusive
+            nodes, cores = _first_free(job, free, layout, layout.members[partition], exclusive=exclusive)
+            held = ",".join(names[node] for node in nodes)
+            jobs.append(dataclasses.replace(job, node_list=held, node_cores=tuple(cores), exclusive=exclusive))
+        else:
+            jobs.append(job)
+    return dataclasses.replace(snapshot, jobs=tuple(jobs))
+
+
+def _first_free(
+    job: QueuedJob, free: Int64Array, layout: Layout, members: NDArray[np.bool_], *, exclusive: bool
+) -> tuple[list[int], list[int]]:
+    """Return nodes for a job and its cores there, and take them: the first that are free, or what there is."""
+    room = np.where(members & (not exclusive or free == layout.cores), free, 0)
+    nodes = np.flatnonzero(room > 0)
+    if job.nodes > 0:
+        each = -(-job.cores // job.nodes)
+        fitting = nodes[room[nodes] >= each][: job.nodes]
+        nodes = fitting if len(fitting) == job.nodes else nodes[: job.nodes]
+        given = np.minimum(room[nodes], each)
+    else:
+        before = np.cumsum(room[nodes]) - room[nodes]
+        nodes = nodes[before < job.cores]
+        given = np.minimum(room[nodes], job.cores - before[: len(nodes)])
+    free[nodes] -= room[nodes] if exclusive else given
+    return nodes.tolist(), given.tolist()
 
 
 def find_job(snapshot: Snapshot, name: str) -> QueuedJob:
@@ -233,7 +376,7 @@ def find_job(snapshot: Snapshot, name: str) -> QueuedJob:
 def _check(snapshot: Snapshot, site: Site) -> None:
     """Refuse a snapshot without jobs, or of another cluster."""
     if not snapshot.jobs:
-        raise UsageError(f"{snapshot.source}: no job runs or waits there; there is nothing to explain")
+        raise UsageError(f"{snapshot.source}: no job runs or waits there; print the queue with all states (squeue -a)")
     partitions = {partition.name for partition in site.partitions}
     strange = [job for job in snapshot.jobs if not partitions & {*job.partitions}]
     if strange and mostly_of_others(len(snapshot.jobs) - len(strange), len(snapshot.jobs)):
@@ -356,6 +499,13 @@ def _stops(job: QueuedJob, now: int, reservations: set[str], ends: Mapping[int, 
     return ""
 
 
+def _exceeds(job: QueuedJob, cores: int) -> str:
+    """Return that a job asks for more than the cluster has; empty if it does not."""
+    if job.cores <= cores:
+        return ""
+    return f"it can never start on this site: it asks for {counted(job.cores, 'core')}, and there are {cores:,}"
+
+
 def begins_far(job: QueuedJob, now: int) -> bool:
     """Tell whether a job begins so late that the time up to then is not simulated."""
     return (job.eligible or now) > now + YEAR
@@ -379,14 +529,19 @@ def after(job: QueuedJob) -> int | None:
 
 
 def _workload(
-    jobs: Sequence[QueuedJob], running: int, chosen: Sequence[Partition], layout: Layout, now: int
+    jobs: Sequence[QueuedJob], of: tuple[int, int], chosen: Sequence[Partition], layout: Layout, now: int
 ) -> tuple[Workload, Int64Array]:
-    """Return the jobs as a workload that is submitted before now, the running ones first, and whose rows these are."""
+    """Return the jobs as a workload, the running ones first, and whose rows these are.
+
+    All but the last ones are submitted before now. ``of``: how many run, and how many come later.
+    """
+    running, later = of[0], len(jobs) - of[1]
     rows = np.array(
         [index for index, job in enumerate(jobs) for _ in range(min(job.tasks, _MOST_TASKS))], dtype=np.int64
     )
     zero = min([now, *(job.submit for job in jobs[running:])]) - 1
     submit = np.array([max(min(job.submit, now) - zero, 1) for job in jobs], dtype=np.int64)
+    submit[later:] = [max(job.submit - zero, 1) for job in jobs[later:]]
     submit[:running] = 0
     numbers = np.array([job.number for job in jobs], dtype=np.int64)
     rows = rows[np.lexsort((numbers[rows], submit[rows]))]

@@ -29,7 +29,7 @@ from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY
 from policyfactory.engine.slurm.numbers import LivePredictions, Numbering, no_numbering
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
-from policyfactory.engine.slurm.state import NOW, READY, WAITING, RunState, new_run
+from policyfactory.engine.slurm.state import NOW, READY, RUNNING, WAITING, RunState, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import machine_of, settings_of, shares_of, weights_of
 from policyfactory.simulation.slurm.preemption import preemption_of
@@ -113,6 +113,25 @@ class Numbers(Protocol):
         """
 
 
+class RunFollower(Protocol):
+    """Who follows a run."""
+
+    def run(self, parts: Parts, placed: Placed, site: Site, zero: int) -> None:
+        """Run all jobs, or up to where it is to stop.
+
+        Parameters
+        ----------
+        parts : Parts
+            Of a run that has not begun.
+        placed : Placed
+            Its jobs.
+        site : Site
+            Where they run.
+        zero : int
+            When the workload's clock began, on the run's (s).
+        """
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SlurmRun:
     """When Slurm would run each job; arrays (n,) in the order of the workload's rows.
@@ -150,7 +169,7 @@ def run_slurm(
     reservation: Int64Array | None = None,
     origin: int | None = None,
     turn_round: int = 0,
-    watch: Watch | None = None,
+    watch: RunFollower | None = None,
 ) -> SlurmRun:
     """Return when Slurm would run the jobs of a workload on a site.
 
@@ -170,8 +189,8 @@ def run_slurm(
         When the scheduler was started (s on the workload's clock); default: at the first submission.
     turn_round : int
         Seconds from a job's end until its nodes are free.
-    watch : Watch, optional
-        Who follows the run, and stops it where its queue is too long. Where ``numbers`` change nobody does.
+    watch : RunFollower, optional
+        Who follows the run. Where ``numbers`` change nobody does.
 
     Raises
     ------
@@ -294,19 +313,7 @@ class Watch:
         self.stopped: int | None = None
 
     def run(self, parts: Parts, placed: Placed, site: Site, zero: int) -> None:
-        """Run all jobs, or up to where the queue is too long.
-
-        Parameters
-        ----------
-        parts : Parts
-            Of a run that has not begun.
-        placed : Placed
-            Its jobs.
-        site : Site
-            Where they run.
-        zero : int
-            When the workload's clock began, on the run's (s).
-        """
+        """Run all jobs, or up to where the queue is too long; as of `RunFollower`."""
         state, jobs = parts.run.state, len(parts.jobs.ready)
         step, limit = max(jobs // _REPORTS, 1), min(self.look, self.most)
         submitted = step
@@ -324,6 +331,44 @@ class Watch:
                     return
                 limit = min(2 * int(state[WAITING]), self.most)
             submitted = (int(state[READY]) // step + 1) * step if state[READY] < jobs else 0
+
+
+class HeldNodes(NamedTuple):
+    """The nodes of the jobs that run at an instant: job by job, in rows of the workload."""
+
+    rows: Int64Array
+    first: Int64Array
+    node: Int64Array
+    cores: Int64Array
+
+
+class NodesSeen:
+    """Notes which nodes the running jobs have once so many jobs have been submitted; a `RunFollower`.
+
+    Parameters
+    ----------
+    counts : int64 array
+        Ascending.
+    """
+
+    def __init__(self, counts: Int64Array) -> None:
+        self._counts = counts
+        self.seen: dict[int, HeldNodes] = {}
+
+    def run(self, parts: Parts, placed: Placed, site: Site, zero: int) -> None:
+        """Run all jobs."""
+        del site, zero
+        run, settings = parts.run, parts.settings
+        for count in self._counts.tolist():
+            if run.state[READY] < count:
+                advance(parts._replace(settings=settings._replace(most_submitted=count)))
+            running = run.running[: run.state[RUNNING]]
+            held = [np.arange(run.held_from[job], run.held_from[job] + run.held_count[job]) for job in running]
+            first = np.cumsum([0, *(len(its) for its in held)])
+            which = np.concatenate([first[:0], *held])
+            cores = run.held_cores[which].astype(np.int64)
+            self.seen[count] = HeldNodes(placed.order[running], first, run.held_node[which].astype(np.int64), cores)
+        advance(parts)
 
 
 def _held(parts: Parts, placed: Placed, site: Site) -> Held:

@@ -1,0 +1,243 @@
+"""``policyfactory forecast``: when the jobs of a queue will start, and how often such forecasts were right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from policyfactory.cli.options import READING, Json, Overwrite, with_options
+from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
+from policyfactory.core.errors import UsageError
+from policyfactory.core.files import digest_of, dump_json
+from policyfactory.core.text import format_duration, parse_duration
+from policyfactory.evaluation.options import OPTIONS
+from policyfactory.report.terminal import console, note, show_sections, warn
+
+if TYPE_CHECKING:
+    from policyfactory.forecasting.forecast import Forecast, JobForecast
+    from policyfactory.report.sections import Section
+    from policyfactory.site.model import Site
+    from policyfactory.workload.jobs import Workload
+    from policyfactory.workload.snapshot import Snapshot
+
+
+@with_options(OPTIONS[name] for name in READING)
+def forecast(
+    past: Annotated[
+        Path | None,
+        typer.Argument(metavar="[LOG]", help="What ran on the cluster (SWF); as --log.", show_default=False),
+    ] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option(help="The cluster's site file; without it EASY on the log's processors."),
+    ] = None,
+    queue: Annotated[
+        Path | None,
+        typer.Option(help="Its queue: what squeue --json or scontrol -o show job prints (docs/site.md); - is stdin."),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="What ran on it up to now (SWF; workload import makes one).")] = None,
+    job: Annotated[str | None, typer.Option(metavar="ID", help="Only this job, in full.")] = None,
+    submit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OPTIONS", help='A job that is not there yet, as for sbatch: "-N 16 -t 12:00:00 -p batch".'
+        ),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Only this user's jobs, without other users' names; or who submits --submit.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The chance to start within this time from the snapshot on: 6h.")
+    ] = None,
+    backtest: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="In place of a queue: forecast at N instants of the log, and compare."),
+    ] = None,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="With --backtest: by the starts in the log, not by a simulation of it.")
+    ] = False,
+    backfill: Annotated[
+        Literal["easy", "slurm"] | None,
+        typer.Option(help="Without --site: EASY (easy), or Slurm's rules on the log's assumed site (slurm)."),
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Stretch intervals by the backtest in this folder.")
+    ] = None,
+    futures: Annotated[int, typer.Option(metavar="N", help="Futures that are simulated.")] = 200,
+    horizon: Annotated[str, typer.Option(metavar="TIME", help="How far they go, at most 7d.")] = "1d",
+    seed: Annotated[int, typer.Option(help="Of all draws.")] = 1,
+    taken: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When the queue was printed, if the file does not say it.")
+    ] = None,
+    time_zone: ZoneOption = None,
+    output: OutputOption = None,
+    json: Json = False,
+    overwrite: Overwrite = False,
+    **reading: Any,
+) -> None:
+    """Say when the jobs of a queue will start, with intervals.
+
+    Run times are predicted as distributions from the log, arrivals drawn from its last weeks, and the queue is
+    simulated by the site's rules into many futures. --submit forecasts a job that is not there yet, beside what else
+    could be asked for. --backtest says how often the intervals were right on the log, and beside what else.
+
+    Example: policyfactory forecast --site site.toml --queue queue.json --log cluster.swf
+    """
+    from policyfactory.site.file import read_site
+    from policyfactory.site.fits import site_of
+    from policyfactory.workload.clean import read
+
+    source = _only(past, log)
+    asked = {"--queue": queue, "--job": job, "--submit": submit, "--user": user, "--by": by, "--taken": taken}
+    given = [name for name, value in {**asked, "--calibration": calibration}.items() if value is not None]
+    if queue is None and backtest is None:
+        raise UsageError("give --queue FILE, what squeue --json prints now, or --backtest 200, to try the log")
+    if backtest is not None and given:
+        raise UsageError(f"{given[0]} is of a queue, and --backtest makes its own; leave one of them out")
+    if backtest is None and recorded:
+        raise UsageError("--recorded is for --backtest; leave it out")
+    refuse_to_replace(output, overwrite=overwrite)
+    if site is not None and backfill == "easy":
+        raise UsageError("--site has Slurm's rules; leave it out for --backfill easy")
+    workload = read(source, **reading)
+    cluster = site_of(workload) if backfill == "slurm" else None
+    cluster = cluster if site is None else read_site(site)
+    if workload.cleaning.warning:
+        warn(workload.cleaning.warning)
+    inputs = {str(source): workload.cleaning.sha256}
+    inputs |= {str(file): digest_of(file) for file in (site, queue) if file is not None and str(file) != "-"}
+    shared = {"futures": futures, "seed": seed, "horizon": horizon}
+    how = _Shown(output, inputs, {**shared, "backfill": backfill, **reading}, json=json, overwrite=overwrite)
+    if backtest is not None:
+        _try(workload, cluster, backtest, shared, how, recorded=recorded)
+        return
+    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
+    from policyfactory.workload.snapshot import read_snapshot
+
+    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    snapshot = read_snapshot(queue or "-", Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
+    given_too = {"submit": submit, "user": user, "calibration": calibration}
+    found = _foretell(snapshot, cluster, workload, shared, given_too)
+    chosen = None if job is None else found.find(job)
+    how.show(found, chosen, None if by is None else int(parse_duration(by)))
+
+
+def _only(past: Path | None, log: Path | None) -> Path:
+    source = log or past
+    if source is None or (past is not None and log is not None):
+        raise UsageError("give the log of the cluster once: as LOG, or with --log")
+    return source
+
+
+class _Shown(NamedTuple):
+    """How results are shown and written."""
+
+    output: Path | None
+    inputs: dict[str, str]
+    parameters: dict[str, Any]
+    json: bool
+    overwrite: bool
+
+    def write(self, title: str, sections: Sequence[Section], others: dict[str, str], more: dict[str, Any]) -> None:
+        """Write everything into the folder, if there is to be one."""
+        if self.output is not None:
+            parameters = {**self.parameters, **more}
+            write(self.output, title, None, sections, self.inputs, parameters, others, overwrite=self.overwrite)
+
+    def show(self, found: Forecast, chosen: JobForecast | None, seconds: int | None) -> None:
+        """Show a forecast, or that of one job, and write it."""
+        from policyfactory.forecasting.views import sections_of
+
+        sections = sections_of(found, seconds)
+        if self.json:
+            console().file.write(dump_json(found.as_dict() if chosen is None else chosen.as_dict()))
+        elif chosen is not None:
+            _show_job(chosen, seconds)
+        elif found.jobs:
+            show_sections(sections)
+        else:
+            note(f"no job waits in {found.snapshot.source}: when a new one would start, --submit tells")
+        for text in found.assumed:
+            note(f"assumed: {text}")
+        title = f"When jobs will start on {'the cluster' if found.site is None else found.site.name}"
+        self.write(title, sections, {"forecast.json": dump_json(found.as_dict())}, {"taken": found.snapshot.taken})
+
+
+def _try(
+    workload: Workload, site: Site | None, instants: int, shared: dict[str, Any], how: _Shown, *, recorded: bool
+) -> None:
+    """Make a backtest, show it, and write it."""
+    from policyfactory.cli.screen import percent_bar
+    from policyfactory.forecasting.backtest import RESULTS, backtest
+    from policyfactory.forecasting.views import sections_of_backtest
+
+    with percent_bar(f"{workload.name}: % of the backtest") as follow:
+        tried = backtest(
+            *(workload, site, instants),
+            recorded=recorded,
+            follow=follow,
+            workers=len(os.sched_getaffinity(0)),
+            **shared,
+        )
+    sections = sections_of_backtest(tried)
+    if how.json:
+        console().file.write(dump_json(tried.as_dict()))
+    else:
+        show_sections(sections)
+    more = {"backtest": instants, "recorded": recorded}
+    how.write(sections[0].title, sections, {RESULTS: dump_json(tried.as_dict())}, more)
+    if how.output is None and not how.json:
+        note("add --output DIR to keep it, with the calibration of later forecasts")
+
+
+def _foretell(
+    snapshot: Snapshot, site: Site | None, workload: Workload, shared: dict[str, Any], given: dict[str, Any]
+) -> Forecast:
+    """Return the forecast of a queue, and only what a user may see if one is named."""
+    from policyfactory.cli.screen import percent_bar
+    from policyfactory.forecasting.backtest import read_calibration
+    from policyfactory.forecasting.forecast import forecast
+
+    user, calibration = given["user"], given["calibration"]
+    stretch = None if calibration is None else read_calibration(calibration)
+    with percent_bar(f"{workload.name}: % of the log") as follow:
+        found = forecast(
+            *(snapshot, site, workload),
+            submit=given["submit"],
+            user=user or "",
+            stretch=stretch,
+            follow=follow,
+            **shared,
+        )
+    return found if user is None else found.of_user(user)
+
+
+def _show_job(found: JobForecast, seconds: float | None) -> None:
+    from policyfactory.forecasting.views import span
+
+    out, quantiles = console(), found.quantiles
+    beyond = f"more than {format_duration(found.horizon)}"
+    out.print(f"job {found.job.name} of {found.job.user or '(no user)'}", style="bold", markup=False)
+    if found.outside:
+        out.print(found.outside, markup=False, soft_wrap=True)
+        return
+    low, quarter, median, most, high = (beyond if end == float("inf") else span(end) for end in quantiles.tolist())
+    out.print(f"starts in {median}: half of the futures have it by then", markup=False, soft_wrap=True)
+    out.print(f"50 % of the futures: {quarter} to {most}; 90 %: {low} to {high}", markup=False, soft_wrap=True)
+    _show_chance(found, seconds or min(3600, found.horizon))
+    if found.midnight <= found.horizon:
+        out.print(f"today: {100 * found.chance(found.midnight):.0f} %", markup=False)
+    if found.plan is not None:
+        out.print(f"Slurm's plan, by limits and without arrivals: {span(found.plan)}", markup=False, soft_wrap=True)
+    for wait in found.waits:
+        out.print(f"- {wait.text}", markup=False, soft_wrap=True)
+
+
+def _show_chance(found: JobForecast, seconds: float) -> None:
+    if not found.outside:
+        text = f"job {found.job.name} starts within {format_duration(seconds)} in {100 * found.chance(seconds):.0f} %"
+        console().print(f"{text} of the futures", markup=False, soft_wrap=True)

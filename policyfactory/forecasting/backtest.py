@@ -1,0 +1,383 @@
+"""How good forecasts are: at many instants of a log's second half, beside what else could be told a user.
+
+Each instant is one vote, however many jobs wait. Intervals over weeks are those of `policyfactory.statistics`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfactory.core.errors import EvaluationError, InputError, UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.random import generator
+from policyfactory.forecasting.baselines import Boosting, waits_alike
+from policyfactory.forecasting.calibration import LEVELS, PastForecast, Stretch, stretch_of
+from policyfactory.forecasting.forecast import draws_of
+from policyfactory.forecasting.futures import Draws, starts_of
+from policyfactory.forecasting.record import WEEK
+from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.site.file import read_site
+from policyfactory.site.model import Site
+from policyfactory.statistics.evaluation import estimate_weekly
+from policyfactory.statistics.intervals import Estimate
+from policyfactory.workload.jobs import Workload
+
+_INSTANTS, _TRAINED = 48, 1_000  # purpose of the random stream; instants that boosting learns from
+_BLOCK = 2  # weeks that are drawn together
+_CANDIDATES = 10  # of which one instant is taken
+_RECENT = 100  # earlier forecasts by which the next are stretched
+OURS, RAW, PLAN, ALIKE, BOOSTING = "forecast", "not calibrated", "plan by limits", "waits of like jobs", "boosting"
+NO_ARRIVALS, TRUE_ARRIVALS, TRUE_RUNS = "without arrivals", "true arrivals", "true run times"
+METHODS = (OURS, PLAN, ALIKE, BOOSTING, RAW, NO_ARRIVALS, TRUE_ARRIVALS, TRUE_RUNS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What was told at one instant, and what came.
+
+    Parameters
+    ----------
+    now : int
+        Second of the log's clock.
+    rows : int64 array (k,)
+        The waiting jobs, in rows of the record.
+    is_new : bool array (k,)
+        Which of them are submitted at that instant.
+    start : float64 array (k,), s
+        When they started, from the instant on, at most the horizon.
+    quantiles : mapping of str to float64 array (5, k), s
+        By method, at `LEVELS`.
+    """
+
+    now: int
+    rows: Int64Array
+    is_new: NDArray[np.bool_]
+    start: FloatArray
+    quantiles: Mapping[str, FloatArray]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """How good a method is on some jobs, a mean over instants of means over jobs; NaN where there is none.
+
+    Parameters
+    ----------
+    instants, jobs : int
+    inside50, inside90 : float
+        Share of starts in the intervals, of jobs whose start is not certain.
+    early, late : float
+        Share of them before and after the interval of 90 %.
+    below : float
+        Share that starts by the median.
+    pinball : float, s
+        Mean loss over the levels.
+    absolute : float, s
+        Error of the median.
+    ratio : float
+        e to the mean absolute error of ln(start + 60 s).
+    minute, ten_minutes : float
+        Share whose median is so near.
+    """
+
+    instants: int
+    jobs: int
+    inside50: float
+    inside90: float
+    early: float
+    late: float
+    below: float
+    pinball: float
+    absolute: float
+    ratio: float
+    minute: float
+    ten_minutes: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Backtest:
+    """Forecasts of a log's instants and what came.
+
+    Parameters
+    ----------
+    loop : Loop
+    draws : Draws
+    told : tuple of Told
+        In the order of time; those of the second half.
+    stretch : Stretch
+        What the last of them teach, for forecasts after the log.
+    """
+
+    loop: Loop
+    draws: Draws
+    told: tuple[Told, ...]
+    stretch: Stretch
+
+    def score(self, method: str, which: Callable[[Told], NDArray[np.bool_]] | None = None) -> Score:
+        """Return how good a method is.
+
+        Parameters
+        ----------
+        method : str
+            One of `METHODS`.
+        which : callable, optional
+            Says which jobs of an instant count; without it those that waited before it.
+        """
+        rows, count, horizon = [], 0, self.draws.horizon
+        for told in self.told:
+            mine = (which or waited)(told)
+            if not mine.any():
+                continue
+            count += int(mine.sum())
+            quantiles, start = told.quantiles[method][:, mine], told.start[mine]
+            low, quarter, median, most, high = quantiles
+            # Of a start that is certain, now or beyond the horizon, there is no interval.
+            is_open = ~((low >= horizon) & (start >= horizon)) & ((high > 0) | (start > 0))
+            error, logs = np.abs(start - median), np.abs(np.log((start + 60) / (median + 60)))
+            inside = ((start >= quarter) & (start <= most)), ((start >= low) & (start <= high))
+            shares = (*inside, start < low, start > high, start <= median)
+            errors = (_pinball(quantiles, start), error, logs, error <= 60, error <= 600)
+            rows.append([*(_mean(share[is_open]) for share in shares), *map(_mean, errors)])
+        if not rows:
+            return Score(0, 0, *[np.nan] * 10)
+        known = np.array(rows)
+        means = [float(np.nanmean(column)) if np.isfinite(column).any() else np.nan for column in known.T]
+        means[7] = float(np.exp(means[7]))
+        return Score(len(rows), count, *means)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the scores as plain JSON values."""
+        return {
+            "schema_version": 1,
+            "log": self.loop.record.jobs.name,
+            "site": None if self.loop.site is None else self.loop.site.name,
+            **dataclasses.asdict(self.draws),
+            "methods": {name: _plain(self.score(name)) for name in METHODS},
+            "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in METHODS[1:]},
+            "calibration": dataclasses.asdict(self.stretch),
+            "assumed": list(self.loop.assumed),
+        }
+
+    def loss_ratio(self, method: str, other: str) -> Estimate:
+        """Return the pinball loss of a method over that of another one, with its interval over weeks."""
+        first = self.told[0].now if self.told else 0
+        week = np.array([(told.now - first) // WEEK for told in self.told], dtype=np.int64)
+
+        def by_week(name: str) -> FloatArray:
+            losses = [_mean(_pinball(told.quantiles[name], told.start)[waited(told)]) for told in self.told]
+            return np.bincount(week, np.nan_to_num(losses)).astype(np.float64)
+
+        return estimate_weekly(by_week(method), by_week(other), _BLOCK)
+
+
+def _plain(values: Score | Estimate) -> dict[str, Any]:
+    return {name: None if value != value else value for name, value in dataclasses.asdict(values).items()}  # noqa: PLR0124
+
+
+def waited(told: Told) -> NDArray[np.bool_]:
+    """Tell which jobs waited before the instant."""
+    return ~told.is_new
+
+
+def backtest(
+    log: Workload | Path | str,
+    site: Site | Path | str | None = None,
+    instants: int = 200,
+    *,
+    futures: int = 200,
+    seed: int = 1,
+    horizon: str | float = "1d",
+    recorded: bool = False,
+    workers: int = 1,
+    follow: Callable[[float], object] = lambda _: None,
+) -> Backtest:
+    """Forecast at instants of a log's second half, and compare with what came.
+
+    Parameters
+    ----------
+    log : Workload or path of a log
+    site : Site, path of a site file, or None
+        The cluster and its rules; None: EASY, first come, first served, on the log's processors.
+    instants : int
+        How many; half as many in the quarter before, only for calibration.
+    futures, seed, horizon, workers
+        As for `policyfactory.forecasting.forecast.forecast`.
+    recorded : bool
+        By the starts that the log records; else the log is simulated first, and its queues are those of the simulation.
+    follow : callable
+        Is told the part that is done, from 0 to 1.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range, the log is too short, or does not say when jobs started though that is asked for.
+    EvaluationError
+        If nobody waits, or requests tell the run times that are to be predicted.
+    SiteError
+        If the log is of another cluster than the site.
+    """
+    from policyfactory.workload.clean import read
+
+    draws = draws_of(futures, seed, horizon)
+    if not 10 <= instants <= 10_000:
+        raise UsageError(f"backtest {instants}: expected 10 to 10,000 instants")
+    log = log if isinstance(log, Workload) else read(log)
+    site = site if isinstance(site, Site | None) else read_site(site)
+    times = _times(log, draws.horizon)
+    candidates = times.draw(instants * _CANDIDATES, seed, times.quarter, times.last)
+    loop = loop_of(log, site, candidates, is_recorded=recorded, follow=lambda part: follow(0.2 * part))
+    chosen = _chosen(loop, candidates, instants, times)
+    models = _boostings(loop, times, seed)
+    told: list[Told] = []
+    outcomes: list[tuple[int, PastForecast]] = []
+    for number, now in enumerate(chosen):
+        its = _tell(loop, now, draws, workers, models, outcomes)
+        told.append(its)
+        outcomes.append((now, (its.quantiles[RAW][:, waited(its)], its.start[waited(its)])))
+        follow(0.2 + 0.8 * (number + 1) / len(chosen))
+    last = _stretch(outcomes, int(loop.record.jobs.submit[-1]) + 2 * draws.horizon, draws.horizon)
+    return Backtest(loop, draws, tuple(its for its in told if its.now >= times.half), last)
+
+
+class _Times(NamedTuple):
+    """When a log's quarter and half are over, and the last instant before whose horizon it ends; its submissions."""
+
+    quarter: int
+    half: int
+    last: int
+    submit: Int64Array
+
+    def draw(self, count: int, seed: int, first: int, last: int) -> Int64Array:
+        """Return submissions after times that are drawn, ascending."""
+        drawn = generator(seed, _INSTANTS, count).integers(first, last, size=count)
+        return np.unique(self.submit[np.minimum(np.searchsorted(self.submit, drawn), len(self.submit) - 1)])
+
+
+def _times(log: Workload, horizon: int) -> _Times:
+    first, end = (int(log.submit[0]), int(log.submit[-1])) if len(log) else (0, 0)
+    half = first + (end - first) // 2
+    if end - horizon <= half + WEEK:
+        raise UsageError(
+            f"{log.name}: its second half is not a week longer than the horizon; give a longer log, or a shorter "
+            "horizon"
+        )
+    return _Times(first + (end - first) // 4, half, end - horizon, log.submit)
+
+
+def _chosen(loop: Loop, candidates: Int64Array, instants: int, times: _Times) -> list[int]:
+    """Return instants at which a job has waited already: so many of the second half, half as many of the time before.
+
+    Raises
+    ------
+    EvaluationError
+        If there are none.
+    """
+    submit = loop.record.jobs.submit
+    queued = [now for now in candidates.tolist() if (submit[loop.record.waiting(now)] < now).any()]
+    parts = [now for now in queued if now < times.half], [now for now in queued if now >= times.half]
+    if len(parts[1]) < 2:
+        raise EvaluationError(
+            f"{loop.record.jobs.name}: hardly a job waits in its second half; there is nothing to forecast"
+        )
+    found = []
+    for part, count in zip(parts, (-(-instants // 2), instants), strict=True):
+        found += (
+            [part[number] for number in np.unique(np.linspace(0, len(part) - 1, count).astype(int))] if part else []
+        )
+    return found
+
+
+def _boostings(loop: Loop, times: _Times, seed: int) -> list[tuple[int, Boosting]]:
+    """Return models by the instants from which on they are in force: at the half, and half way from there."""
+    first, horizon = int(times.submit[0]), int(times.submit[-1]) - times.last
+    return [
+        (since, Boosting(loop.record, times.draw(_TRAINED, seed, first, since - horizon).tolist(), horizon))
+        for since in (times.half, (times.half + times.last) // 2)
+    ]
+
+
+def _tell(
+    loop: Loop,
+    now: int,
+    draws: Draws,
+    workers: int,
+    models: Sequence[tuple[int, Boosting]],
+    outcomes: Sequence[tuple[int, PastForecast]],
+) -> Told:
+    """Return what each method tells at an instant; before the first model only that of which others learn."""
+    record, standing, horizon = loop.record, loop.standing(now), draws.horizon
+    queues, rows = loop.queues(standing, horizon), standing.rows[standing.running :]
+    starts = starts_of(standing, queues, draws, workers)
+
+    def by(fewer: int = 4, **changes: Any) -> FloatArray:
+        given = dataclasses.replace(draws, futures=-(-draws.futures // fewer), **changes)
+        return np.quantile(starts_of(standing, queues, given, workers), LEVELS, axis=0)
+
+    quantiles = {RAW: np.quantile(starts, LEVELS, axis=0)}
+    if models[0][0] <= now:
+        stretch = _stretch(outcomes, now, horizon)
+        model = next(model for since, model in reversed(models) if since <= now)
+        quantiles |= {
+            OURS: np.quantile(stretch.apply(starts, horizon), LEVELS, axis=0),
+            PLAN: by(run_times="limit", arrivals="none"),
+            ALIKE: waits_alike(record, rows, now, horizon),
+            BOOSTING: model.quantiles(rows, now),
+            NO_ARRIVALS: by(arrivals="none"),
+            TRUE_ARRIVALS: by(arrivals="true"),
+            TRUE_RUNS: by(run_times="true"),
+        }
+    start = np.where(record.start[rows] < 0, np.inf, record.start[rows] - float(now))
+    return Told(now, rows, record.jobs.submit[rows] == now, np.minimum(start, horizon), quantiles)
+
+
+def _stretch(outcomes: Iterable[tuple[int, PastForecast]], now: int, horizon: int) -> Stretch:
+    """Return what the last forecasts teach whose horizons are over."""
+    return stretch_of([outcome for before, outcome in outcomes if before + horizon <= now][-_RECENT:], horizon)
+
+
+# Scores ---------------------------------------------------------------------------------------------------------------
+
+
+def _pinball(quantiles: FloatArray, start: FloatArray) -> FloatArray:
+    """Return the mean pinball loss over the levels of each job (R. Koenker and G. Bassett, Econometrica 46, 1978)."""
+    levels, error = np.array(LEVELS)[:, None], start - quantiles
+    return np.asarray(np.maximum(levels * error, (levels - 1) * error).mean(axis=0))
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else np.nan
+
+
+# The stretch of a backtest, kept --------------------------------------------------------------------------------------
+
+
+RESULTS = "backtest.json"
+
+
+def read_calibration(path: Path | str) -> Stretch:
+    """Return the stretch of a backtest's folder or file.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is no such file.
+    """
+    file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
+    cure = "give the folder of policyfactory forecast LOG --backtest 200 --output DIR"
+    try:
+        content = json.loads(file.read_bytes()[:100_000])["calibration"]
+        shift, factors = float(content["shift"]), tuple(float(value) for value in content["factors"])
+        number = int(content["instants"])
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}; {cure}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file}: it is no calibration ({error}); {cure}") from error
+    if len(factors) != 4 or not all(0 < value < 100 for value in (*factors, shift + 50)):
+        raise InputError(f"{file}: shift {shift} and factors {factors}, expected four between 0 and 100; {cure}")
+    return Stretch(shift, factors, number)

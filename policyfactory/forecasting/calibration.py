@@ -1,0 +1,117 @@
+"""Intervals that would have been right: earlier forecasts are compared with what came, and the next ones are stretched.
+
+In ln(start + 60 s), the median is moved to where half of the earlier starts would have come before it, and distances
+from it are multiplied by what the earlier forecasts would have needed to contain as many starts as they said, each end
+by itself (split conformal prediction of quantiles: Y. Romano, E. Patterson and E. Candès, "Conformalized quantile
+regression", NeurIPS 2019).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from policyfactory.core.options import FloatArray
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+_ENDS = (0, 1, 3, 4)  # of these, all but the median
+FEWEST = 30  # earlier forecasts without which nothing is stretched
+_LEAST, _MOST = 0.5, 5.0  # factors
+_FARTHEST, _NARROWEST = 0.7, 1e-3  # shift; distance
+_RESOLUTION = 60.0  # s: below, starts are equal
+
+
+# The forecast of an instant and what came: starts from then on at `LEVELS`, not stretched (float64 (5, jobs), s), and
+# when the jobs started, at most the horizon (float64 (jobs,), s).
+PastForecast = tuple[FloatArray, FloatArray]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stretch:
+    """How much later the median is than futures say, and how much further from it the ends of intervals lie.
+
+    Parameters
+    ----------
+    shift : float
+        Of the median, in ln(start + 60 s).
+    factors : tuple of 4 floats
+        Of the levels 0.05, 0.25, 0.75 and 0.95.
+    instants : int
+        From how many earlier forecasts; 0: none, and all factors are 1.
+    """
+
+    shift: float = 0.0
+    factors: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    instants: int = 0
+
+    def apply(self, starts: FloatArray, horizon: float) -> FloatArray:
+        """Return the starts of futures, stretched.
+
+        Parameters
+        ----------
+        starts : float64 array (futures, jobs), s
+        horizon : float, s
+            Beyond which no start is told.
+        """
+        if not self.instants or not starts.size:
+            return starts
+        futures = len(starts)
+        lowest, low, high, highest = self.factors
+        levels = (np.arange(futures) + 0.5) / futures
+        ends = [0.0, *LEVELS, 1.0]
+        factors = np.interp(levels, ends, [lowest, lowest, low, (low + high) / 2, high, highest, highest])
+        order = np.argsort(starts, axis=0, kind="stable")
+        logs = np.log(np.take_along_axis(starts, order, axis=0) + _RESOLUTION)
+        middle = np.median(logs, axis=0)
+        moved = np.exp(middle + self.shift + factors[:, None] * (logs - middle)) - _RESOLUTION
+        # Factors that fall towards the ends could change the order.
+        below, above = moved[: futures // 2], moved[futures // 2 :]
+        below[:] = np.minimum.accumulate(below[::-1], axis=0)[::-1]
+        above[:] = np.maximum.accumulate(above, axis=0)
+        stretched = np.empty_like(starts)
+        # What begins now, or beyond the horizon, does so still.
+        kept = np.take_along_axis(starts, order, axis=0)
+        moved = np.where((kept <= 0) | (kept >= horizon), kept, np.clip(moved, 0.0, horizon))
+        np.put_along_axis(stretched, order, moved, axis=0)
+        return stretched
+
+
+def stretch_of(outcomes: Sequence[PastForecast], horizon: float) -> Stretch:
+    """Return what earlier forecasts would have needed; each of them counts once, however many jobs it is of.
+
+    Parameters
+    ----------
+    outcomes : sequence of PastForecast
+        Of instants whose horizons are over.
+    horizon : float, s
+    """
+    found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    for quantiles, start in outcomes:
+        # Of a job that begins at once for certain, or beyond the horizon, there is no interval.
+        open_ends = (quantiles[4] > 0) & ~((quantiles[0] >= horizon) & (start >= horizon))
+        if open_ends.any():
+            logs = np.log(quantiles[:, open_ends] + _RESOLUTION)
+            distances = np.maximum(np.abs(logs[list(_ENDS)] - logs[2]), _NARROWEST)
+            later = np.log(start[open_ends] + _RESOLUTION) - logs[2]
+            found.append((later, distances, np.full(len(later), 1.0 / len(later))))
+    if len(found) < FEWEST:
+        return Stretch()
+    later, distances, weights = (np.concatenate([part[which] for part in found], axis=-1) for which in range(3))
+    shift = float(np.clip(_weighted(later, weights, 0.5), -_FARTHEST, _FARTHEST))
+    factors = []
+    for row, end in enumerate(_ENDS):
+        # At the lower ends as many are to lie above as at the upper ends below.
+        beyond = later - shift if end > 2 else shift - later
+        needed = _weighted(beyond / distances[row], weights, max(LEVELS[end], 1 - LEVELS[end]))
+        factors.append(float(np.clip(needed, _LEAST, _MOST)))
+    lowest, low, high, highest = factors
+    return Stretch(shift, (lowest, low, high, highest), len(found))
+
+
+def _weighted(values: FloatArray, weights: FloatArray, share: float) -> float:
+    """Return the least value up to which a share of the weights lies."""
+    order = np.argsort(values, kind="stable")
+    reached = np.searchsorted(np.cumsum(weights[order]), share * weights.sum())
+    return float(values[order[min(reached, len(order) - 1)]])

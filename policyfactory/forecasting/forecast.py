@@ -1,0 +1,425 @@
+"""When the jobs of a queue will start: many futures of it, and what they say of each job."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
+from policyfactory.core.random import check_seed
+from policyfactory.core.text import format_duration, parse_duration
+from policyfactory.forecasting.calibration import LEVELS, Stretch
+from policyfactory.forecasting.futures import Draws, EasyQueues, Queues, SlurmQueues, keeps_out, starts_of
+from policyfactory.forecasting.record import WEEK
+from policyfactory.forecasting.standing import standing_of
+from policyfactory.prediction.training import Training
+from policyfactory.simulation.slurm.explanation import ExplainedJob, Wait, explain_queue
+from policyfactory.simulation.slurm.queue import find_job
+from policyfactory.site.file import read_site
+from policyfactory.site.model import Site
+from policyfactory.site.submission import NEW, others, submitted
+from policyfactory.workload.jobs import Workload, zone
+from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# What keeps a job from starting whatever ends.
+_OUTSIDE = {"held", "never", "begin", "dependency", "reservation"}
+_HOUR, _LETTERS = 3600, 24  # letters of a job's name and user in the picture
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class JobForecast:
+    """When a waiting job will start.
+
+    Parameters
+    ----------
+    job : QueuedJob
+    starts : float64 array (futures,), s
+        From the snapshot on, in each future; the horizon where it is later.
+    horizon : int, s
+    waits : tuple of Wait
+        What it waits for, the main reason first; empty under EASY.
+    midnight : int, s
+        Until the end of the day on the cluster's clock, from the snapshot on.
+    plan : int or None
+        When it would start if all ran to their limits and nobody submitted any more (s from the snapshot on), which is
+        what Slurm's backfilling pass plans; None: not known.
+    """
+
+    job: QueuedJob
+    starts: FloatArray
+    horizon: int
+    midnight: int
+    waits: tuple[Wait, ...] = ()
+    plan: int | None = None
+
+    @property
+    def outside(self) -> str:
+        """Why it takes no part in the queue; empty if it does."""
+        never = self.waits and self.waits[0].kind in _OUTSIDE and (self.starts >= self.horizon).all()
+        return self.waits[0].text if never else ""
+
+    @property
+    def quantiles(self) -> FloatArray:
+        """Starts at the levels 0.05, 0.25, 0.5, 0.75 and 0.95: float64 (5,), s; infinite beyond the horizon."""
+        found = np.quantile(self.starts, LEVELS)
+        return np.where(found >= self.horizon, np.inf, found)
+
+    @property
+    def median(self) -> float:
+        """The time by which it starts in half of the futures, s; infinite beyond the horizon."""
+        return float(self.quantiles[2])
+
+    def chance(self, seconds: float) -> float:
+        """Return the probability that it starts within some seconds, at most the horizon.
+
+        Raises
+        ------
+        UsageError
+            If they are beyond the horizon.
+        """
+        if seconds > self.horizon:
+            raise UsageError(
+                f"a start within {format_duration(seconds)} is beyond the horizon of {format_duration(self.horizon)}; "
+                "give a longer horizon (at most 7 d)"
+            )
+        return float((self.starts <= seconds).mean() if seconds < self.horizon else (self.starts < self.horizon).mean())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values; times are seconds from the snapshot on, null beyond the horizon."""
+        levels = {f"{level:g}": _plain(value) for level, value in zip(LEVELS, self.quantiles.tolist(), strict=True)}
+        return {
+            "job": self.job.name,
+            **{name: getattr(self.job, name) for name in ("user", "account", "qos", "submit")},
+            "partition": ",".join(self.job.partitions),
+            "outside": self.outside or None,
+            "median": None if self.outside else _plain(self.median),
+            "quantiles": None if self.outside else levels,
+            "within_hour": None if self.outside else self.chance(min(_HOUR, self.horizon)),
+            "today": None if self.outside else self.chance(min(self.midnight, self.horizon)),
+            "within_horizon": None if self.outside else self.chance(self.horizon),
+            "plan": self.plan,
+            "waits": [dataclasses.asdict(wait) for wait in self.waits],
+        }
+
+
+def _plain(value: float) -> float | None:
+    return round(value) if np.isfinite(value) else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """Something else that a user could submit, in the same futures.
+
+    Parameters
+    ----------
+    words : str
+        What is other: ``with 4 h instead of 12 h``.
+    found : JobForecast
+    asked : JobForecast
+        Of the job as it was asked for.
+    """
+
+    words: str
+    found: JobForecast
+    asked: JobForecast
+
+    @property
+    def earlier(self) -> float:
+        """By how much it starts earlier, s: the mean over futures; negative for later."""
+        return float(np.mean(self.asked.starts - self.found.starts))
+
+    @property
+    def sure(self) -> float:
+        """In which part of the futures it starts earlier; later, if it mostly does."""
+        gain = self.asked.starts - self.found.starts
+        return float((gain < 0).mean() if self.earlier < 0 else (gain > 0).mean())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {"words": self.words, **self.found.as_dict(), "earlier": round(self.earlier), "sure": self.sure}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """When the waiting jobs of a queue will start.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site or None
+        None: EASY on the log's processors.
+    draws : Draws
+    stretch : Stretch
+        By which earlier forecasts were mended.
+    jobs : tuple of JobForecast
+        In the order of the queue, then those that are not in it.
+    assumed : tuple of str
+        What was assumed, in sentences.
+    alternatives : tuple of Alternative
+        To the job that is to be submitted, if one was given.
+    trainings : tuple of Training
+        The models by which run times were predicted.
+    """
+
+    snapshot: Snapshot
+    site: Site | None
+    draws: Draws
+    stretch: Stretch
+    jobs: tuple[JobForecast, ...]
+    assumed: tuple[str, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    trainings: tuple[Training, ...] = ()
+
+    def find(self, name: str) -> JobForecast:
+        """Return the forecast of a waiting job as squeue calls it.
+
+        Raises
+        ------
+        UsageError
+            If there is no such job, or it runs.
+        """
+        job = find_job(self.snapshot, name)
+        found = next((its for its in self.jobs if its.job is job), None)
+        if found is None:
+            runs = job.state == "running"
+            why = "runs already" if runs else f"waits for partition {','.join(job.partitions)}, which is left out"
+            raise UsageError(f"job {job.name} {why}; squeue -t PENDING lists those that wait")
+        return found
+
+    def of_user(self, user: str) -> Forecast:
+        """Return the forecasts of a user's own jobs, and nothing about others.
+
+        Raises
+        ------
+        UsageError
+            If no job of that user waits.
+        """
+        jobs = tuple(its for its in self.jobs if its.job.user == user)
+        if not jobs:
+            raise UsageError(f"no job of user {user!r} waits in {self.snapshot.source}; give a user who has some")
+        # What a job waits for may name other users and their jobs.
+        kept = tuple(dataclasses.replace(its, waits=tuple(_alone(wait) for wait in its.waits)) for its in jobs)
+        return dataclasses.replace(self, jobs=kept)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "schema_version": 1,
+            "site": None if self.site is None else self.site.name,
+            "taken": self.snapshot.taken,
+            "futures": self.draws.futures,
+            "seed": self.draws.seed,
+            "horizon": self.draws.horizon,
+            "calibrated_on": self.stretch.instants,
+            "jobs": [job.as_dict() for job in self.jobs],
+            "alternatives": [its.as_dict() for its in self.alternatives],
+            "assumed": list(self.assumed),
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Return the jobs as a table, a row each; times in seconds from the snapshot on, missing beyond the horizon."""
+        import pandas as pd
+
+        rows = []
+        for job in self.jobs:
+            row = job.as_dict()
+            quantiles = row.pop("quantiles") or {}
+            waits = row.pop("waits")
+            rows.append(row | {f"q{level}": value for level, value in quantiles.items()} | {"waits": waits[:1]})
+        return pd.DataFrame(rows)
+
+    @keeps_settings
+    def plot(self, most: int = 40) -> Figure:
+        """Return a picture of the queue: each job's intervals over time.
+
+        Parameters
+        ----------
+        most : int
+            Of how many jobs, the first ones.
+        """
+        jobs = [its for its in self.jobs if not its.outside][:most]
+        figure = new_figure(7.0, 1.2 + 0.22 * max(len(jobs), 1))
+        axis = figure.subplots()
+        colour, hours = COLOURS[0], self.draws.horizon / _HOUR
+        for row, its in enumerate(jobs):
+            low, quarter, median, most, high = np.minimum(its.quantiles / _HOUR, hours).tolist()
+            axis.plot([low, high], [row, row], color=colour, linewidth=1.2, alpha=0.6, solid_capstyle="butt")
+            axis.plot([quarter, most], [row, row], color=colour, linewidth=5, solid_capstyle="butt")
+            if median < hours:
+                axis.plot([median], [row], color="white", marker="|", markersize=7, markeredgewidth=1.4)
+        axis.set_yticks(range(len(jobs)), [f"{its.job.name} {its.job.user}"[:_LETTERS] for its in jobs])
+        axis.set_ylim(len(jobs) - 0.4, -0.6)
+        axis.set_xlim(0, hours)
+        axis.set_xlabel("hours from now on (thick: 50 % of the futures, thin: 90 %)")
+        return figure
+
+
+def _alone(wait: Wait) -> Wait:
+    return Wait(wait.kind, wait.kind, f"it waits for: {wait.kind}") if wait.kind in {"limit", "dependency"} else wait
+
+
+def forecast(
+    snapshot: Snapshot | Path | str,
+    site: Site | Path | str | None,
+    log: Workload | Path | str,
+    *,
+    submit: str | None = None,
+    user: str = "",
+    futures: int = 200,
+    seed: int = 1,
+    horizon: str | float = "1d",
+    stretch: Stretch | None = None,
+    workers: int | None = None,
+    follow: Callable[[float], object] = lambda _: None,
+) -> Forecast:
+    """Say when the waiting jobs of a queue will start.
+
+    Parameters
+    ----------
+    snapshot : Snapshot or path
+        The queue, as squeue or scontrol printed it.
+    site : Site, path of a site file, or None
+        The cluster and its rules; None: EASY backfilling, first come, first served, on the log's processors.
+    log : Workload or path of a log
+        What ran on it up to then: run times are predicted from it, and arrivals drawn. What it has of later times is
+        not looked at.
+    submit : str, optional
+        A job that is not there yet, in options of sbatch (``"-N 16 -t 12:00:00"``): it is forecast as ``new``, beside
+        what else could be asked for.
+    user : str
+        Who submits it.
+    futures : int
+        How many are simulated.
+    seed : int
+        Of the draws; the same seed gives the same forecast.
+    horizon : str or float
+        How far, a duration (``"2d"``) or seconds, at most 7 days.
+    stretch : Stretch, optional
+        What earlier forecasts on this cluster taught about its intervals (`policyfactory.forecasting.backtest`).
+    workers : int, optional
+        Threads (default: the cores); the result does not depend on them.
+    follow : callable
+        Is told the part of the log that was looked at, from 0 to 1.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range, the queue has no job, or the log is too short or does not say when jobs started.
+    SiteError
+        If the queue is of another cluster than the site.
+    EvaluationError
+        If the log's requests tell the run times that are to be predicted.
+
+    Examples
+    --------
+    >>> import policyfactory as pf
+    >>> found = pf.forecast("queue.json", "site.toml", "cluster.swf")  # doctest: +SKIP
+    >>> found.find("4711").median  # doctest: +SKIP
+    5400.0
+    """
+    from policyfactory.workload.clean import read
+
+    draws = draws_of(futures, seed, horizon)
+    snapshot = snapshot if isinstance(snapshot, Snapshot) else read_snapshot(snapshot)
+    site = site if isinstance(site, Site | None) else read_site(site)
+    log = log if isinstance(log, Workload) else read(log)
+    rules = _Rules(site, log, draws, stretch or Stretch(), workers or len(os.sched_getaffinity(0)))
+    if submit is None:
+        return rules.forecast(snapshot, follow=follow)
+    job = submitted(submit, snapshot, site, user)
+    found = rules.forecast(_with(snapshot, job), follow=follow)
+    asked = found.find(NEW)
+    alternatives = (
+        Alternative(words, rules.forecast(_with(snapshot, other), found.trainings).find(NEW), asked)
+        for words, other in others(job, site)
+    )
+    return dataclasses.replace(found, alternatives=tuple(alternatives))
+
+
+def _with(snapshot: Snapshot, job: QueuedJob) -> Snapshot:
+    return dataclasses.replace(snapshot, jobs=(*snapshot.jobs, job))
+
+
+class _Rules(NamedTuple):
+    """What makes forecasts of queues of one cluster."""
+
+    site: Site | None
+    log: Workload
+    draws: Draws
+    stretch: Stretch
+    workers: int
+
+    def forecast(
+        self,
+        snapshot: Snapshot,
+        trainings: tuple[Training, ...] = (),
+        follow: Callable[[float], object] = lambda _: None,
+    ) -> Forecast:
+        """Return the forecast of a queue."""
+        standing, assumed = standing_of(snapshot, self.site, self.log, trainings, follow)
+        snapshot, draws = standing.snapshot, self.draws
+        explained: Sequence[ExplainedJob] = ()
+        queues: Queues = EasyQueues(standing, draws.horizon)
+        if self.site is not None:
+            explanation = explain_queue(snapshot, self.site)
+            # The last sentence is of its own plan.
+            explained, assumed = explanation.jobs, [*explanation.assumed[:-1], *assumed]
+            queues = SlurmQueues(standing, self.site, draws.horizon)
+        starts = self.stretch.apply(starts_of(standing, queues, draws, self.workers), draws.horizon)
+        if not self.stretch.instants:
+            assumed.append(
+                "intervals are not calibrated on this cluster, where they may be too narrow: make a backtest of its "
+                "log (forecast LOG --backtest 200 --output DIR), and give it (--calibration DIR)"
+            )
+        waiting = snapshot.of("waiting")
+        column = {id(job): number for number, job in enumerate(waiting)}
+        order: Iterable[tuple[QueuedJob, ExplainedJob | None]] = ((its.job, its) for its in explained)
+        if self.site is None:
+            order = ((job, None) for job in waiting)
+        midnight = _midnight(snapshot.taken, self.log)
+
+        def told(job: QueuedJob, its: ExplainedJob | None) -> JobForecast:
+            mine = job, starts[:, column[id(job)]], draws.horizon, midnight
+            if its is None:
+                why = keeps_out(job)
+                return JobForecast(*mine, (Wait("held", "outside", why),) if why else ())
+            return JobForecast(*mine, its.waits, None if its.start is None else max(its.start - snapshot.taken, 0))
+
+        jobs = tuple(told(job, its) for job, its in order)
+        trained = standing.record.trainings
+        return Forecast(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed), trainings=trained)
+
+
+def _midnight(taken: int, log: Workload) -> int:
+    """Return how many seconds the day of a queue still has, where its cluster is."""
+    now = dt.datetime.fromtimestamp(taken, zone(log.time_zone)[0] or dt.UTC)
+    tomorrow = (now + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(round((tomorrow - now).total_seconds()), 1)
+
+
+def draws_of(futures: int, seed: int, horizon: str | float) -> Draws:
+    """Return what is drawn.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+    """
+    if not 1 <= futures <= 10_000:
+        raise UsageError(f"futures {futures}: expected 1 to 10,000")
+    seconds = parse_duration(horizon) if isinstance(horizon, str) else horizon
+    if not 600 <= seconds <= WEEK:
+        raise UsageError(f"horizon {horizon}: expected 10 minutes to 7 days, as in 1d or 36h")
+    return Draws(futures, check_seed(seed), round(seconds))

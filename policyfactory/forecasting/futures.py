@@ -1,0 +1,303 @@
+"""Futures of a queue: run times and arrivals are drawn, and the rules of the site, or EASY, say who starts when.
+
+A future draws the run times of the running and the waiting jobs from what like jobs ran (`PastRuns`), of a running one
+given how long it has run; jobs of one user that ask for the same run alike. What is submitted until the horizon is what
+was in the same hours of one of the last weeks, as it came. Draws hang on the seed, the future and the job alone: an
+alternative sees the same futures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from policyfactory.core.jit import interruptible
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.random import generator
+from policyfactory.core.text import shortened
+from policyfactory.engine.easy import easy
+from policyfactory.forecasting.record import JobRecord
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck
+from policyfactory.policy.store import resolve
+from policyfactory.simulation.prepare import prepare
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.slurm.queue import place_queue, ready
+from policyfactory.site.model import Site
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
+
+_RUNS, _ALIKE, _WEEKS = 45, 46, 47  # purposes of random streams
+# Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on four logs (docs/forecast.md).
+_CORRELATION = 0.6
+
+RunTimes = Literal["drawn", "limit", "true"]
+Arrivals = Literal["drawn", "none", "true"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Draws:
+    """What is drawn.
+
+    Parameters
+    ----------
+    futures : int
+        How many.
+    seed : int
+    horizon : int, s
+        Up to when jobs are submitted, and starts are told; a week at most.
+    run_times : {"drawn", "limit", "true"}
+        Those of the jobs that run or wait; the true ones are for a backtest.
+    arrivals : {"drawn", "none", "true"}
+        What is submitted until the horizon.
+    """
+
+    futures: int = 200
+    seed: int = 1
+    horizon: int = 86_400
+    run_times: RunTimes = "drawn"
+    arrivals: Arrivals = "drawn"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class QueueStanding:
+    """The queue of an instant and the record up to it.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The running jobs first.
+    rows : int64 array (n,)
+        The row of each of its jobs in the record.
+    record : JobRecord
+    now : int
+        The instant, on the record's clock.
+    """
+
+    snapshot: Snapshot
+    rows: Int64Array
+    record: JobRecord
+    now: int
+
+    @property
+    def running(self) -> int:
+        """How many of the jobs run."""
+        return len(self.snapshot.of("running"))
+
+    @property
+    def elapsed(self) -> Int64Array:
+        """How long each job has run (s): int64 (n,)."""
+        taken = self.snapshot.taken
+        return np.array([max(taken - (taken if job.start is None else job.start), 0) for job in self.snapshot.jobs])
+
+    @property
+    def limit(self) -> Int64Array:
+        """Of each job its limit, or more, if it has run longer: int64 (n,)."""
+        given = self.record.jobs.requested_time[self.rows]
+        return np.maximum(given, self.elapsed + 1)
+
+
+# Given the run times (s) of the jobs that run or wait, and the number of the future: the starts of those that wait,
+# seconds from the instant on, the horizon or later where they are later.
+RunFuture = Callable[[Int64Array, int], Int64Array]
+# Given the record's rows of jobs that are to come, and by how many seconds they come later than there.
+Queues = Callable[[Int64Array, int], RunFuture]
+
+
+def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: int = 1) -> FloatArray:
+    """Return when the waiting jobs start in each future: float64 (futures, waiting), s from the instant on.
+
+    Parameters
+    ----------
+    standing : QueueStanding
+    queues : callable
+        Of `EasyQueues` or `SlurmQueues`.
+    draws : Draws
+    workers : int
+        Threads; the result does not depend on them.
+    """
+    weeks, which = _arrivals(standing, draws)
+    runs = _run_times(standing, draws)
+    starts = np.empty((len(which), len(standing.rows) - standing.running))
+
+    def run_week(_: None, week: int, check_stop: StopCheck) -> None:
+        shift, rows = weeks[week]
+        queue = queues(rows, shift)
+        for future in np.flatnonzero(which == week).tolist():
+            check_stop()
+            starts[future] = queue(runs[future], future)
+
+    for _ in results(run_week, None, np.unique(which).tolist(), workers):
+        pass
+    return np.minimum(starts, draws.horizon)
+
+
+def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, Int64Array]], Int64Array]:
+    """Return weeks, and which of them each future has."""
+    record, now = standing.record, standing.now
+    futures = 1 if draws.run_times != "drawn" and draws.arrivals != "drawn" else draws.futures
+    weeks = [(0, np.zeros(0, dtype=np.int64))]
+    if draws.arrivals == "true":
+        first, last = np.searchsorted(record.jobs.submit, [now, now + draws.horizon], side="right")
+        weeks = [(0, np.arange(first, last))]
+    elif draws.arrivals == "drawn":
+        weeks = record.weeks(now, draws.horizon) or weeks
+    return weeks, generator(draws.seed, _WEEKS).integers(len(weeks), size=futures)
+
+
+def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
+    """Return the run times of the jobs that run or wait in each future: int64 (futures, n), s."""
+    elapsed, limit, rows, record = standing.elapsed, standing.limit, standing.rows, standing.record
+    if draws.run_times != "drawn":
+        given = limit if draws.run_times == "limit" else (record.end - record.start)[rows]
+        return np.broadcast_to(np.maximum(given, elapsed + 1), (draws.futures, len(rows)))
+    past, runs = record.past(standing.now), np.empty((draws.futures, len(rows)), dtype=np.int64)
+    common: dict[tuple[str, int, int], FloatArray] = {}
+    for column, (job, row) in enumerate(zip(standing.snapshot.jobs, rows.tolist(), strict=True)):
+        like = past.like(
+            *(float(record.mean[row]), float(record.shortness[row])),
+            limit=float(limit[column]),
+            elapsed=float(elapsed[column]),
+        )
+        group = (job.user, job.limit or 0, job.cores)
+        if group not in common:
+            common[group] = _normal(draws, _ALIKE, job.number)
+        alone = _normal(draws, _RUNS, job.number)
+        chance = ndtr(math.sqrt(_CORRELATION) * common[group] + math.sqrt(1 - _CORRELATION) * alone)
+        drawn = like[np.minimum((chance * len(like)).astype(np.int64), len(like) - 1)]
+        runs[:, column] = np.maximum(np.rint(drawn).astype(np.int64), elapsed[column] + 1)
+    return runs
+
+
+def _normal(draws: Draws, purpose: int, number: int) -> FloatArray:
+    return generator(draws.seed, purpose, number).standard_normal(draws.futures)
+
+
+# EASY on a machine of processors --------------------------------------------------------------------------------------
+
+
+class EasyQueues:
+    """Queues under EASY, first come, first served; a `Queues`.
+
+    Parameters
+    ----------
+    standing : QueueStanding
+    horizon : int, s
+    """
+
+    def __init__(self, standing: QueueStanding, horizon: int) -> None:
+        self._standing, self._horizon = standing, horizon
+
+    def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
+        """Return the queue with jobs that are to come."""
+        standing, record = self._standing, self._standing.record
+        jobs, elapsed, n = record.jobs, standing.elapsed, len(standing.rows)
+        taken, never = standing.snapshot.taken, self._horizon + 1
+        begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
+        out = [never * bool(keeps_out(job)) for job in standing.snapshot.jobs]
+        now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)
+        # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
+        submit = np.concatenate([now, jobs.submit[arrivals] + shift - standing.now + 1])
+        order = np.argsort(submit, kind="stable")
+        rows = np.concatenate([standing.rows, arrivals])[order]
+        limit = np.concatenate([standing.limit - elapsed, jobs.requested_time[arrivals]])[order]
+        run_later = _later_run_times(standing, arrivals, shift)
+        unknown = np.full(len(rows), -1)
+        workload = Workload(
+            *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit, limit),
+            *(jobs.processors[rows], unknown, unknown),
+        )
+        prepared, running = prepare(workload, Rules(backfill="easy")), standing.running
+        fcfs, back = resolve("FCFS"), np.argsort(order)
+        key, rules = prepared.keys(fcfs), prepared.order(fcfs)
+
+        def run(run_time: Int64Array, _: int) -> Int64Array:
+            left = np.concatenate([run_time - elapsed, run_later])[order]
+            columns = dataclasses.replace(prepared, run_time=left).columns(key)
+            interruptible(easy, columns, rules, jobs.machine)
+            return np.asarray(columns.start[back[running:n]])
+
+        return run
+
+
+def keeps_out(job: QueuedJob) -> str:
+    """Return why a waiting job takes no part in a queue under EASY; empty if it does."""
+    if job.held:
+        return f"it is held, until it is released (scontrol release {job.number})"
+    if job.state == "waiting" and job.dependency:
+        return f"it depends on other jobs: {shortened(job.dependency, 60)}; give --site, whose rules know them"
+    return ""
+
+
+def _later_run_times(standing: QueueStanding, arrivals: Int64Array, shift: int) -> Int64Array:
+    """Return how long jobs run that are to come: as far as that is known at the instant, unless they are the true."""
+    record = standing.record
+    return record.run_time(arrivals, standing.now) if shift else (record.end - record.start)[arrivals]
+
+
+# Slurm on a site ------------------------------------------------------------------------------------------------------
+
+
+class SlurmQueues:
+    """Queues under Slurm's rules on a site; a `Queues`.
+
+    Parameters
+    ----------
+    standing : QueueStanding
+        Whose running jobs have nodes.
+    site : Site
+    horizon : int, s
+    """
+
+    def __init__(self, standing: QueueStanding, site: Site, horizon: int) -> None:
+        self._standing, self._site, self._horizon = standing, site, horizon
+        self._partitions = partitions_of(site)
+
+    def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
+        """Return the queue with jobs that are to come."""
+        standing, horizon = self._standing, self._horizon
+        jobs, record, running = standing.snapshot.jobs, standing.record, standing.running
+        # Where this job is submitted, which never starts, a run is over.
+        last = QueuedJob(
+            *("the horizon", _NUMBERS, "waiting", "", "", "", (self._partitions[0],)),
+            submit=standing.snapshot.taken + horizon + 1,
+            priority=0,
+        )
+        later = [
+            dataclasses.replace(job, number=job.number + _NUMBERS)
+            for job in (queued_job(record.jobs, row, self._partitions, shift=shift) for row in arrivals.tolist())
+        ]
+        queue = place_queue(standing.snapshot, self._site, (*later, last))
+        rows = queue.rows
+        start = ready(queue, until=len(rows))
+        # The jobs of the snapshot, of which some may be left out, and then those that come.
+        numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
+        which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
+        run_later = np.append(_later_run_times(standing, arrivals, shift), 1)
+
+        def run(run_time: Int64Array, number: int) -> Int64Array:
+            # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
+            since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
+            future = start.begin(np.concatenate([run_time, run_later])[which], since)
+            future.run()
+            found = np.full(len(jobs) - running, horizon)
+            for index, second in future.starts(queue).items():
+                column = numbers[id(queue.jobs[index])] - running
+                if column < len(found):
+                    found[column] = max(second - standing.snapshot.taken, 0)
+            return found
+
+        return run
+
+
+_NUMBERS = 1 << 40  # beyond those of jobs
+
+
+def partitions_of(site: Site) -> list[str]:
+    """Return the names of a site's partitions, the default one first."""
+    return [partition.name for partition in sorted(site.partitions, key=lambda its: not its.default)]

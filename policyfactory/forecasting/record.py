@@ -1,0 +1,194 @@
+"""What a log says of its jobs' starts and ends, and what would have been predicted of each when it was submitted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import DAY, counted
+from policyfactory.engine.events import NEVER
+from policyfactory.prediction.options import PredictorOptions
+from policyfactory.prediction.run_times import WINDOW, PastRuns
+from policyfactory.prediction.training import Predictor, Training
+from policyfactory.simulation.predicted import predict_record
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.snapshot import Snapshot, queued_job
+
+WEEK = 7 * DAY
+LEAST = 500  # ended jobs without which nothing is forecast
+_MOST_WEEKS = 8  # the last ones, which are the recent load
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class JobRecord:
+    """Jobs and what came of them; arrays (n,) in the order of submission, on the clock of the workload.
+
+    Parameters
+    ----------
+    jobs : Workload
+        On a clock of seconds.
+    start, end : int64 array (n,), s
+        Starts, -1 where they are not known, and ends, `NEVER` where they are not.
+    mean, shortness : float64 array (n,)
+        e (s) and s as they would have been predicted when each job was submitted.
+    by_end : int64 array (k,)
+        The jobs that ended, in the order of their ends.
+    trainings : tuple of Training
+        The models by which it was predicted.
+    """
+
+    jobs: Workload
+    start: Int64Array
+    end: Int64Array
+    mean: FloatArray
+    shortness: FloatArray
+    by_end: Int64Array
+    trainings: tuple[Training, ...] = ()
+
+    @property
+    def zero(self) -> int:
+        """Unix second at which the clock begins; 0 if the log has no date."""
+        return self.jobs.unix_start or 0
+
+    def ended(self, now: int) -> Int64Array:
+        """Return the jobs that had ended by a second of the clock, in the order of their ends."""
+        return self.by_end[: np.searchsorted(self.end[self.by_end], now, side="right")]
+
+    def past(self, now: int) -> PastRuns:
+        """Return the run times by which those of other jobs are judged at a second of the clock."""
+        last = self.ended(now)[-WINDOW:]
+        run = np.maximum(self.end[last] - self.start[last], 1).astype(np.float64)
+        return PastRuns(self.mean[last], self.shortness[last], run)
+
+    def running(self, now: int) -> Int64Array:
+        """Return the jobs that run at a second of the clock, before the pass of that second."""
+        return np.flatnonzero((self.start >= 0) & (self.start < now) & (self.end > now))
+
+    def waiting(self, now: int) -> Int64Array:
+        """Return the jobs that wait at a second of the clock, those that are submitted then included."""
+        return np.flatnonzero((self.jobs.submit <= now) & ((self.start >= now) | (self.start < 0)))
+
+    def weeks(self, now: int, horizon: int) -> list[tuple[int, Int64Array]]:
+        """Return for each of the last weeks the jobs that were submitted in the same hours of the week.
+
+        Parameters
+        ----------
+        now : int
+            Second of the clock.
+        horizon : int
+            How many seconds, at most a week.
+
+        Returns
+        -------
+        list of (int, int64 array)
+            How many seconds ago a week was, and its jobs. Empty if the record is not a week long.
+        """
+        submit, found = self.jobs.submit, []
+        for count in range(1, _MOST_WEEKS + 1):
+            shift = count * WEEK
+            if now - shift < submit[0]:
+                break
+            first, last = np.searchsorted(submit, [now - shift, now - shift + horizon], side="right")
+            found.append((shift, np.arange(first, last)))
+        return found
+
+    def run_time(self, rows: Int64Array, now: int) -> Int64Array:
+        """Return how long jobs ran; of those that had not ended by a second of the clock, their limits."""
+        known = self.end[rows] <= now
+        return np.where(known, self.end[rows] - self.start[rows], self.jobs.requested_time[rows])
+
+
+def record_of(
+    jobs: Workload,
+    start: Int64Array,
+    end: Int64Array,
+    since: int = 0,
+    trainings: tuple[Training, ...] = (),
+    follow: Callable[[float], object] = lambda _: None,
+) -> JobRecord:
+    """Return the record of jobs whose starts and ends are known.
+
+    Parameters
+    ----------
+    jobs : Workload
+        In the order of submission.
+    start, end : int64 array (n,), s
+        As of `JobRecord`.
+    since : int
+        Second of the clock from which on predictions are wanted: before, nothing is trained.
+    trainings : tuple of Training
+        Those of a record of the same jobs but for the last ones, which are not made again.
+    follow : callable
+        Is told the part of the jobs that were predicted, from 0 to 1.
+
+    Raises
+    ------
+    UsageError
+        If the clock does not count seconds, or too few jobs have ended.
+    EvaluationError
+        If requests tell the run times that are to be predicted.
+    """
+    if jobs.ticks != 1:
+        raise UsageError(f"{jobs.name}: its clock has {jobs.ticks:,} ticks in a second; a forecast needs seconds")
+    by_end = np.argsort(end, kind="stable")
+    by_end = by_end[: np.searchsorted(end[by_end], NEVER)]
+    if len(by_end) < LEAST:
+        raise UsageError(
+            f"{jobs.name}: {counted(len(by_end), 'job')} of it have ended, and a forecast learns from {LEAST:,} at "
+            "least; give a longer log (policyfactory workload import of the accounting of some months)"
+        )
+    days = (since - int(jobs.submit[0])) / DAY
+    options = PredictorOptions()
+    options = dataclasses.replace(options, first_days=min(max(days, options.first_days), 3650.0))
+    predictor = Predictor(options, trainings=trainings)
+    (mean, shortness), models = predict_record(jobs, start, end, predictor, follow=follow)
+    return JobRecord(jobs, start, end, mean, shortness, by_end=by_end, trainings=models)
+
+
+def recorded(jobs: Workload) -> tuple[Int64Array, Int64Array]:
+    """Return the starts and ends that a log says.
+
+    Raises
+    ------
+    UsageError
+        If it says no starts of most jobs.
+    """
+    known = jobs.start >= 0
+    if 2 * int(known.sum()) < len(jobs):
+        raise UsageError(
+            f"{jobs.name}: it does not say when {int((~known).sum()):,} of {counted(len(jobs), 'job')} started; give a "
+            "log with waits (field 3)"
+        )
+    return jobs.start, np.where(known, jobs.start + jobs.run_time, NEVER)
+
+
+# The queue of an instant, as squeue would have shown it ---------------------------------------------------------------
+
+
+def snapshot_of(record: JobRecord, now: int, partitions: Sequence[str] = ("all",)) -> tuple[Snapshot, Int64Array]:
+    """Return the queue at a second of the record's clock, and the row of each of its jobs.
+
+    The nodes of running jobs are not in a log; `policyfactory.forecasting.futures` gives them some.
+
+    Parameters
+    ----------
+    record : JobRecord
+        Whose jobs are as the site takes them.
+    now : int
+        Second of the clock.
+    partitions : sequence of str
+        Those of the site, the default one first.
+    """
+    running, waiting = record.running(now), record.waiting(now)
+    rows = np.concatenate([running, waiting])
+    present = {*record.jobs.job_id[rows].tolist()}
+    jobs = (
+        queued_job(record.jobs, row, partitions, int(record.start[row]) if runs else None, present=present)
+        for runs, its in ((True, running), (False, waiting))
+        for row in its.tolist()
+    )
+    return Snapshot(record.jobs.name, record.zero + now, tuple(jobs)), rows

@@ -1,0 +1,272 @@
+"""Queues with what is known of their cluster up to then: one that Slurm printed, or those of a log's instants."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import DAY, counted, format_duration
+from policyfactory.engine.events import NEVER
+from policyfactory.forecasting.futures import EasyQueues, Queues, QueueStanding, SlurmQueues, partitions_of
+from policyfactory.forecasting.record import LEAST, JobRecord, record_of, recorded, snapshot_of
+from policyfactory.prediction.run_times import WINDOW
+from policyfactory.prediction.training import Training
+from policyfactory.simulation.on_site import jobs_on_site
+from policyfactory.simulation.simulate import simulate
+from policyfactory.simulation.slurm.machine import machine_of
+from policyfactory.simulation.slurm.queue import on_nodes
+from policyfactory.simulation.slurm.run import HeldNodes, NodesSeen, run_slurm
+from policyfactory.site.model import Site
+from policyfactory.workload.accounting.times import shown
+from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
+from policyfactory.workload.snapshot import QueuedJob, Snapshot
+
+_STALE = 30 * DAY  # between the last end of a log and the queue
+_YEAR = 365 * DAY  # the limit of a job without any
+
+
+def standing_of(
+    snapshot: Snapshot,
+    site: Site | None,
+    log: Workload,
+    trainings: tuple[Training, ...] = (),
+    follow: Callable[[float], object] = lambda _: None,
+) -> tuple[QueueStanding, list[str]]:
+    """Return a queue with the record of its cluster up to then, and in sentences what was assumed.
+
+    Parameters
+    ----------
+    snapshot, site, log, follow
+        As for `policyfactory.forecasting.forecast.forecast`, which raises the same errors.
+    trainings : tuple of Training
+        As for `policyfactory.forecasting.record.record_of`.
+    """
+    if log.unix_start is None:
+        raise UsageError(
+            f"{log.name}: it does not say at what date its clock began, and the queue has dates; add UnixStartTime to "
+            "its header (policyfactory workload import writes it)"
+        )
+    assumed: list[str] = []
+    if site is not None:
+        log, assumed = jobs_on_site(log, site)
+    zero, (start, end) = log.unix_start or 0, recorded(log)
+    now = snapshot.taken - zero
+    is_past = end <= now
+    if int(is_past.sum()) < LEAST:
+        raise UsageError(
+            f"{log.name}: {counted(int(is_past.sum()), 'job')} of it had ended when the queue was printed "
+            f"({shown(snapshot.taken, dt.UTC)}), and a forecast learns from {LEAST:,} at least; give a log of the "
+            "months before, or, if that is not when it was printed, --taken"
+        )
+    if later := int((log.submit > now).sum()):
+        assumed.append(f"{counted(later, 'job')} of {log.name} submitted after the queue was printed not looked at")
+    silent = now - int(end[is_past].max(initial=0))
+    if silent > _STALE:
+        assumed.append(
+            f"{log.name} ends {format_duration(silent)} before the queue was printed: users may have changed; give a "
+            "newer one"
+        )
+    if site is None:
+        assumed += _checked(snapshot, log)
+    snapshot = dataclasses.replace(snapshot, jobs=(*snapshot.of("running"), *snapshot.of("waiting")))
+    user, strange = _users(snapshot.jobs, log)
+    if strange:
+        assumed.append(f"{counted(strange, 'user')} of the queue not known from {log.name}: judged by all others' jobs")
+    workload, order = _joined(log.select(is_past), snapshot.jobs, user, now)
+    started = [-1 if job.start is None else min(job.start - zero, now - 1) for job in snapshot.jobs]
+    start = np.concatenate([start[is_past], np.array(started, dtype=np.int64)])[order]
+    end = np.concatenate([end[is_past], np.full(len(started), NEVER)])[order]
+    # Only of the last jobs that ended, and of those that are there, is it asked what would have been predicted.
+    last = np.argsort(end, kind="stable")[: int(is_past.sum())][-WINDOW:]
+    since = int(workload.submit[last].min(initial=now))
+    record = record_of(workload, start, end, since, trainings, follow)
+    rows = np.argsort(order)[int(is_past.sum()) :]
+    return QueueStanding(snapshot, rows, record, now), assumed
+
+
+def _checked(snapshot: Snapshot, log: Workload) -> list[str]:
+    """Return what is assumed of a queue without a site.
+
+    Raises
+    ------
+    UsageError
+        If a job is larger than the machine.
+    """
+    large = next((job for job in snapshot.jobs if job.cores > log.machine), None)
+    if large is not None:
+        raise UsageError(
+            f"{snapshot.source}: job {large.name} asks for {large.cores:,} processors, and {log.name} has "
+            f"{log.machine:,}: is the queue of another cluster? give --processors, or the cluster's --site"
+        )
+    assumed = ["EASY backfilling, first come, first served, on the log's processors (--site: by the cluster's rules)"]
+    if not snapshot.of("running"):
+        assumed.append("no job runs in the queue, so that all processors are taken for free; print it with all states")
+    return assumed
+
+
+def _users(jobs: Sequence[QueuedJob], log: Workload) -> tuple[Int64Array, int]:
+    """Return the log's numbers of the users of some jobs, and how many users it does not know.
+
+    A user's name is what the log says, or, where that only has numbers, such a number.
+    """
+    numbers: dict[str, int] = {}
+    names = {} if log.requests is None else log.requests.names
+    if log.requests is not None and "user" in names:
+        named = log.requests.user_name
+        for index, name in enumerate(names["user"]):
+            rows = np.flatnonzero((named == index) & (log.user >= 0))
+            if len(rows):
+                numbers[name] = int(log.user[rows[-1]])
+    known = {*np.unique(log.user).tolist()}
+    new, strange = max(known, default=0) + 1, 0
+    found = []
+    for job in jobs:
+        number = job.user.removeprefix("user ")
+        if job.user not in numbers:
+            if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) in known:
+                numbers[job.user] = int(number)
+            else:
+                numbers[job.user] = new + strange if job.user else -1
+                strange += bool(job.user)
+        found.append(numbers[job.user])
+    return np.array(found, dtype=np.int64), strange
+
+
+def _joined(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: int) -> tuple[Workload, Int64Array]:
+    """Return the jobs of a log and of a queue in the order of submission, and which of both each of them is."""
+    count = len(jobs)
+    unknown = np.full(count, -1)
+
+    def column(name: str, values: Sequence[int] | Int64Array) -> Int64Array:
+        return np.concatenate([getattr(log, name), np.asarray(values, dtype=np.int64)])[order]
+
+    submit = np.array([min(max(job.submit - (log.unix_start or 0), 0), now) for job in jobs], dtype=np.int64)
+    order = np.argsort(np.concatenate([log.submit, submit]), kind="stable")
+    limit = [min(job.limit or _YEAR, _YEAR) for job in jobs]
+    cores = [max(job.cores, 1) for job in jobs]
+    asked, attributes = log.requests, log.attributes
+    if asked is not None:
+        joined: dict[str, Any] = {name: np.concatenate([getattr(asked, name), unknown])[order] for name in COLUMNS}
+        asked = dataclasses.replace(asked, **joined)
+    if attributes is not None:
+        names = [field.name for field in dataclasses.fields(Attributes)]
+        attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
+    last = int(log.job_id.max(initial=0))
+    workload = Workload(
+        *(log.name, max(log.machine, *cores), column("job_id", last + 1 + np.arange(count))),
+        *(column("submit", submit), column("run_time", limit), column("requested_time", limit)),
+        *(column("processors", cores), column("user", user), column("start", unknown)),
+        unix_start=log.unix_start,
+        time_zone=log.time_zone,
+        cleaning=log.cleaning,
+        attributes=attributes,
+        requests=asked,
+    )
+    return workload, order
+
+
+# Queues of a log's instants: of the starts that it records, or of a simulation of its jobs ---------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """What happened, by the record of a log or in a simulation, with the rules by which it goes on.
+
+    Parameters
+    ----------
+    record : JobRecord
+    site : Site or None
+        Under Slurm's rules; None: EASY, first come, first served.
+    held : mapping of int to HeldNodes
+        By the number of jobs that had been submitted: the nodes of the running ones. Empty: not known.
+    assumed : tuple of str
+        In sentences.
+    """
+
+    record: JobRecord
+    site: Site | None
+    held: Mapping[int, HeldNodes]
+    assumed: tuple[str, ...]
+
+    def standing(self, now: int) -> QueueStanding:
+        """Return the queue at a second of the record's clock."""
+        if self.site is None:
+            return QueueStanding(*snapshot_of(self.record, now), self.record, now)
+        snapshot, rows = snapshot_of(self.record, now, partitions_of(self.site))
+        held = self.held.get(int(np.searchsorted(self.record.jobs.submit, now, side="right")))
+        if held is not None:
+            names, places = machine_of(self.site, self.record.jobs.unix_start)[1], {}
+            for number, row in enumerate(held.rows.tolist()):
+                places[row] = slice(held.first[number], held.first[number + 1])
+            jobs = list(snapshot.jobs)
+            for number, row in enumerate(rows.tolist()):
+                if row in places and jobs[number].state == "running":
+                    nodes, cores = held.node[places[row]], held.cores[places[row]]
+                    jobs[number] = dataclasses.replace(
+                        jobs[number],
+                        node_list=",".join(names.names[node] for node in nodes.tolist()),
+                        node_cores=tuple((cores * names.threads[nodes]).tolist()),
+                    )
+            snapshot = dataclasses.replace(snapshot, jobs=tuple(jobs))
+        return QueueStanding(on_nodes(snapshot, self.site), rows, self.record, now)
+
+    def queues(self, standing: QueueStanding, horizon: int) -> Queues:
+        """Return what runs a queue."""
+        return EasyQueues(standing, horizon) if self.site is None else SlurmQueues(standing, self.site, horizon)
+
+
+def loop_of(
+    workload: Workload,
+    site: Site | None,
+    instants: Int64Array,
+    *,
+    is_recorded: bool,
+    follow: Callable[[float], object] = lambda _: None,
+) -> Loop:
+    """Return what happened to the jobs of a log.
+
+    Parameters
+    ----------
+    workload : Workload
+    site : Site or None
+        As of `Loop`.
+    instants : int64 array
+        Seconds of the workload's clock at which the nodes of the running jobs are wanted, ascending.
+    is_recorded : bool
+        By the record; else the jobs are simulated.
+    follow : callable
+        As of `record_of`.
+
+    Raises
+    ------
+    UsageError
+        If the log does not say when jobs started, though that is asked for, or too few have ended.
+    EvaluationError
+        If requests tell the run times that are to be predicted.
+    SiteError
+        If the log is of another cluster than the site.
+    """
+    assumed, held = [], {}
+    if site is not None:
+        workload, more = jobs_on_site(workload, site)
+        assumed += more
+    if is_recorded:
+        start, end = recorded(workload)
+        if site is not None:
+            assumed.append("a log does not say on which nodes its jobs ran; they are put on the first free ones")
+    elif site is None:
+        # Only a site's rules know more of what jobs ask for.
+        workload = dataclasses.replace(workload, requests=None)
+        schedule = simulate(workload, "FCFS", backfill="easy")
+        start, end = schedule.start, schedule.end
+    else:
+        seen = NodesSeen(np.unique(np.searchsorted(workload.submit, instants, side="right")))
+        run = run_slurm(workload, site, watch=seen)
+        start, end, held = run.start, run.end, seen.seen
+    return Loop(record_of(workload, start, end, follow=follow), site, held, tuple(assumed))

@@ -1,0 +1,162 @@
+"""A job that is not there yet, in the words of sbatch, and what else its user could ask for."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NoReturn
+
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import did_you_mean, format_duration, shortened
+from policyfactory.site.fits import lay_out
+from policyfactory.site.model import Partition, Site
+from policyfactory.workload.accounting.times import duration
+from policyfactory.workload.snapshot import QueuedJob, Snapshot
+
+NEW = "new"  # the name of the job
+_PARTITIONS = 3  # other ones that are tried
+_SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
+_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+_GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z]\w*:)?(\d{1,6})", re.ASCII)
+
+
+class _Options(argparse.ArgumentParser):
+    """Reads options of sbatch; says what is wrong without ending the command."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(
+            f"--submit: {message}; give options of sbatch: -N 16 -t 12:00:00 -p batch (-N, -n, -c, -t, -p, -q, -A, "
+            "--ntasks-per-node, --mem, --mem-per-cpu, --gres, -G, --gpus-per-node, --exclusive)"
+        )
+
+
+def _options() -> _Options:
+    parser = _Options(prog="sbatch", add_help=False, allow_abbrev=False, exit_on_error=False)
+    for flags in (("-N", "--nodes"), ("-n", "--ntasks"), ("-c", "--cpus-per-task"), ("--ntasks-per-node",)):
+        parser.add_argument(*flags, type=int)
+    texts = ("-t", "--time"), ("-p", "--partition"), ("-q", "--qos"), ("-A", "--account"), ("--mem",)
+    for flags in (*texts, ("--mem-per-cpu",), ("--gres",), ("-G", "--gpus"), ("--gpus-per-node",)):
+        parser.add_argument(*flags)
+    parser.add_argument("--exclusive", action="store_true")
+    return parser
+
+
+def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") -> QueuedJob:
+    """Return the job that somebody would submit now.
+
+    Parameters
+    ----------
+    text : str
+        Options of sbatch: ``-N 16 -t 12:00:00 -p batch``.
+    snapshot : Snapshot
+    site : Site or None
+        Whose default partition is taken where none is named.
+    user : str
+        Who submits it; empty: nobody knows.
+
+    Raises
+    ------
+    UsageError
+        If an option is not known, or its value none.
+    """
+    try:
+        words = shlex.split(text[:2000])
+        given = _options().parse_args(words)
+    except (argparse.ArgumentError, ValueError) as error:
+        _options().error(shortened(str(error), 100))
+    counts = (given.nodes, given.ntasks, given.cpus_per_task, given.ntasks_per_node)
+    if any(count is not None and not 1 <= count <= 10_000_000 for count in counts):
+        _options().error(f"{shortened(text)!r}: numbers of nodes, tasks and CPUs are at least 1")
+    nodes, partition = given.nodes or 0, _partition(given.partition, site)
+    tasks = given.ntasks or max(nodes, 1) * (given.ntasks_per_node or 1)
+    cores = tasks * (given.cpus_per_task or 1)
+    limit = None if given.time is None else duration(given.time)
+    if given.time is not None and not limit:
+        _options().error(f"{shortened(given.time)!r} is no time; as sbatch has it: 30, 12:00:00, 2-0")
+    if limit is None and partition is not None:
+        usual = min(partition.default_time, partition.max_time)
+        limit = round(usual) if math.isfinite(usual) else None
+    memory = _memory(given.mem, max(nodes, 1)) if given.mem else _memory(given.mem_per_cpu, cores)
+    gpus = _gpus(given.gres or given.gpus_per_node) * max(nodes, 1) or _gpus(given.gpus)
+    return QueuedJob(
+        *(NEW, 1 + max((job.number for job in snapshot.jobs), default=0), "waiting", user, given.account or ""),
+        *(given.qos or "", ("all" if partition is None else partition.name,), snapshot.taken),
+        eligible=snapshot.taken,
+        limit=limit,
+        nodes=nodes,
+        most_nodes=nodes,
+        cores=cores,
+        memory=memory,
+        gpus=gpus,
+        exclusive=given.exclusive,
+    )
+
+
+def _partition(name: str | None, site: Site | None) -> Partition | None:
+    """Return a partition of a site by its name; without one the default one."""
+    if site is None:
+        return None
+    if name is None:
+        return next((its for its in site.partitions if its.default), site.partitions[0])
+    found = next((its for its in site.partitions if its.name == name), None)
+    if found is None:
+        near = did_you_mean(name, [its.name for its in site.partitions])
+        _options().error(f"site {site.name} has no partition {shortened(name)!r}{near}")
+    return found
+
+
+def _memory(text: str | None, many: int) -> float | None:
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        _options().error(f"{shortened(text)!r} is no memory; as sbatch has it: 4000, 16G")
+    return float(match[1]) * _MB[match[2].upper()] * many or None
+
+
+def _gpus(text: str | None) -> int:
+    if text is None:
+        return 0
+    match = _GPUS.fullmatch(text)
+    if match is None:
+        _options().error(f"{shortened(text)!r} is no number of GPUs; as sbatch has it: gpu:2")
+    return int(match[1])
+
+
+def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]:
+    """Give what else a user could ask for, in words: half the time, half the size, other partitions.
+
+    Parameters
+    ----------
+    job : QueuedJob
+    site : Site or None
+    """
+    if job.limit and job.limit >= 120:
+        half = job.limit // 2 // 60 * 60
+        words = f"with {format_duration(half)} instead of {format_duration(job.limit)}"
+        yield words, dataclasses.replace(job, limit=half)
+    if job.nodes > 1 or (not job.nodes and job.cores > 1):
+        nodes = job.nodes // 2
+        cores = max(job.cores * nodes // job.nodes, 1) if job.nodes else job.cores // 2
+        memory = None if job.memory is None else job.memory * cores / job.cores
+        what = f"{nodes:,} nodes instead of {job.nodes:,}" if nodes else f"{cores:,} cores instead of {job.cores:,}"
+        gpus = job.gpus * nodes // job.nodes if nodes else job.gpus
+        changed = dataclasses.replace(job, nodes=nodes, most_nodes=nodes, cores=cores, memory=memory, gpus=gpus)
+        yield f"with {what}", changed
+    if site is not None:
+        layout = lay_out(site)
+        fitting = [
+            its.name
+            for number, its in enumerate(site.partitions)
+            if its.up
+            and its.name not in job.partitions
+            and (job.limit or 0) <= its.max_time
+            and job.nodes <= min(its.max_nodes, int(layout.members[number].sum()))
+            and job.cores <= int(layout.cores[layout.members[number]].sum())
+        ]
+        for name in fitting[:_PARTITIONS]:
+            yield f"in partition {name}", dataclasses.replace(job, partitions=(name,))

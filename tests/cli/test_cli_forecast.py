@@ -1,0 +1,134 @@
+"""``policyfactory forecast`` as a user types it, and as it should not be typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from forecasting.queues_of import SITE, loop, recorded_log
+
+from policyfactory.site.file import write_site
+from policyfactory.workload.snapshot import QueuedJob, Snapshot
+from policyfactory.workload.swf.files import write_swf
+from refusals import tell
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+
+def squeue(snapshot: Snapshot) -> str:
+    """Return what squeue --json would print of a queue."""
+
+    def number(value: float | None) -> dict[str, Any]:
+        return {"set": value is not None, "infinite": False, "number": int(value or 0)}
+
+    def entry(job: QueuedJob) -> dict[str, Any]:
+        return {
+            "job_id": job.number,
+            "job_state": ["RUNNING" if job.state == "running" else "PENDING"],
+            "user_name": job.user,
+            "partition": job.partitions[0],
+            "submit_time": number(job.submit),
+            "start_time": number(job.start),
+            "time_limit": number((job.limit or 0) // 60),
+            "cpus": number(job.cores),
+            "nodes": job.node_list,
+            "node_count": number(len(job.node_cores)),
+        }
+
+    return json.dumps(
+        {"jobs": [entry(job) for job in snapshot.jobs], "last_update": number(snapshot.taken), "meta": {}}
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Give the files of a cluster: site, queue, log."""
+    folder = tmp_path_factory.mktemp("cluster")
+    found, instants = loop(SITE)
+    now = max(instants, key=lambda instant: len(found.record.waiting(instant)))
+    paths = {name: folder / name for name in ("site.toml", "queue.json", "log.swf")}
+    write_site(SITE, paths["site.toml"])
+    paths["queue.json"].write_text(squeue(found.standing(now).snapshot))
+    write_swf(recorded_log(found), paths["log.swf"])
+    return paths
+
+
+@pytest.fixture
+def words(files: dict[str, Path]) -> tuple[object, ...]:
+    queue = ("--queue", files["queue.json"], "--log", files["log.swf"])
+    return ("forecast", "--site", files["site.toml"], *queue, "--futures", 30)
+
+
+def test_the_queue_is_a_table_of_80_columns_and_a_page(
+    run: Run, words: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run(*words, "--output", "told")
+    assert "median" in done.stdout
+    assert "continued" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "not calibrated" in done.stderr
+    names = {path.name for path in (tmp_path / "told").iterdir()}
+    assert {"report.html", "forecast.json", "manifest.json", "queue"} <= names
+    first = json.loads((tmp_path / "told" / "forecast.json").read_text())
+    assert json.loads(run(*words, "--json").stdout) == first
+
+
+def test_a_job_in_full_with_the_chance_by_a_time(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:
+    queue = json.loads(files["queue.json"].read_text())
+    name = next(job["job_id"] for job in queue["jobs"] if job["job_state"] == ["PENDING"])
+    done = run(*words, "--job", name, "--by", "6h")
+    assert "within 6h" in done.stdout
+    assert json.loads(run(*words, "--job", name, "--json").stdout)["job"] == str(name)
+    running = next(job["job_id"] for job in queue["jobs"] if job["job_state"] == ["RUNNING"])
+    tell(run(*words, "--job", running, code=2).stderr, f"{running} squeue", cure=False)
+
+
+def test_a_job_that_is_not_there_yet_and_only_ones_own(run: Run, words: tuple[object, ...]) -> None:
+    done = run(*words, "--submit", "-n 4 -t 10:00:00 -p all", "--user", "user 3")
+    assert "instead of 10h" in done.stdout
+    shown = json.loads(run(*words, "--submit", "-n 4 -t 10:00:00", "--user", "user 3", "--json").stdout)
+    assert {job["user"] for job in shown["jobs"]} == {"user 3"}
+    assert "user 1" not in json.dumps(shown)
+
+
+def test_a_backtest_calibrates_later_forecasts(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:
+    done = run("forecast", files["log.swf"], "--backtest", 40, "--futures", 20, "--output", "tried")
+    assert "boosting" in done.stdout
+    done = run(*words, "--calibration", "tried")
+    assert "not calibrated" not in done.stderr
+    assert run("forecast", files["log.swf"], "--backtest", 10, "--futures", 5, "--recorded", "--json").stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "facts"),
+    [
+        (["--backtest", "20"], "--queue --backtest"),
+        (["--recorded"], "--recorded --backtest"),
+        (["--submit", "-Q"], "--submit -Q sbatch"),
+        (["--horizon", "30d"], "30d 7"),
+        (["--calibration", "nowhere"], "nowhere --output"),
+        (["--user", "nobody"], "'nobody'"),
+        (["--taken", "1990-01-01"], "500 1990-01-01"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Run, words: tuple[object, ...], more: list[str], facts: str) -> None:
+    code = 1 if "--calibration" in more else 2
+    tell(run(*words, *more, code=code).stderr, facts)
+
+
+def test_the_log_is_given_once_and_the_queue_too(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:
+    tell(run(*words, files["log.swf"], code=2).stderr, "--log")
+    tell(run("forecast", files["log.swf"], code=2).stderr, "--queue --backtest")
+
+
+def test_an_empty_queue_is_told_and_no_error(run: Run, files: dict[str, Path], tmp_path: Path) -> None:
+    queue = json.loads(files["queue.json"].read_text())
+    queue["jobs"] = [job for job in queue["jobs"] if job["job_state"] == ["RUNNING"]]
+    (tmp_path / "empty.json").write_text(json.dumps(queue))
+    done = run("forecast", "--queue", "empty.json", "--log", files["log.swf"], "--futures", 5)
+    assert "no job waits" in done.stderr

@@ -1,0 +1,42 @@
+"""A log with habits and queues of it, under EASY and on a site."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from daily_log import habits
+from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.workload.jobs import Workload
+
+__all__ = ["SITE", "busy", "loop", "recorded_log", "snapshot_at"]
+
+SITE = Site("made", (NodeGroup("n[1-16]", 1),), (Partition("all", default=True), Partition("short", max_time=7200)))
+
+
+def busy(weeks: int = 10) -> Workload:
+    """Return a log of one user after another with habits of their own, in which jobs wait for half a day."""
+    return dataclasses.replace(habits(weeks), name="busy")
+
+
+def loop(site: Site | None = None, weeks: int = 10) -> tuple[Loop, list[int]]:
+    """Return what happens to the log, and instants of its second half at which a job waits."""
+    log = busy(weeks)
+    submit = np.unique(log.submit)
+    instants = submit[len(submit) // 2 : -200 : 40]
+    found = loop_of(log, site, instants, is_recorded=False)
+    return found, [
+        now for now in instants.tolist() if (found.record.jobs.submit[found.record.waiting(now)] < now).any()
+    ]
+
+
+def recorded_log(found: Loop) -> Workload:
+    """Return the log with the starts that it had."""
+    return dataclasses.replace(found.record.jobs, start=found.record.start)
+
+
+def snapshot_at(found: Loop, now: int):
+    """Return the queue of an instant as squeue would show it."""
+    return found.standing(now).snapshot
