@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-DESCRIBING = ("evaluate", "tune", "learn", "site check", "site replay")
+DESCRIBING = ("evaluate", "tune", "learn", "site check", "site replay", "forecast")
 RULE = (
     "Exit code: 0; 1 where the input cannot be used, or the site does not describe the log: its replay is far from "
     "the record, or most jobs do not fit the site; 2 where the command line is wrong."

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from policyfactory.cli.exits import leave
 from policyfactory.cli.options import READING, Json, Overwrite, with_options
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import digest_of, dump_json
+from policyfactory.core.files import command_line, digest_of, dump_json, package_versions
 from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.report.terminal import console, note, show_sections, warn
+from policyfactory.report.terminal import console, note, show_sections, show_verdict, warn
 
 if TYPE_CHECKING:
     from policyfactory.forecasting.forecast import Forecast, JobForecast
     from policyfactory.report.sections import Section
+    from policyfactory.report.verdict import Verdict
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
     from policyfactory.workload.snapshot import Snapshot
@@ -67,6 +69,9 @@ def forecast(
     calibration: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Stretch intervals by the backtest in this folder.")
     ] = None,
+    predictor: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A model.json of a backtest or of predict: nothing is trained.")
+    ] = None,
     futures: Annotated[int, typer.Option(metavar="N", help="Futures that are simulated.")] = 200,
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How far they go, at most 7d.")] = "1d",
     seed: Annotated[int, typer.Option(help="Of all draws.")] = 1,
@@ -92,7 +97,15 @@ def forecast(
     from policyfactory.workload.clean import read
 
     source = _only(past, log)
-    asked = {"--queue": queue, "--job": job, "--submit": submit, "--user": user, "--by": by, "--taken": taken}
+    asked = {
+        "--queue": queue,
+        "--job": job,
+        "--submit": submit,
+        "--user": user,
+        "--by": by,
+        "--taken": taken,
+        "--predictor": predictor,
+    }
     given = [name for name, value in {**asked, "--calibration": calibration}.items() if value is not None]
     if queue is None and backtest is None:
         raise UsageError("give --queue FILE, what squeue --json prints now, or --backtest 200, to try the log")
@@ -101,8 +114,8 @@ def forecast(
     if backtest is None and recorded:
         raise UsageError("--recorded is for --backtest; leave it out")
     refuse_to_replace(output, overwrite=overwrite)
-    if site is not None and backfill == "easy":
-        raise UsageError("--site has Slurm's rules; leave it out for --backfill easy")
+    if backfill is not None and (backtest is None or site is not None):
+        raise UsageError("--backfill is for a --backtest without --site; leave it out")
     workload = read(source, **reading)
     cluster = site_of(workload) if backfill == "slurm" else None
     cluster = cluster if site is None else read_site(site)
@@ -120,7 +133,7 @@ def forecast(
 
     zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
     snapshot = read_snapshot(queue or "-", Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
-    given_too = {"submit": submit, "user": user, "calibration": calibration}
+    given_too = {"submit": submit, "user": user, "calibration": calibration, "predictor": predictor}
     found = _foretell(snapshot, cluster, workload, shared, given_too)
     chosen = None if job is None else found.find(job)
     how.show(found, chosen, None if by is None else int(parse_duration(by)))
@@ -142,11 +155,18 @@ class _Shown(NamedTuple):
     json: bool
     overwrite: bool
 
-    def write(self, title: str, sections: Sequence[Section], others: dict[str, str], more: dict[str, Any]) -> None:
+    def write(
+        self,
+        title: str,
+        sections: Sequence[Section],
+        others: dict[str, str],
+        more: dict[str, Any],
+        verdict: Verdict | None = None,
+    ) -> None:
         """Write everything into the folder, if there is to be one."""
         if self.output is not None:
             parameters = {**self.parameters, **more}
-            write(self.output, title, None, sections, self.inputs, parameters, others, overwrite=self.overwrite)
+            write(self.output, title, verdict, sections, self.inputs, parameters, others, overwrite=self.overwrite)
 
     def show(self, found: Forecast, chosen: JobForecast | None, seconds: int | None) -> None:
         """Show a forecast, or that of one job, and write it."""
@@ -170,28 +190,36 @@ class _Shown(NamedTuple):
 def _try(
     workload: Workload, site: Site | None, instants: int, shared: dict[str, Any], how: _Shown, *, recorded: bool
 ) -> None:
-    """Make a backtest, show it, and write it."""
+    """Make a backtest, show it, and write it; where a described site is simulated, say first how near that is."""
     from policyfactory.cli.screen import percent_bar
+    from policyfactory.evaluation.fidelity.compare import fidelity, verdict_of
     from policyfactory.forecasting.backtest import RESULTS, backtest
     from policyfactory.forecasting.views import sections_of_backtest
+    from policyfactory.prediction.store import forests_to_json
 
+    near = None
+    if site is not None and not site.assumed and not recorded and (workload.start >= 0).any():
+        near = fidelity(workload, site)
+    workers = len(os.sched_getaffinity(0))
     with percent_bar(f"{workload.name}: % of the backtest") as follow:
-        tried = backtest(
-            *(workload, site, instants),
-            recorded=recorded,
-            follow=follow,
-            workers=len(os.sched_getaffinity(0)),
-            **shared,
-        )
-    sections = sections_of_backtest(tried)
+        tried = backtest(workload, site, instants, recorded=recorded, workers=workers, follow=follow, **shared)
+    sections, verdict = sections_of_backtest(tried), None if near is None else verdict_of(near)
+    content = {**tried.as_dict(), "recorded": recorded, "fidelity": None if near is None else near.light}
     if how.json:
-        console().file.write(dump_json(tried.as_dict()))
+        console().file.write(dump_json(content))
     else:
         show_sections(sections)
+        if verdict is not None:
+            show_verdict(verdict)
+    others = {RESULTS: dump_json(content)}
+    if tried.loop.record.trainings:
+        made_of = {"command": command_line(), "inputs": how.inputs, "versions": package_versions(), **how.parameters}
+        others["model.json"] = dump_json(forests_to_json(tried.loop.record.trainings[-1].forests, made_of))
     more = {"backtest": instants, "recorded": recorded}
-    how.write(sections[0].title, sections, {RESULTS: dump_json(tried.as_dict())}, more)
+    how.write(sections[0].title, sections, others, more, verdict)
     if how.output is None and not how.json:
-        note("add --output DIR to keep it, with the calibration of later forecasts")
+        note("add --output DIR to keep it: later forecasts take its --calibration, and its model.json as --predictor")
+    leave(describes=near is None or near.light != "far")
 
 
 def _foretell(
@@ -201,15 +229,19 @@ def _foretell(
     from policyfactory.cli.screen import percent_bar
     from policyfactory.forecasting.backtest import read_calibration
     from policyfactory.forecasting.forecast import forecast
+    from policyfactory.prediction.store import load_forests
+    from policyfactory.prediction.training import Predictor
 
-    user, calibration = given["user"], given["calibration"]
+    user, calibration, model = given["user"], given["calibration"], given["predictor"]
     stretch = None if calibration is None else read_calibration(calibration)
+    predictor = None if model is None else Predictor(forests=load_forests(model))
     with percent_bar(f"{workload.name}: % of the log") as follow:
         found = forecast(
             *(snapshot, site, workload),
             submit=given["submit"],
             user=user or "",
             stretch=stretch,
+            predictor=predictor,
             follow=follow,
             **shared,
         )

@@ -20,7 +20,7 @@ from policyfactory.core.random import generator
 from policyfactory.forecasting.baselines import Boosting, waits_alike
 from policyfactory.forecasting.calibration import LEVELS, PastForecast, Stretch, stretch_of
 from policyfactory.forecasting.forecast import draws_of
-from policyfactory.forecasting.futures import Draws, starts_of
+from policyfactory.forecasting.futures import Draws, queues_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.site.file import read_site
@@ -312,7 +312,7 @@ def _tell(
 ) -> Told:
     """Return what each method tells at an instant; before the first model only that of which others learn."""
     record, standing, horizon = loop.record, loop.standing(now), draws.horizon
-    queues, rows = loop.queues(standing, horizon), standing.rows[standing.running :]
+    queues, rows = queues_of(standing, loop.site, horizon), standing.rows[standing.running :]
     starts = starts_of(standing, queues, draws, workers)
 
     def by(fewer: int = 4, **changes: Any) -> FloatArray:
@@ -371,13 +371,16 @@ def read_calibration(path: Path | str) -> Stretch:
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
     cure = "give the folder of policyfactory forecast LOG --backtest 200 --output DIR"
     try:
-        content = json.loads(file.read_bytes()[:100_000])["calibration"]
+        tried = json.loads(file.read_bytes()[:100_000])
+        is_far, content = tried.get("fidelity") == "far", tried["calibration"]
         shift, factors = float(content["shift"]), tuple(float(value) for value in content["factors"])
         number = int(content["instants"])
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}; {cure}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: it is no calibration ({error}); {cure}") from error
+    if is_far:
+        raise InputError(f"{file}: the simulation of its site is far from the record; make it with --recorded")
     if len(factors) != 4 or not all(0 < value < 100 for value in (*factors, shift + 50)):
         raise InputError(f"{file}: shift {shift} and factors {factors}, expected four between 0 and 100; {cure}")
     return Stretch(shift, factors, number)

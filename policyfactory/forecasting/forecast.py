@@ -17,10 +17,10 @@ from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.forecasting.calibration import LEVELS, Stretch
-from policyfactory.forecasting.futures import Draws, EasyQueues, Queues, SlurmQueues, keeps_out, starts_of
+from policyfactory.forecasting.futures import Draws, keeps_out, queues_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import standing_of
-from policyfactory.prediction.training import Training
+from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.slurm.explanation import ExplainedJob, Wait, explain_queue
 from policyfactory.simulation.slurm.queue import find_job
 from policyfactory.site.file import read_site
@@ -169,8 +169,8 @@ class Forecast:
         What was assumed, in sentences.
     alternatives : tuple of Alternative
         To the job that is to be submitted, if one was given.
-    trainings : tuple of Training
-        The models by which run times were predicted.
+    predictor : Predictor
+        What predicted run times.
     """
 
     snapshot: Snapshot
@@ -180,7 +180,7 @@ class Forecast:
     jobs: tuple[JobForecast, ...]
     assumed: tuple[str, ...]
     alternatives: tuple[Alternative, ...] = ()
-    trainings: tuple[Training, ...] = ()
+    predictor: Predictor = dataclasses.field(default_factory=Predictor)
 
     def find(self, name: str) -> JobForecast:
         """Return the forecast of a waiting job as squeue calls it.
@@ -281,6 +281,7 @@ def forecast(
     seed: int = 1,
     horizon: str | float = "1d",
     stretch: Stretch | None = None,
+    predictor: Predictor | None = None,
     workers: int | None = None,
     follow: Callable[[float], object] = lambda _: None,
 ) -> Forecast:
@@ -308,6 +309,9 @@ def forecast(
         How far, a duration (``"2d"``) or seconds, at most 7 days.
     stretch : Stretch, optional
         What earlier forecasts on this cluster taught about its intervals (`policyfactory.forecasting.backtest`).
+    predictor : Predictor, optional
+        What predicts run times, so that nothing is trained: ``Predictor(forests=load_forests("model.json"))``, or that
+        of an earlier forecast. By default one is trained on the log's last jobs, in some seconds.
     workers : int, optional
         Threads (default: the cores); the result does not depend on them.
     follow : callable
@@ -337,12 +341,12 @@ def forecast(
     log = log if isinstance(log, Workload) else read(log)
     rules = _Rules(site, log, draws, stretch or Stretch(), workers or len(os.sched_getaffinity(0)))
     if submit is None:
-        return rules.forecast(snapshot, follow=follow)
+        return rules.forecast(snapshot, predictor, follow)
     job = submitted(submit, snapshot, site, user)
-    found = rules.forecast(_with(snapshot, job), follow=follow)
+    found = rules.forecast(_with(snapshot, job), predictor, follow)
     asked = found.find(NEW)
     alternatives = (
-        Alternative(words, rules.forecast(_with(snapshot, other), found.trainings).find(NEW), asked)
+        Alternative(words, rules.forecast(_with(snapshot, other), found.predictor).find(NEW), asked)
         for words, other in others(job, site)
     )
     return dataclasses.replace(found, alternatives=tuple(alternatives))
@@ -364,19 +368,18 @@ class _Rules(NamedTuple):
     def forecast(
         self,
         snapshot: Snapshot,
-        trainings: tuple[Training, ...] = (),
+        predictor: Predictor | None,
         follow: Callable[[float], object] = lambda _: None,
     ) -> Forecast:
         """Return the forecast of a queue."""
-        standing, assumed = standing_of(snapshot, self.site, self.log, trainings, follow)
+        standing, assumed = standing_of(snapshot, self.site, self.log, predictor, follow)
         snapshot, draws = standing.snapshot, self.draws
         explained: Sequence[ExplainedJob] = ()
-        queues: Queues = EasyQueues(standing, draws.horizon)
         if self.site is not None:
             explanation = explain_queue(snapshot, self.site)
             # The last sentence is of its own plan.
             explained, assumed = explanation.jobs, [*explanation.assumed[:-1], *assumed]
-            queues = SlurmQueues(standing, self.site, draws.horizon)
+        queues = queues_of(standing, self.site, draws.horizon)
         starts = self.stretch.apply(starts_of(standing, queues, draws, self.workers), draws.horizon)
         if not self.stretch.instants:
             assumed.append(
@@ -398,8 +401,8 @@ class _Rules(NamedTuple):
             return JobForecast(*mine, its.waits, None if its.start is None else max(its.start - snapshot.taken, 0))
 
         jobs = tuple(told(job, its) for job, its in order)
-        trained = standing.record.trainings
-        return Forecast(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed), trainings=trained)
+        predictor = predictor or Predictor(trainings=standing.record.trainings)
+        return Forecast(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed), predictor=predictor)
 
 
 def _midnight(taken: int, log: Workload) -> int:

@@ -116,7 +116,7 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
     ----------
     standing : QueueStanding
     queues : callable
-        Of `EasyQueues` or `SlurmQueues`.
+        Of `queues_of`.
     draws : Draws
     workers : int
         Threads; the result does not depend on them.
@@ -274,7 +274,7 @@ class SlurmQueues:
         ]
         queue = place_queue(standing.snapshot, self._site, (*later, last))
         rows = queue.rows
-        start = ready(queue, until=len(rows))
+        start = ready(queue)
         # The jobs of the snapshot, of which some may be left out, and then those that come.
         numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
         which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
@@ -284,7 +284,7 @@ class SlurmQueues:
             # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
             since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
             future = start.begin(np.concatenate([run_time, run_later])[which], since)
-            future.run()
+            future.run(len(rows))
             found = np.full(len(jobs) - running, horizon)
             for index, second in future.starts(queue).items():
                 column = numbers[id(queue.jobs[index])] - running
@@ -293,6 +293,11 @@ class SlurmQueues:
             return found
 
         return run
+
+
+def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queues:
+    """Return what runs a queue: under Slurm's rules on a site, or under EASY."""
+    return EasyQueues(standing, horizon) if site is None else SlurmQueues(standing, site, horizon)
 
 
 _NUMBERS = 1 << 40  # beyond those of jobs

@@ -87,14 +87,10 @@ class JobRecord:
         list of (int, int64 array)
             How many seconds ago a week was, and its jobs. Empty if the record is not a week long.
         """
-        submit, found = self.jobs.submit, []
-        for count in range(1, _MOST_WEEKS + 1):
-            shift = count * WEEK
-            if now - shift < submit[0]:
-                break
-            first, last = np.searchsorted(submit, [now - shift, now - shift + horizon], side="right")
-            found.append((shift, np.arange(first, last)))
-        return found
+        submit = self.jobs.submit
+        shifts = [count * WEEK for count in range(1, _MOST_WEEKS + 1) if now - count * WEEK >= submit[0]]
+        spans = (np.searchsorted(submit, [now - shift, now - shift + horizon], side="right") for shift in shifts)
+        return [(shift, np.arange(*span)) for shift, span in zip(shifts, spans, strict=True)]
 
     def run_time(self, rows: Int64Array, now: int) -> Int64Array:
         """Return how long jobs ran; of those that had not ended by a second of the clock, their limits."""
@@ -107,7 +103,7 @@ def record_of(
     start: Int64Array,
     end: Int64Array,
     since: int = 0,
-    trainings: tuple[Training, ...] = (),
+    predictor: Predictor | None = None,
     follow: Callable[[float], object] = lambda _: None,
 ) -> JobRecord:
     """Return the record of jobs whose starts and ends are known.
@@ -120,8 +116,8 @@ def record_of(
         As of `JobRecord`.
     since : int
         Second of the clock from which on predictions are wanted: before, nothing is trained.
-    trainings : tuple of Training
-        Those of a record of the same jobs but for the last ones, which are not made again.
+    predictor : Predictor, optional
+        What predicts; by default one that is trained on what has ended, every month from ``since`` on.
     follow : callable
         Is told the part of the jobs that were predicted, from 0 to 1.
 
@@ -141,10 +137,9 @@ def record_of(
             f"{jobs.name}: {counted(len(by_end), 'job')} of it have ended, and a forecast learns from {LEAST:,} at "
             "least; give a longer log (policyfactory workload import of the accounting of some months)"
         )
-    days = (since - int(jobs.submit[0])) / DAY
-    options = PredictorOptions()
-    options = dataclasses.replace(options, first_days=min(max(days, options.first_days), 3650.0))
-    predictor = Predictor(options, trainings=trainings)
+    if predictor is None:
+        days = (since - int(jobs.submit[0])) / DAY
+        predictor = Predictor(PredictorOptions(first_days=min(max(days, PredictorOptions().first_days), 3650.0)))
     (mean, shortness), models = predict_record(jobs, start, end, predictor, follow=follow)
     return JobRecord(jobs, start, end, mean, shortness, by_end=by_end, trainings=models)
 

@@ -13,10 +13,10 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted, format_duration
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.futures import EasyQueues, Queues, QueueStanding, SlurmQueues, partitions_of
+from policyfactory.forecasting.futures import QueueStanding, partitions_of
 from policyfactory.forecasting.record import LEAST, JobRecord, record_of, recorded, snapshot_of
 from policyfactory.prediction.run_times import WINDOW
-from policyfactory.prediction.training import Training
+from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import simulate
 from policyfactory.simulation.slurm.machine import machine_of
@@ -27,6 +27,7 @@ from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
+_WEEKS, _LEARNED = 9, 40_000  # jobs
 _STALE = 30 * DAY  # between the last end of a log and the queue
 _YEAR = 365 * DAY  # the limit of a job without any
 
@@ -35,7 +36,7 @@ def standing_of(
     snapshot: Snapshot,
     site: Site | None,
     log: Workload,
-    trainings: tuple[Training, ...] = (),
+    predictor: Predictor | None = None,
     follow: Callable[[float], object] = lambda _: None,
 ) -> tuple[QueueStanding, list[str]]:
     """Return a queue with the record of its cluster up to then, and in sentences what was assumed.
@@ -44,7 +45,7 @@ def standing_of(
     ----------
     snapshot, site, log, follow
         As for `policyfactory.forecasting.forecast.forecast`, which raises the same errors.
-    trainings : tuple of Training
+    predictor : Predictor, optional
         As for `policyfactory.forecasting.record.record_of`.
     """
     if log.unix_start is None:
@@ -58,6 +59,8 @@ def standing_of(
     zero, (start, end) = log.unix_start or 0, recorded(log)
     now = snapshot.taken - zero
     is_past = end <= now
+    # What is older than the weeks that arrivals are drawn from, and the jobs that are learned from, adds time only.
+    is_past &= (log.submit > now - _WEEKS * 7 * DAY) | (np.cumsum(is_past) > is_past.sum() - _LEARNED)
     if int(is_past.sum()) < LEAST:
         raise UsageError(
             f"{log.name}: {counted(int(is_past.sum()), 'job')} of it had ended when the queue was printed "
@@ -85,7 +88,7 @@ def standing_of(
     # Only of the last jobs that ended, and of those that are there, is it asked what would have been predicted.
     last = np.argsort(end, kind="stable")[: int(is_past.sum())][-WINDOW:]
     since = int(workload.submit[last].min(initial=now))
-    record = record_of(workload, start, end, since, trainings, follow)
+    record = record_of(workload, start, end, since, predictor, follow)
     rows = np.argsort(order)[int(is_past.sum()) :]
     return QueueStanding(snapshot, rows, record, now), assumed
 
@@ -215,10 +218,6 @@ class Loop:
                     )
             snapshot = dataclasses.replace(snapshot, jobs=tuple(jobs))
         return QueueStanding(on_nodes(snapshot, self.site), rows, self.record, now)
-
-    def queues(self, standing: QueueStanding, horizon: int) -> Queues:
-        """Return what runs a queue."""
-        return EasyQueues(standing, horizon) if self.site is None else SlurmQueues(standing, self.site, horizon)
 
 
 def loop_of(

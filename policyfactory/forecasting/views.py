@@ -13,7 +13,7 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted, format_duration, number_text
 from policyfactory.forecasting.backtest import BOOSTING, METHODS, OURS, PLAN, Backtest, Score, Told, waited
 from policyfactory.forecasting.forecast import Forecast, JobForecast
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for, with_ends
 from policyfactory.statistics.intervals import Estimate
 
 _HOUR = 3600
@@ -136,9 +136,8 @@ def _best(found: Backtest) -> tuple[str, Estimate]:
 
 
 def _ratio(estimate: Estimate) -> str:
-    interval = estimate.interval
-    ends = "" if interval is None else f" [{interval.low:.2f}, {interval.high:.2f}]"
-    return f"{estimate.value:.2f}{ends}"
+    value, ends = with_ends(estimate.value, estimate.interval, "1")
+    return f"{value} ({ends})" if ends else value
 
 
 _INTERVALS: dict[Column, Callable[[Score], float]] = {

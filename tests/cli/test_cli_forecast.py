@@ -99,9 +99,20 @@ def test_a_job_that_is_not_there_yet_and_only_ones_own(run: Run, words: tuple[ob
 def test_a_backtest_calibrates_later_forecasts(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:
     done = run("forecast", files["log.swf"], "--backtest", 40, "--futures", 20, "--output", "tried")
     assert "boosting" in done.stdout
-    done = run(*words, "--calibration", "tried")
+    done = run(*words, "--calibration", "tried", "--predictor", "tried/model.json")
     assert "not calibrated" not in done.stderr
     assert run("forecast", files["log.swf"], "--backtest", 10, "--futures", 5, "--recorded", "--json").stdout
+
+
+def test_a_described_site_is_replayed_first_and_what_is_far_calibrates_nothing(
+    run: Run, words: tuple[object, ...], files: dict[str, Path], tmp_path: Path
+) -> None:
+    tried = ("forecast", files["log.swf"], "--site", files["site.toml"], "--backtest", 40, "--futures", 5)
+    assert "record" in run(*tried, "--output", "near").stdout
+    content = json.loads((tmp_path / "near" / "backtest.json").read_text())
+    assert content["fidelity"] == "near"
+    (tmp_path / "far.json").write_text(json.dumps(content | {"fidelity": "far"}))
+    tell(run(*words, "--calibration", "far.json", code=1).stderr, "far.json --recorded")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from forecasting.queues_of import SITE, busy, loop
 
-from policyfactory.forecasting.futures import Draws, QueueStanding, starts_of
+from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, starts_of
 from policyfactory.forecasting.record import record_of
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.policy.store import resolve
@@ -26,7 +26,7 @@ DAY = 86_400
 
 
 def starts(found: Loop, standing: QueueStanding, draws: Draws, workers: int = 1) -> np.ndarray:
-    return starts_of(standing, found.queues(standing, draws.horizon), draws, workers)
+    return starts_of(standing, queues_of(standing, found.site, draws.horizon), draws, workers)
 
 
 def happened(standing: QueueStanding) -> np.ndarray:

@@ -98,9 +98,9 @@ class QueueRun:
     placed: Placed
     order: tuple[int, ...]
 
-    def run(self) -> None:
-        """Run all jobs."""
-        advance(self.parts)
+    def run(self, until: int = 0) -> None:
+        """Run all jobs, or until so many rows of the workload have been submitted."""
+        advance(self.parts._replace(settings=self.parts.settings._replace(most_submitted=until)))
 
     def starts(self, queue: QueueOnSite) -> dict[int, int]:
         """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
@@ -217,7 +217,7 @@ class ReadyQueue:
         return QueueRun(parts, placed, tuple(dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])))
 
 
-def ready(queue: QueueOnSite, only: int | None = None, *, until: int | None = None) -> ReadyQueue:
+def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
     """Return a queue from which runs begin.
 
     Parameters
@@ -225,8 +225,6 @@ def ready(queue: QueueOnSite, only: int | None = None, *, until: int | None = No
     queue : QueueOnSite
     only : int, optional
         The place of a job in ``queue.jobs``: no other one waits.
-    until : int, optional
-        Runs stop once so many rows of the workload have been submitted.
     """
     workload, site, now = queue.workload, queue.site, queue.snapshot.taken
     whole, layout = machine_of(site, workload.unix_start)
@@ -250,8 +248,6 @@ def ready(queue: QueueOnSite, only: int | None = None, *, until: int | None = No
         by_processor_beyond_share=np.where(is_known, nothing, jobs.by_processor_beyond_share),
     )
     settings = settings_of(site, now)
-    if until is not None:
-        settings = settings._replace(most_submitted=until)
     machine, counting = leave_out_rare(whole, shares, needed=bool(site.outages))
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)

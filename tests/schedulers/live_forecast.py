@@ -1,0 +1,166 @@
+"""Forecasts beside a real Slurm: a day of 150 jobs of users with habits, the queue at ten instants, and what came.
+
+In the folder tests, with PYTHONPATH=. :
+
+    python -m schedulers.live_forecast record FOLDER    some twelve minutes of a real slurmctld, whose clock is too fast
+    python -m schedulers.live_forecast judge FOLDER     forecasts of the queues, and how they compare with what came
+    python -m schedulers.live_forecast both RELEASE     both, on the Slurm of a release of Debian (trixie has 24.11)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from policyfactory.site.model import NodeGroup, Partition, Site
+from schedulers.processes import short_directory, wait_for
+from schedulers.record import Job
+from schedulers.replay import BEGIN, FastCluster, submission
+from schedulers.replays import NIGHT, RATE, ROOT
+
+SITE = Site("live", (NodeGroup("n[1-8]", 4),), (Partition("batch", default=True),))
+USERS = ("daemon", "bin", "sys", "games", "man", "lp", "mail", "news")
+WEEKS, JOBS, HOUR = 8, 150, 3600
+INSTANTS = range(HOUR, 11 * HOUR, HOUR)
+
+
+def drawn(jobs: int, seconds: float, seed: int) -> list[Job]:
+    """Return jobs of users of whom each asks for the same again and again, and runs as long as its habit is."""
+    rng = np.random.default_rng(seed)
+    habits = np.random.default_rng(5)
+    cores = habits.choice([1, 2, 4, 8], len(USERS))
+    limit = habits.choice([1, 2, 4, 8], len(USERS)) * HOUR
+    share = habits.uniform(0.05, 0.7, len(USERS))
+    user = rng.integers(0, len(USERS), jobs)
+    submit = np.sort(rng.uniform(0, seconds, jobs)).astype(int)
+    run = np.clip(limit[user] * share[user] * np.exp(0.7 * rng.standard_normal(jobs)), 60, limit[user] - 60)
+    return [
+        Job(
+            number + 1,
+            submit=int(submit[number]),
+            run_time=int(run[number]),
+            limit=int(limit[one]),
+            cores=int(cores[one]),
+            user=USERS[one],
+        )
+        for number, one in enumerate(user.tolist())
+    ]
+
+
+def live_jobs() -> list[Job]:
+    """Return the jobs that the real Slurm gets."""
+    return drawn(JOBS, 10 * HOUR, 11)
+
+
+def record(folder: Path) -> None:
+    """Let a real slurmctld run the jobs; write its queue at each instant, and when the jobs started."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with short_directory("/dev/shm") as state, short_directory() as place:
+        cluster = FastCluster(place, SITE, RATE, more=[f"StateSaveLocation={state}"])
+        with cluster:
+            origin = math.ceil(cluster.clock() + 0.5 * RATE)
+            events: list[tuple[int, Job | None]] = [(job.submit, job) for job in live_jobs()]
+            events += [(second, None) for second in INSTANTS]
+            for second, job in sorted(events, key=lambda event: event[0]):
+                cluster.sleep_until(origin + second)
+                if job is None:
+                    (folder / f"queue-{second}.json").write_text(cluster.run("squeue", "--json"))
+                else:
+                    cluster.run("sbatch", *submission(job, RATE, origin))
+            ended = ("squeue", "-h", "-t", "PENDING,RUNNING,COMPLETING")
+            wait_for("the end of all jobs", lambda: not cluster.run(*ended).strip(), 1200, pause=1.0)
+            (folder / "jobs.txt").write_text(cluster.run("scontrol", "-o", "show", "job"))
+            (folder / "origin.json").write_text(json.dumps({"origin": origin, "begin": BEGIN}))
+
+
+def judge(folder: Path) -> None:
+    """Forecast the queues of a record, and print how often intervals contained the starts, and the loss."""
+    from policyfactory.forecasting.backtest import backtest
+    from policyfactory.forecasting.calibration import LEVELS, Stretch
+    from policyfactory.forecasting.forecast import forecast
+    from policyfactory.simulation.slurm.run import run_slurm
+    from policyfactory.workload.jobs import Requests, Workload
+    from policyfactory.workload.snapshot import read_snapshot
+
+    origin = json.loads((folder / "origin.json").read_text())["origin"]
+    lead, starts = WEEKS * 7 * 86_400, started(folder / "jobs.txt")
+
+    def workload(jobs: list[Job], start: np.ndarray, shift: np.ndarray) -> Workload:
+        columns = np.array([(job.submit, job.run_time, job.limit, job.cores, USERS.index(job.user)) for job in jobs]).T
+        names = {"user": USERS}
+        return Workload(
+            "live", 32, np.arange(1, len(jobs) + 1), columns[0] + shift, *columns[1:], start, unix_start=origin - lead,
+            requests=dataclasses.replace(Requests.unknown(len(jobs)), user_name=columns[4], names=names),
+        )  # fmt: skip
+
+    past, live = [job for day in range(WEEKS * 7) for job in drawn(JOBS, 10 * HOUR, 100 + day)], live_jobs()
+    shift = np.repeat(np.arange(WEEKS * 7 + 1) * 86_400, JOBS)
+    history = workload(past, np.full(len(past), -1), shift[: len(past)])
+    history = dataclasses.replace(history, start=run_slurm(history, SITE).start)
+    began = np.array([starts[number] - origin + lead for number in range(1, JOBS + 1)])
+    log = workload([*past, *live], np.concatenate([history.start, began]), shift)
+    stretch = backtest(history, SITE, 60, futures=100, horizon="12h", workers=2).stretch
+    print(f"{len(history):,} jobs before, of which the calibration is {stretch}")  # noqa: T201 this is a command
+    for name, used in (("not calibrated", Stretch()), ("calibrated", stretch)):
+        rows = []
+        for second in INSTANTS:
+            snapshot = read_snapshot(folder / f"queue-{second}.json")
+            found = forecast(snapshot, SITE, log, horizon="12h", stretch=used)
+            for job in found.jobs:
+                truth = starts[job.job.number] - snapshot.taken
+                told = np.minimum(job.quantiles, found.draws.horizon)
+                plan = np.full(5, min(job.plan or 0, found.draws.horizon))
+                rows.append((second, truth, *told, *(pinball(truth, values, LEVELS) for values in (told, plan))))
+        table = np.array(rows)
+        truth, told = table[:, 1], table[:, 2:7]
+        inside = [float(((truth >= told[:, a]) & (truth <= told[:, b])).mean()) for a, b in ((1, 3), (0, 4))]
+        below, losses = float((truth <= told[:, 2]).mean()), table[:, 7:].mean(axis=0)
+        print(  # noqa: T201
+            f"{name}: {len(INSTANTS)} instants, {len(table)} forecasts; in 50 %: {inside[0]:.2f}, in 90 %: "
+            f"{inside[1]:.2f}, by the median: {below:.2f}; loss {losses[0]:.0f} s, of Slurm's plan {losses[1]:.0f} s, "
+            f"ratio {losses[0] / losses[1]:.2f}"
+        )
+
+
+def pinball(truth: float, quantiles: np.ndarray, levels: tuple[float, ...]) -> float:
+    """Return the mean pinball loss."""
+    error, level = truth - quantiles, np.array(levels)
+    return float(np.maximum(level * error, (level - 1) * error).mean())
+
+
+def started(path: Path) -> dict[int, int]:
+    """Return when jobs started (Unix seconds), by their numbers."""
+    from policyfactory.workload.accounting.times import Clock
+
+    found = {}
+    for line in path.read_text().splitlines():
+        fields = dict(part.split("=", 1) for part in line.split() if "=" in part)
+        if "JobId" in fields:
+            found[int(fields["JobId"])] = Clock().read(fields["StartTime"])[0]
+    return found
+
+
+def main(words: list[str]) -> None:
+    """Do what the words say."""
+    match words:
+        case ["record", folder]:
+            record(Path(folder))
+        case ["judge", folder]:
+            judge(Path(folder))
+        case ["both", release]:
+            out = NIGHT / f"{release}-forecast"
+            inside = ("python", "-m", "schedulers.live_forecast", "record", "/out")
+            subprocess.run([ROOT / ".ci/modern-slurm", release, NIGHT / release, out, *inside], check=True)
+            judge(out)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
