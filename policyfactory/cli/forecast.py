@@ -181,7 +181,7 @@ class _Shown(NamedTuple):
             show_sections(sections)
         else:
             note(f"no job waits in {found.snapshot.source}: when a new one would start, --submit tells")
-        for text in found.assumed:
+        for text in () if self.json or (found.jobs and chosen is None) else found.assumed:
             note(f"assumed: {text}")
         title = f"When jobs will start on {'the cluster' if found.site is None else found.site.name}"
         self.write(title, sections, {"forecast.json": dump_json(found.as_dict())}, {"taken": found.snapshot.taken})

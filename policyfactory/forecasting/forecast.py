@@ -261,7 +261,8 @@ class Forecast:
                 axis.plot([median], [row], color="white", marker="|", markersize=7, markeredgewidth=1.4)
         axis.set_yticks(range(len(jobs)), [f"{its.job.name} {its.job.user}"[:_LETTERS] for its in jobs])
         axis.set_ylim(len(jobs) - 0.4, -0.6)
-        axis.set_xlim(0, hours)
+        ends = [its.quantiles[4] / _HOUR for its in jobs]
+        axis.set_xlim(0, min(1.05 * max(ends, default=hours), hours))
         axis.set_xlabel("hours from now on (thick: 50 % of the futures, thin: 90 %)")
         return figure
 

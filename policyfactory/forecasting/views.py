@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray
-from policyfactory.core.text import counted, format_duration, number_text
+from policyfactory.core.text import counted, number_text
 from policyfactory.forecasting.backtest import BOOSTING, METHODS, OURS, PLAN, Backtest, Score, Told, waited
 from policyfactory.forecasting.forecast import Forecast, JobForecast
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for, with_ends
@@ -29,10 +29,10 @@ def sections_of(found: Forecast, seconds: int | None = None) -> list[Section]:
         Within which the chance of a start is told; an hour if not given.
     """
     where = "the log's processors under EASY" if found.site is None else found.site.name
-    horizon = format_duration(found.draws.horizon)
     calibrated = found.stretch.instants
     how = f"calibrated on {counted(calibrated, 'earlier forecast')}" if calibrated else "not calibrated"
-    texts = (f"{counted(found.draws.futures, 'future')} of the next {horizon}; intervals are {how}.",)
+    what = f"{counted(found.draws.futures, 'future')} of the next {span(found.draws.horizon)}; intervals are {how}."
+    texts = (what, *(f"Assumed: {text}" for text in found.assumed))
     pictures = (Picture("queue", "The queue: 50 % and 90 % of the futures", found.plot),) if found.jobs else ()
     title = f"{counted(len(found.jobs), 'waiting job')} on {where}"
     sections = [Section("queue", title, texts, (_queue(found, seconds or _HOUR),) if found.jobs else (), pictures)]
