@@ -232,12 +232,10 @@ class Forecast:
         """Return the jobs as a table, a row each; times in seconds from the snapshot on, missing beyond the horizon."""
         import pandas as pd
 
-        rows = []
-        for job in self.jobs:
-            row = job.as_dict()
-            quantiles = row.pop("quantiles") or {}
-            waits = row.pop("waits")
-            rows.append(row | {f"q{level}": value for level, value in quantiles.items()} | {"waits": waits[:1]})
+        rows = [job.as_dict() for job in self.jobs]
+        for row in rows:
+            row.update({f"q{level}": value for level, value in (row.pop("quantiles") or {}).items()})
+            row["waits"] = "; ".join(wait["text"] for wait in row["waits"])
         return pd.DataFrame(rows)
 
     @keeps_settings

@@ -71,7 +71,7 @@ class QueueStanding:
     Parameters
     ----------
     snapshot : Snapshot
-        The running jobs first.
+        The running jobs first, both these and the waiting ones in the order of submission.
     rows : int64 array (n,)
         The row of each of its jobs in the record.
     record : JobRecord

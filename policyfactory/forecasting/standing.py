@@ -77,11 +77,13 @@ def standing_of(
         )
     if site is None:
         assumed += _checked(snapshot, log)
-    snapshot = dataclasses.replace(snapshot, jobs=(*snapshot.of("running"), *snapshot.of("waiting")))
-    user, strange = _users(snapshot.jobs, log)
+    jobs = sorted(snapshot.jobs, key=lambda job: (job.state, job.submit, job.number, job.name))
+    snapshot = dataclasses.replace(snapshot, jobs=tuple(jobs))
+    past = log.select(is_past)
+    user, strange = _users(snapshot.jobs, past)
     if strange:
         assumed.append(f"{counted(strange, 'user')} of the queue not known from {log.name}: judged by all others' jobs")
-    workload, order = _joined(log.select(is_past), snapshot.jobs, user, now)
+    workload, order = _joined(past, snapshot.jobs, user, now)
     started = [-1 if job.start is None else min(job.start - zero, now - 1) for job in snapshot.jobs]
     start = np.concatenate([start[is_past], np.array(started, dtype=np.int64)])[order]
     end = np.concatenate([end[is_past], np.full(len(started), NEVER)])[order]
@@ -162,7 +164,7 @@ def _joined(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: int
         attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
     last = int(log.job_id.max(initial=0))
     workload = Workload(
-        *(log.name, max(log.machine, *cores), column("job_id", last + 1 + np.arange(count))),
+        *(log.name, max([log.machine, *cores]), column("job_id", last + 1 + np.arange(count))),
         *(column("submit", submit), column("run_time", limit), column("requested_time", limit)),
         *(column("processors", cores), column("user", user), column("start", unknown)),
         unix_start=log.unix_start,
