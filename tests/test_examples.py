@@ -50,5 +50,5 @@ def test_without_its_extra_an_example_says_what_to_install(absent: str, tmp_path
 
 def test_the_examples_are_listed() -> None:
     listed = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     assert all(f"({path.name})" in listed for path in EXAMPLES)

@@ -76,6 +76,9 @@ def test_the_queue_is_a_table_of_80_columns_and_a_page(
     assert {"report.html", "forecast.json", "manifest.json", "queue"} <= names
     first = json.loads((tmp_path / "told" / "forecast.json").read_text())
     assert json.loads(run(*words, "--json").stdout) == first
+    assert "report.html: exists; add --overwrite" in run(*words, "--output", "told", code=1).stderr
+    run(*words, "--output", "told", "--overwrite")
+    assert json.loads((tmp_path / "told" / "forecast.json").read_text()) == first
 
 
 def test_a_job_in_full_with_the_chance_by_a_time(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:

@@ -49,7 +49,9 @@ WRITERS: dict[str, tuple[tuple[object, ...], str]] = {
 }
 # Their tests are with the others of them: they take long, or need logs of their own. `download` never replaces: what is
 # there is not fetched again.
-ELSEWHERE = {"judge", "learn", "train", "distill", "demo", "generate", "shadow", "review", "policy explain"}
+ELSEWHERE = {
+    "judge", "learn", "train", "distill", "demo", "generate", "shadow", "review", "policy explain", "forecast",
+}  # fmt: skip
 NEVER = {"workload download"}
 
 
