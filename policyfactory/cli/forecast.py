@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def forecast(
     past: Annotated[
         Path | None,
-        typer.Argument(metavar="[LOG]", help="What ran on the cluster (SWF); as --log.", show_default=False),
+        typer.Argument(metavar="LOG", help="What ran on the cluster (SWF); as --log.", show_default=False),
     ] = None,
     site: Annotated[
         Path | None,
@@ -64,7 +64,7 @@ def forecast(
     ] = False,
     backfill: Annotated[
         Literal["easy", "slurm"] | None,
-        typer.Option(help="Without --site: EASY (easy), or Slurm's rules on the log's assumed site (slurm)."),
+        typer.Option(help="Of a backtest without --site: EASY (easy), or Slurm's rules on an assumed site (slurm)."),
     ] = None,
     calibration: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Stretch intervals by the backtest in this folder.")
