@@ -92,7 +92,7 @@ class JobForecast:
         if seconds > self.horizon:
             raise UsageError(
                 f"a start within {format_duration(seconds)} is beyond the horizon of {format_duration(self.horizon)}; "
-                "give a longer horizon (at most 7 d)"
+                "give a longer one (--horizon, at most 7d)"
             )
         return float((self.starts <= seconds).mean() if seconds < self.horizon else (self.starts < self.horizon).mean())
 

@@ -35,14 +35,14 @@ def sections_of(found: Forecast, seconds: int | None = None) -> list[Section]:
     texts = (what, *(f"Assumed: {text}" for text in found.assumed))
     pictures = (Picture("queue", "The queue: 50 % and 90 % of the futures", found.plot),) if found.jobs else ()
     title = f"{counted(len(found.jobs), 'waiting job')} on {where}"
-    sections = [Section("queue", title, texts, (_queue(found, seconds or _HOUR),) if found.jobs else (), pictures)]
+    sections = [Section("queue", title, texts, (_queue(found, seconds),) if found.jobs else (), pictures)]
     if found.alternatives:
         sections.insert(0, _alternatives(found))
     return sections
 
 
-def _queue(found: Forecast, seconds: int) -> Table:
-    seconds = min(seconds, found.draws.horizon)
+def _queue(found: Forecast, asked: int | None) -> Table:
+    seconds = asked or min(_HOUR, found.draws.horizon)
     within = Column(span(seconds), help="In which part of the futures it has started by then.")
     columns = {
         Column("job"): lambda its: its.job.name,

@@ -125,6 +125,7 @@ def test_a_described_site_is_replayed_first_and_what_is_far_calibrates_nothing(
         (["--recorded"], "--recorded --backtest"),
         (["--submit", "-Q"], "--submit -Q sbatch"),
         (["--horizon", "30d"], "30d 7"),
+        (["--by", "3d"], "3d 1d --horizon"),
         (["--calibration", "nowhere"], "nowhere --output"),
         (["--user", "nobody"], "'nobody'"),
         (["--taken", "1990-01-01"], "500 1990-01-01"),

@@ -458,3 +458,23 @@ def test_basic_priorities_have_no_terms() -> None:
     found = explained(small(priority=Priority("basic")), running(1, "n1", 5), waiting(2, 5))
     assert found.jobs[0].terms == {}
     assert any("first come, first served" in text for text in found.assumed)
+
+
+def test_who_comes_later_has_the_fair_share_that_others_of_the_user_or_account_have() -> None:
+    site = Site("site", (NodeGroup("n1", 4),), (Partition("batch", default=True),), priority=Priority(fair_share=1000))
+    others = {"ann": 900, "bob": 300}
+    jobs = [running(1, "n1", 60)]
+    jobs += [waiting(number, others[user], user=user, account="lab") for number, user in enumerate(others, 2)]
+    new = [
+        dataclasses.replace(waiting(number, 0, user=user), priority=None)
+        for number, user in enumerate(("ann", "bob", "new"), 4)
+    ]
+    later = dataclasses.replace(new[0], number=9, name="9", submit=NOW + 60)
+    queue = slurm_queue.place_queue(Snapshot("queue", NOW, (*jobs, *new)), site, (later,))
+    fixed = dict(
+        zip([queue.jobs[row].number for row in queue.rows], slurm_queue.ready(queue).placed.jobs.fixed, strict=True)
+    )
+    assert {number: round(fixed[number] - 0.5) for number in (2, 3, 4, 5, 6, 9)} == {
+        2: 900, 3: 300, 4: 900, 5: 300, 6: 600, 9: 900,
+    }  # fmt: skip
+    assert queue.workload.submit[-1] - queue.workload.submit[-2] > 60
