@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
 from policyfactory.cli.options import READING, Json, Overwrite, with_options
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
@@ -174,7 +174,7 @@ class _Shown(NamedTuple):
 
         sections = sections_of(found, seconds)
         if self.json:
-            console().file.write(dump_json(found.as_dict() if chosen is None else chosen.as_dict()))
+            console().file.write(dump_json(found.as_dict(seconds) if chosen is None else chosen.as_dict(seconds)))
         elif chosen is not None:
             _show_job(chosen, seconds)
         elif found.jobs:
@@ -184,7 +184,9 @@ class _Shown(NamedTuple):
         for text in () if self.json or (found.jobs and chosen is None) else found.assumed:
             note(f"assumed: {text}")
         title = f"When jobs will start on {'the cluster' if found.site is None else found.site.name}"
-        self.write(title, sections, {"forecast.json": dump_json(found.as_dict())}, {"taken": found.snapshot.taken})
+        self.write(
+            title, sections, {"forecast.json": dump_json(found.as_dict(seconds))}, {"taken": found.snapshot.taken}
+        )
 
 
 def _try(
@@ -199,10 +201,15 @@ def _try(
 
     near = None
     if site is not None and not site.assumed and not recorded and (workload.start >= 0).any():
-        near = fidelity(workload, site)
-    workers = len(os.sched_getaffinity(0))
+        note_compiling()
+        with percent_bar(f"{workload.name}: % of its replay on the site") as shown:
+
+            def follow_jobs(done: int) -> None:
+                shown(done / len(workload))
+
+            near = fidelity(workload, site, progress=follow_jobs)
     with percent_bar(f"{workload.name}: % of the backtest") as follow:
-        tried = backtest(workload, site, instants, recorded=recorded, workers=workers, follow=follow, **shared)
+        tried = backtest(workload, site, instants, recorded=recorded, follow=follow, **shared)
     sections, verdict = sections_of_backtest(tried), None if near is None else verdict_of(near)
     content = {**tried.as_dict(), "recorded": recorded, "fidelity": None if near is None else near.light}
     if how.json:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
+from policyfactory.core.inputs import read_bytes
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.forecasting.baselines import Boosting, waits_alike
@@ -177,7 +178,8 @@ class Backtest:
 
 
 def _plain(values: Score | Estimate) -> dict[str, Any]:
-    return {name: None if value != value else value for name, value in dataclasses.asdict(values).items()}  # noqa: PLR0124
+    found = dataclasses.asdict(values).items()
+    return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in found}
 
 
 def waited(told: Told) -> NDArray[np.bool_]:
@@ -194,7 +196,7 @@ def backtest(
     seed: int = 1,
     horizon: str | float = "1d",
     recorded: bool = False,
-    workers: int = 1,
+    workers: int | None = None,
     follow: Callable[[float], object] = lambda _: None,
 ) -> Backtest:
     """Forecast at instants of a log's second half, and compare with what came.
@@ -306,7 +308,7 @@ def _tell(
     loop: Loop,
     now: int,
     draws: Draws,
-    workers: int,
+    workers: int | None,
     models: Sequence[tuple[int, Boosting]],
     outcomes: Sequence[tuple[int, PastForecast]],
 ) -> Told:
@@ -315,8 +317,8 @@ def _tell(
     queues, rows = queues_of(standing, loop.site, horizon), standing.rows[standing.running :]
     starts = starts_of(standing, queues, draws, workers)
 
-    def by(fewer: int = 4, **changes: Any) -> FloatArray:
-        given = dataclasses.replace(draws, futures=-(-draws.futures // fewer), **changes)
+    def by(**changes: Any) -> FloatArray:
+        given = dataclasses.replace(draws, futures=-(-draws.futures // 4), **changes)
         return np.quantile(starts_of(standing, queues, given, workers), LEVELS, axis=0)
 
     quantiles = {RAW: np.quantile(starts, LEVELS, axis=0)}
@@ -357,7 +359,7 @@ def _mean(values: FloatArray) -> float:
 # The stretch of a backtest, kept --------------------------------------------------------------------------------------
 
 
-RESULTS = "backtest.json"
+RESULTS, _LARGEST = "backtest.json", 1_000_000  # bytes
 
 
 def read_calibration(path: Path | str) -> Stretch:
@@ -371,13 +373,11 @@ def read_calibration(path: Path | str) -> Stretch:
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
     cure = "give the folder of policyfactory forecast LOG --backtest 200 --output DIR"
     try:
-        tried = json.loads(file.read_bytes()[:100_000])
+        tried = json.loads(read_bytes(file, limit=_LARGEST))
         is_far, content = tried.get("fidelity") == "far", tried["calibration"]
         shift, factors = float(content["shift"]), tuple(float(value) for value in content["factors"])
         number = int(content["instants"])
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}; {cure}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError(f"{file}: it is no calibration ({error}); {cure}") from error
     if is_far:
         raise InputError(f"{file}: the simulation of its site is far from the record; make it with --recorded")

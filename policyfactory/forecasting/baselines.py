@@ -65,7 +65,7 @@ def features_of(record: JobRecord, rows: Int64Array, now: int) -> FloatArray:
     free = jobs.machine - int(jobs.processors[running].sum())
     position = np.searchsorted(waiting, rows)
     users = jobs.user[rows]
-    hour = (record.zero + now) / 3600
+    hour = ((jobs.unix_start or 0) + now) / 3600
     same = np.array([int((jobs.user[waiting] == user).sum()) for user in users])
     common = [len(waiting), float(ahead[-1]) if len(waiting) else 0.0, len(running), load, free, hour % 24, hour % 168]
     return np.column_stack(

@@ -63,7 +63,8 @@ class Stretch:
         ends = [0.0, *LEVELS, 1.0]
         factors = np.interp(levels, ends, [lowest, lowest, low, (low + high) / 2, high, highest, highest])
         order = np.argsort(starts, axis=0, kind="stable")
-        logs = np.log(np.take_along_axis(starts, order, axis=0) + _RESOLUTION)
+        kept = np.take_along_axis(starts, order, axis=0)
+        logs = np.log(kept + _RESOLUTION)
         middle = np.median(logs, axis=0)
         moved = np.exp(middle + self.shift + factors[:, None] * (logs - middle)) - _RESOLUTION
         # Factors that fall towards the ends could change the order.
@@ -72,7 +73,6 @@ class Stretch:
         above[:] = np.maximum.accumulate(above, axis=0)
         stretched = np.empty_like(starts)
         # What begins now, or beyond the horizon, does so still.
-        kept = np.take_along_axis(starts, order, axis=0)
         moved = np.where((kept <= 0) | (kept >= horizon), kept, np.clip(moved, 0.0, horizon))
         np.put_along_axis(stretched, order, moved, axis=0)
         return stretched

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -96,8 +95,11 @@ class JobForecast:
             )
         return float((self.starts <= seconds).mean() if seconds < self.horizon else (self.starts < self.horizon).mean())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values; times are seconds from the snapshot on, null beyond the horizon."""
+    def as_dict(self, seconds: int | None = None) -> dict[str, Any]:
+        """Return it as plain JSON values; times are seconds from the snapshot on, null beyond the horizon.
+
+        ``seconds``: within which the chance of a start is told as well.
+        """
         levels = {f"{level:g}": _plain(value) for level, value in zip(LEVELS, self.quantiles.tolist(), strict=True)}
         return {
             "job": self.job.name,
@@ -108,6 +110,7 @@ class JobForecast:
             "quantiles": None if self.outside else levels,
             "within_hour": None if self.outside else self.chance(min(_HOUR, self.horizon)),
             "today": None if self.outside else self.chance(min(self.midnight, self.horizon)),
+            "within_asked": None if self.outside or seconds is None else self.chance(seconds),
             "within_horizon": None if self.outside else self.chance(self.horizon),
             "plan": self.plan,
             "waits": [dataclasses.asdict(wait) for wait in self.waits],
@@ -194,7 +197,7 @@ class Forecast:
         found = next((its for its in self.jobs if its.job is job), None)
         if found is None:
             runs = job.state == "running"
-            why = "runs already" if runs else f"waits for partition {','.join(job.partitions)}, which is left out"
+            why = "runs already" if runs else "is none of these: of another user, or of a partition that is left out"
             raise UsageError(f"job {job.name} {why}; squeue -t PENDING lists those that wait")
         return found
 
@@ -213,8 +216,8 @@ class Forecast:
         kept = tuple(dataclasses.replace(its, waits=tuple(_alone(wait) for wait in its.waits)) for its in jobs)
         return dataclasses.replace(self, jobs=kept)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+    def as_dict(self, seconds: int | None = None) -> dict[str, Any]:
+        """Return it as plain JSON values; ``seconds`` as of `JobForecast.as_dict`."""
         return {
             "schema_version": 1,
             "site": None if self.site is None else self.site.name,
@@ -223,7 +226,7 @@ class Forecast:
             "seed": self.draws.seed,
             "horizon": self.draws.horizon,
             "calibrated_on": self.stretch.instants,
-            "jobs": [job.as_dict() for job in self.jobs],
+            "jobs": [job.as_dict(seconds) for job in self.jobs],
             "alternatives": [its.as_dict() for its in self.alternatives],
             "assumed": list(self.assumed),
         }
@@ -338,7 +341,7 @@ def forecast(
     snapshot = snapshot if isinstance(snapshot, Snapshot) else read_snapshot(snapshot)
     site = site if isinstance(site, Site | None) else read_site(site)
     log = log if isinstance(log, Workload) else read(log)
-    rules = _Rules(site, log, draws, stretch or Stretch(), workers or len(os.sched_getaffinity(0)))
+    rules = _Rules(site, log, draws, stretch or Stretch(), workers)
     if submit is None:
         return rules.forecast(snapshot, predictor, follow)
     job = submitted(submit, snapshot, site, user)
@@ -362,7 +365,7 @@ class _Rules(NamedTuple):
     log: Workload
     draws: Draws
     stretch: Stretch
-    workers: int
+    workers: int | None
 
     def forecast(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable
 from typing import Literal
 
@@ -33,7 +34,7 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
 
 _RUNS, _ALIKE, _WEEKS = 45, 46, 47  # purposes of random streams
-# Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on four logs (docs/forecast.md).
+# Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on three logs (docs/forecast.md).
 _CORRELATION = 0.6
 
 RunTimes = Literal["drawn", "limit", "true"]
@@ -109,7 +110,7 @@ RunFuture = Callable[[Int64Array, int], Int64Array]
 Queues = Callable[[Int64Array, int], RunFuture]
 
 
-def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: int = 1) -> FloatArray:
+def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: int | None = None) -> FloatArray:
     """Return when the waiting jobs start in each future: float64 (futures, waiting), s from the instant on.
 
     Parameters
@@ -118,8 +119,8 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
     queues : callable
         Of `queues_of`.
     draws : Draws
-    workers : int
-        Threads; the result does not depend on them.
+    workers : int, optional
+        Threads (default: the cores); the result does not depend on them.
     """
     weeks, which = _arrivals(standing, draws)
     runs = _run_times(standing, draws)
@@ -132,7 +133,7 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
             check_stop()
             starts[future] = queue(runs[future], future)
 
-    for _ in results(run_week, None, np.unique(which).tolist(), workers):
+    for _ in results(run_week, None, np.unique(which).tolist(), workers or len(os.sched_getaffinity(0))):
         pass
     return np.minimum(starts, draws.horizon)
 

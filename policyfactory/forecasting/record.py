@@ -49,11 +49,6 @@ class JobRecord:
     by_end: Int64Array
     trainings: tuple[Training, ...] = ()
 
-    @property
-    def zero(self) -> int:
-        """Unix second at which the clock begins; 0 if the log has no date."""
-        return self.jobs.unix_start or 0
-
     def ended(self, now: int) -> Int64Array:
         """Return the jobs that had ended by a second of the clock, in the order of their ends."""
         return self.by_end[: np.searchsorted(self.end[self.by_end], now, side="right")]
@@ -186,4 +181,4 @@ def snapshot_of(record: JobRecord, now: int, partitions: Sequence[str] = ("all",
         for runs, its in ((True, running), (False, waiting))
         for row in its.tolist()
     )
-    return Snapshot(record.jobs.name, record.zero + now, tuple(jobs)), rows
+    return Snapshot(record.jobs.name, (record.jobs.unix_start or 0) + now, tuple(jobs)), rows

@@ -49,7 +49,9 @@ def _queue(found: Forecast, asked: int | None) -> Table:
         Column("user"): lambda its: its.job.user,
         Column("median", help="Half of the futures have started it by then."): _median,
         Column("50 %", help="From a quarter to three quarters of the futures."): lambda its: _range(its, 1, 3),
-        Column("90 %", help="From the earliest to the latest 5 % of the futures."): lambda its: _range(its, 0, 4),
+        Column("90 %", help="From the earliest to the latest 5 % of the futures; +: or later."): lambda its: _range(
+            its, 0, 4
+        ),
         within: lambda its: "-" if its.outside else f"{100 * its.chance(seconds):.0f} %",
         Column("waits for"): lambda its: its.waits[0].short.partition(" (")[0] if its.waits else "",
     }
@@ -97,9 +99,9 @@ def _range(its: JobForecast, low: int, high: int) -> str:
     if its.outside:
         return "-"
     first, last = its.quantiles[[low, high]].tolist()
-    if not math.isfinite(last):
-        return f"> {span(min(first, its.horizon))}"
-    return span(first, last)
+    if not math.isfinite(first):
+        return f"> {span(its.horizon)}"
+    return span(first, last) if math.isfinite(last) else span(first, its.horizon).replace(" ", "+ ")
 
 
 # A backtest -----------------------------------------------------------------------------------------------------------
@@ -109,7 +111,7 @@ def sections_of_backtest(found: Backtest) -> list[Section]:
     """Return how good forecasts were: beside other methods, and by horizon, size and partition."""
     score, plan, best = found.score(OURS), found.loss_ratio(OURS, PLAN), _best(found)
     where = "EASY on the log's processors" if found.loop.site is None else found.loop.site.name
-    shift, many = found.stretch.shift, found.stretch.instants
+    shift, many = math.expm1(found.stretch.shift), found.stretch.instants
     contained = (
         f"{counted(score.instants, 'instant')} of the second half, {score.jobs:,} forecasts of jobs that waited, on "
         f"{where}. Their intervals of 50 % contained {100 * score.inside50:.0f} % of the starts, those of 90 % "
@@ -190,7 +192,7 @@ def _groups(found: Backtest) -> Iterator[tuple[str, str, Which]]:
 
     yield "submission", "now, and starts at once", lambda told: told.is_new & (told.start < 60)
     yield "submission", "now, and waits", lambda told: told.is_new & (told.start >= 60)
-    ends = [0.0, 600.0, _HOUR, 6 * _HOUR, math.inf]
+    ends = [-1.0, 600.0, _HOUR, 6 * _HOUR, math.inf]
     for low, high in itertools.pairwise(ends):
         name = f"up to {span(high)}" if math.isfinite(high) else f"more than {span(low)}"
         yield "start", name, among(lambda told: told.start, low, high)

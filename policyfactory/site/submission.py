@@ -19,6 +19,7 @@ from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
 NEW = "new"  # the name of the job
 _PARTITIONS = 3  # other ones that are tried
+_LARGEST = 1 << 40  # of any quantity: beyond all machines
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z]\w*:)?(\d{1,6})", re.ASCII)
@@ -73,7 +74,7 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
         _options().error(f"{shortened(text)!r}: numbers of nodes, tasks and CPUs are at least 1")
     nodes, partition = given.nodes or 0, _partition(given.partition, site)
     tasks = given.ntasks or max(nodes, 1) * (given.ntasks_per_node or 1)
-    cores = tasks * (given.cpus_per_task or 1)
+    cores = min(tasks * (given.cpus_per_task or 1), _LARGEST)
     limit = None if given.time is None else duration(given.time)
     if given.time is not None and not limit:
         _options().error(f"{shortened(given.time)!r} is no time; as sbatch has it: 30, 12:00:00, 2-0")
@@ -113,9 +114,10 @@ def _memory(text: str | None, many: int) -> float | None:
     if text is None:
         return None
     match = _SIZE.fullmatch(text)
-    if match is None:
+    amount = float(match[1]) * _MB[match[2].upper()] * many if match else math.inf
+    if amount > _LARGEST:
         _options().error(f"{shortened(text)!r} is no memory; as sbatch has it: 4000, 16G")
-    return float(match[1]) * _MB[match[2].upper()] * many or None
+    return amount or None
 
 
 def _gpus(text: str | None) -> int:

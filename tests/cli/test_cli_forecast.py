@@ -86,7 +86,9 @@ def test_a_job_in_full_with_the_chance_by_a_time(run: Run, words: tuple[object, 
     name = next(job["job_id"] for job in queue["jobs"] if job["job_state"] == ["PENDING"])
     done = run(*words, "--job", name, "--by", "6h")
     assert "within 6h" in done.stdout
-    assert json.loads(run(*words, "--job", name, "--json").stdout)["job"] == str(name)
+    told = json.loads(run(*words, "--job", name, "--by", "6h", "--json").stdout)
+    assert told["job"] == str(name)
+    assert 0 <= told["within_hour"] <= told["within_asked"] <= told["within_horizon"] <= 1
     running = next(job["job_id"] for job in queue["jobs"] if job["job_state"] == ["RUNNING"])
     tell(run(*words, "--job", running, code=2).stderr, f"{running} squeue", cure=False)
 

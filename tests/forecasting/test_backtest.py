@@ -129,9 +129,10 @@ def test_what_a_backtest_teaches_comes_back_from_its_file(tried: Backtest, tmp_p
     assert read_calibration(tmp_path / RESULTS) == tried.stretch
 
 
-@pytest.mark.parametrize(
-    "text", [None, "{", "{}", '{"calibration": {"shift": 0, "factors": [1, 1, 1], "instants": 5}}', "[]"]
-)
+THREE = '{"calibration": {"shift": 0, "factors": [1, 1, 1], "instants": 5}}'
+
+
+@pytest.mark.parametrize("text", [None, "{", "{}", THREE, THREE.replace("5", "1e999"), "[]", "[" * 100_000])
 def test_what_is_no_calibration_is_refused(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / RESULTS).write_text(text)

@@ -147,6 +147,9 @@ def test_a_user_sees_own_jobs_and_no_name_of_others(case: tuple[Site | None, Sna
     others = {job.user for job in case[1].jobs} - {user}
     assert {job["user"] for job in mine["jobs"]} == {user}
     assert not any(repr(other) in repr(mine) for other in others)
+    other = next(job.job.name for job in found.jobs if job.job.user != user)
+    with refusal(UsageError, f"{other} squeue", cure=False):
+        found.of_user(user).find(other)
     with refusal(UsageError, "'nobody'"):
         found.of_user("nobody")
 
@@ -178,6 +181,7 @@ def test_wrong_queues_and_logs_are_refused(case: tuple[Site | None, Snapshot, Wo
         (UsageError, "8d 7", lambda: told(case, horizon="8d")),
         (UsageError, "futures 0", lambda: told(case, futures=0)),
         (UsageError, "--submit -x sbatch", lambda: told(case, submit="-x 3")),
+        (UsageError, "--submit 999999999999T", lambda: told(case, submit="--mem 999999999999T")),
         (UsageError, "--submit soon", lambda: told(case, submit="-t soon")),
         (UsageError, "beyond", lambda: told(case, horizon="1h").jobs[0].chance(7200)),
     ]

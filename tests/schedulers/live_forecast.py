@@ -121,7 +121,7 @@ def judge(folder: Path) -> None:
         truth, told = table[:, 1], table[:, 2:7]
         inside = [float(((truth >= told[:, a]) & (truth <= told[:, b])).mean()) for a, b in ((1, 3), (0, 4))]
         below, losses = float((truth <= told[:, 2]).mean()), table[:, 7:].mean(axis=0)
-        print(  # noqa: T201
+        print(  # noqa: T201 this is a command
             f"{name}: {len(INSTANTS)} instants, {len(table)} forecasts; in 50 %: {inside[0]:.2f}, in 90 %: "
             f"{inside[1]:.2f}, by the median: {below:.2f}; loss {losses[0]:.0f} s, of Slurm's plan {losses[1]:.0f} s, "
             f"ratio {losses[0] / losses[1]:.2f}"
