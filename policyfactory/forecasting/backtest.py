@@ -19,13 +19,13 @@ from policyfactory.core.inputs import read_bytes
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.forecasting.baselines import Boosting, waits_alike
-from policyfactory.forecasting.calibration import LEVELS, PastForecast, Stretch, stretch_of
 from policyfactory.forecasting.forecast import draws_of
 from policyfactory.forecasting.futures import Draws, queues_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
+from policyfactory.statistics.calibration import LEVELS, PastForecast, Stretch, stretch_of
 from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY
-from policyfactory.forecasting.calibration import LEVELS
 from policyfactory.forecasting.record import JobRecord
+from policyfactory.statistics.calibration import LEVELS
 
 _STARTED, _NEIGHBOURS = 4_000, 150  # the last started jobs that are looked at, and those that are taken
 _USER = 5  # of a user, the last starts

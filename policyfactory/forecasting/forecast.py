@@ -15,7 +15,6 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import format_duration, parse_duration
-from policyfactory.forecasting.calibration import LEVELS, Stretch
 from policyfactory.forecasting.futures import Draws, keeps_out, queues_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import standing_of
@@ -25,6 +24,7 @@ from policyfactory.simulation.slurm.queue import find_job
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
 from policyfactory.site.submission import NEW, others, submitted
+from policyfactory.statistics.calibration import LEVELS, Stretch
 from policyfactory.workload.jobs import Workload, zone
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
 

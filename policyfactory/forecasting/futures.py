@@ -9,6 +9,7 @@ alternative sees the same futures.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class Draws:
     arrivals: Arrivals = "drawn"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class QueueStanding:
     """The queue of an instant and the record up to it.
 
@@ -101,6 +102,16 @@ class QueueStanding:
         """Of each job its limit, or more, if it has run longer: int64 (n,)."""
         given = self.record.jobs.requested_time[self.rows]
         return np.maximum(given, self.elapsed + 1)
+
+    @functools.cached_property
+    def like(self) -> list[FloatArray]:
+        """Of each job the run times of like ones, those that it may still have, ascending (s)."""
+        past, record = self.record.past(self.now), self.record
+        known = record.mean[self.rows], record.shortness[self.rows], self.limit, self.elapsed
+        return [
+            past.like(*map(float, (mean, shortness)), limit=float(limit), elapsed=float(elapsed))
+            for mean, shortness, limit, elapsed in zip(*known, strict=True)
+        ]
 
 
 # Given the run times (s) of the jobs that run or wait, and the number of the future: the starts of those that wait,
@@ -157,14 +168,9 @@ def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
     if draws.run_times != "drawn":
         given = limit if draws.run_times == "limit" else (record.end - record.start)[rows]
         return np.broadcast_to(np.maximum(given, elapsed + 1), (draws.futures, len(rows)))
-    past, runs = record.past(standing.now), np.empty((draws.futures, len(rows)), dtype=np.int64)
+    runs = np.empty((draws.futures, len(rows)), dtype=np.int64)
     common: dict[tuple[str, int, int], FloatArray] = {}
-    for column, (job, row) in enumerate(zip(standing.snapshot.jobs, rows.tolist(), strict=True)):
-        like = past.like(
-            *(float(record.mean[row]), float(record.shortness[row])),
-            limit=float(limit[column]),
-            elapsed=float(elapsed[column]),
-        )
+    for column, (job, like) in enumerate(zip(standing.snapshot.jobs, standing.like, strict=True)):
         group = (job.user, job.limit or 0, job.cores)
         if group not in common:
             common[group] = _normal(draws, _ALIKE, job.number)
@@ -298,7 +304,17 @@ class SlurmQueues:
 
 def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queues:
     """Return what runs a queue: under Slurm's rules on a site, or under EASY."""
-    return EasyQueues(standing, horizon) if site is None else SlurmQueues(standing, site, horizon)
+    make: Queues = EasyQueues(standing, horizon) if site is None else SlurmQueues(standing, site, horizon)
+    known: dict[tuple[int, int], RunFuture] = {}
+
+    def queue(arrivals: Int64Array, shift: int) -> RunFuture:
+        # A backtest asks for the same weeks again.
+        week = shift, len(arrivals)
+        if week not in known:
+            known[week] = make(arrivals, shift)
+        return known[week]
+
+    return queue
 
 
 _NUMBERS = 1 << 40  # beyond those of jobs

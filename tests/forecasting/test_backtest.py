@@ -25,9 +25,9 @@ from policyfactory.forecasting.backtest import (
     read_calibration,
 )
 from policyfactory.forecasting.baselines import features_of, waits_alike
-from policyfactory.forecasting.calibration import LEVELS, Stretch
 from policyfactory.forecasting.views import sections_of_backtest
 from policyfactory.site.model import Site
+from policyfactory.statistics.calibration import LEVELS, Stretch
 from refusals import refusal
 
 

@@ -11,9 +11,9 @@ import pytest
 from forecasting.queues_of import SITE, loop, recorded_log
 
 from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
-from policyfactory.forecasting.calibration import Stretch
 from policyfactory.forecasting.forecast import Forecast, forecast
 from policyfactory.site.model import Site
+from policyfactory.statistics.calibration import Stretch
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 from refusals import refusal

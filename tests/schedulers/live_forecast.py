@@ -82,9 +82,9 @@ def record(folder: Path) -> None:
 def judge(folder: Path) -> None:
     """Forecast the queues of a record, and print how often intervals contained the starts, and the loss."""
     from policyfactory.forecasting.backtest import backtest
-    from policyfactory.forecasting.calibration import LEVELS, Stretch
     from policyfactory.forecasting.forecast import forecast
     from policyfactory.simulation.slurm.run import run_slurm
+    from policyfactory.statistics.calibration import LEVELS, Stretch
     from policyfactory.workload.jobs import Requests, Workload
     from policyfactory.workload.snapshot import read_snapshot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.forecasting.calibration import FEWEST, LEVELS, PastForecast, Stretch, stretch_of
+from policyfactory.statistics.calibration import FEWEST, LEVELS, PastForecast, Stretch, stretch_of
 
 HORIZON = 86_400.0
 
