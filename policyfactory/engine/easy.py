@@ -38,9 +38,11 @@ from policyfactory.engine.events import (
     ONCE,
     ONE,
     OVERDUE,
+    PASS,
     PREDICTED,
     SMALLEST,
     STARTED,
+    UNTIL,
     VALID,
     Jobs,
     Order,
@@ -81,7 +83,7 @@ RANK, WIDTH, JOB = 1, 2, 3
 CANDIDATES = HIGH + 1
 
 
-def easy(jobs: Jobs, order: Order, processors: int) -> None:
+def easy(jobs: Jobs, order: Order, processors: int, cancelled: Int64Array | None = None) -> None:
     """Fill in the start of each job, and whether it was backfilled.
 
     Parameters
@@ -92,10 +94,18 @@ def easy(jobs: Jobs, order: Order, processors: int) -> None:
         The rest of the order.
     processors : int
         Processors of the machine, at least those of any job.
+    cancelled : int64 array (n,), ticks, optional
+        When each job is cancelled if it waits still, not before its submission; `NEVER` where it is not. The start of
+        one that was cancelled is `NEVER`.
     """
     n = len(jobs.submit)
     rows = min(n, processors)
-    easy_until(jobs, SortedRun(new_state(processors), new_heap(rows), new_running(rows), new_queue(n)), order)
+    run = SortedRun(new_state(processors), new_heap(rows), new_running(rows), new_queue(n))
+    if cancelled is None:
+        easy_until(jobs, run, order)
+    else:
+        which = np.argsort(cancelled, kind="stable")[: np.count_nonzero(cancelled < NEVER)]
+        easy_cancelled(jobs, run, order, cancelled[which], which)
 
 
 @by_pointer
@@ -153,6 +163,52 @@ def easy_until(jobs: Jobs, run: SortedRun, order: Order) -> None:
                 _enqueue(jobs, state, queue, _insertion_column(queue, order, key[state[NEXT]]))
         if state[FREE] >= state[SMALLEST]:
             _schedule(jobs, state, heap, running, queue, order)
+
+
+@kernel
+def easy_cancelled(jobs: Jobs, run: SortedRun, order: Order, when: Int64Array, which: Int64Array) -> None:
+    """Run all jobs, of which some are taken out of the queue if they have not started by then.
+
+    At one instant completions and submissions come first, then a pass, then cancellations and, if one was of a waiting
+    job, another pass.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        With keys; ``start`` and ``backfilled`` are filled in, ``start`` of a cancelled one with `NEVER`.
+    run : SortedRun
+        That has not begun.
+    order : Order
+        The rest of the order.
+    when : int64 array (k,), ticks
+        When jobs are cancelled, ascending; each after its submission, or at it.
+    which : int64 array (k,)
+        The jobs.
+    """
+    state, queue, following = run.state, run.queue, 0
+    while following < len(when):
+        now, found = when[following], False
+        state[UNTIL] = now + 1
+        easy_until(jobs, run, order)
+        while following < len(when) and when[following] == now:
+            job = which[following]
+            following += 1
+            if jobs.start[job] >= 0:
+                continue
+            column = queue[BOUNDS, LOW]
+            while queue[JOB, column] != job:
+                column += 1
+            remove_column(queue, 3, column)
+            jobs.start[job] = NEVER
+            state[STARTED] += 1
+            found = True
+        if found:
+            state[NOW], state[PASS], state[VALID] = now, state[STARTED], 0
+            _put_overdue_first(jobs, state, queue, order)
+            if state[FREE] >= state[SMALLEST]:
+                _schedule(jobs, state, run.heap, run.running, queue, order)
+    state[UNTIL] = NEVER
+    easy_until(jobs, run, order)
 
 
 @inlined

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive.online
 from naive.online_cases import (
     FORMULAS,
     NETWORKS,
@@ -16,12 +17,19 @@ from naive.online_cases import (
     TIMED,
     Extra,
     Shape,
+    columns_of,
+    plain_jobs,
+    plain_rules,
     plain_schedule,
     policy,
     random_rules,
     random_workload,
+    score_of,
 )
+from policyfactory.engine.easy import easy
+from policyfactory.engine.events import NEVER
 from policyfactory.policy.policy import Policy
+from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 from support import cases, examples
@@ -68,6 +76,35 @@ def test_networks(network: Policy, backfill: str) -> None:
         if backfill == "easy":
             own = dataclasses.replace(rules, backfill_policy=network)
             assert_same(workload, policy(str(rng.choice(list(FORMULAS)))), own, prediction)
+
+
+@pytest.mark.parametrize("backfill", ["none", "easy"])
+def test_jobs_that_are_cancelled_while_they_wait(backfill: str) -> None:
+    rng, count = np.random.default_rng([25, len(backfill)]), 0
+    for _ in cases(30, 400):
+        workload, text = random_workload(rng, SHAPES[int(rng.integers(len(SHAPES)))]), str(rng.choice(STATIC))
+        rules = dataclasses.replace(random_rules(rng, backfill), decide_by="request", backfill_policy=None)
+        patience = rng.integers(0, 40, len(workload))
+        cancelled = np.where(rng.random(len(workload)) < 0.4, workload.submit + patience, NEVER)
+        prepared, asked = prepare(workload, rules), policy(text)
+        jobs = prepared.columns(prepared.keys(asked))
+        given = cancelled if prepared.rank is None else cancelled[prepared.rank]
+        easy(jobs, prepared.order(asked), workload.machine, given)
+        plain = plain_jobs(workload, rules)
+        when = {job.id: int(at) for job, at in zip(plain, cancelled, strict=True) if at < NEVER}
+        with np.errstate(all="ignore"):
+            naive.online.easy_cancelled(
+                *(plain, workload.machine, score_of(workload, asked), when),
+                **plain_rules(rules),
+                threshold=rules.threshold * workload.ticks,
+            )
+        start, _, backfilled = columns_of(plain)
+        rows = np.arange(len(workload)) if prepared.rank is None else prepared.rank
+        expected = np.where(start[rows] < 0, NEVER, start[rows])
+        np.testing.assert_array_equal(jobs.start, expected, err_msg=f"{text} {rules}")
+        np.testing.assert_array_equal(jobs.backfilled, backfilled[rows])
+        count += int((start < 0).sum())
+    assert count > 20, "hardly a job was cancelled"
 
 
 @st.composite

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -58,6 +58,7 @@ class Online:
     events: str = "batch"  # batch; single (pyss): a pass after each event, submissions before completions
     extra: str = "full"  # full; partial (ocst): of the jobs predicted to end at the shadow time, only as many as needed
     timetable: Sequence[Entry] = ()
+    cancelled: Mapping[int, int] = dataclasses.field(default_factory=dict)  # by id: when, if it waits still
 
     def run(self) -> None:
         self.to_come = sorted(self.jobs, key=lambda job: (job.submit, job.id))
@@ -66,6 +67,10 @@ class Online:
         self.running: list[Job] = []
         while self.to_come or self.queue:
             times = [job.end for job in self.running] + [job.submit for job in self.to_come[:1]]
+            cancellations = [self.cancelled[job.id] for job in self.queue if job.id in self.cancelled]
+            if cancellations and min(cancellations) < min(times, default=math.inf):
+                self.cancel(min(cancellations))
+                continue
             self.now = min(times)
             if self.events == "batch":
                 self.running = [job for job in self.running if job.end > self.now]
@@ -78,6 +83,13 @@ class Online:
                 ending = [job for job in self.running if job.end == self.now]
                 self.running.remove(min(ending, key=lambda job: job.sequence))
             self.schedule()
+
+    def cancel(self, now: int) -> None:
+        """Take out of the queue who is cancelled now; what happens at the same instant has been."""
+        self.now = now
+        self.running = [job for job in self.running if job.end > now]
+        self.queue = [job for job in self.queue if self.cancelled.get(job.id) != now]
+        self.schedule()
 
     def free(self) -> int:
         """Return the processors that are free now."""
@@ -206,6 +218,11 @@ class Online:
 def easy(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:
     """Strict order or EASY backfilling (rules: the fields of Online); fills in start, end and backfilled."""
     Online(jobs, machine, score, **rules).run()
+
+
+def easy_cancelled(jobs: Sequence[Job], machine: int, score: Score, cancelled: Mapping[int, int], **rules: Any) -> None:
+    """The same, where jobs are cancelled if they have not started by then (by id); they keep a start of -1."""
+    Online(jobs, machine, score, cancelled=cancelled, **rules).run()
 
 
 def easy_timed(jobs: Sequence[Job], machine: int, score: Score, **rules: Any) -> None:
