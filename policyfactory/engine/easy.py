@@ -181,7 +181,7 @@ def easy_cancelled(jobs: Jobs, run: SortedRun, order: Order, when: Int64Array, w
     order : Order
         The rest of the order.
     when : int64 array (k,), ticks
-        When jobs are cancelled, ascending; each after its submission, or at it.
+        When jobs are cancelled, ascending; one that is submitted later is not.
     which : int64 array (k,)
         The jobs.
     """
@@ -193,7 +193,7 @@ def easy_cancelled(jobs: Jobs, run: SortedRun, order: Order, when: Int64Array, w
         while following < len(when) and when[following] == now:
             job = which[following]
             following += 1
-            if jobs.start[job] >= 0:
+            if jobs.start[job] >= 0 or job >= state[NEXT]:
                 continue
             column = queue[BOUNDS, LOW]
             while queue[JOB, column] != job:

@@ -23,6 +23,7 @@ from policyfactory.workload.swf.log import SwfLog, requests_of
 from policyfactory.workload.windows import derive, whole
 
 Mask = NDArray[np.bool_]
+_CANCELLED = 5  # status
 
 
 def read(
@@ -71,6 +72,33 @@ def read(
     )
 
 
+def read_with_cancelled(
+    path: Path | str,
+    *,
+    preset: str | Preset = "default",
+    processors: int | None = None,
+    force_processors: bool = False,
+    estimate_missing: str = "error",
+    assume: str | None = None,
+) -> tuple[Workload, Int64Array]:
+    """Read and clean a log, and keep the jobs that were cancelled before they started; as `read` otherwise.
+
+    Returns
+    -------
+    workload : Workload
+        The start of those jobs is -1; their run time is how long they waited, at most what they asked for: so long they
+        are taken to run where they start earlier.
+    cancelled : int64 array (n,), s
+        When each of those jobs was cancelled, on the workload's clock; -1 for the others.
+    """
+    log = read_swf(path)
+    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
+    cleaning = _Cleaning(log, find_preset(preset), estimate_missing, machine, keep_cancelled=True)
+    workload = assumed(cleaning.workload(), assume)
+    patience = np.maximum(whole(cleaning.log.wait), 1)[cleaning.rows]
+    return workload, np.where(cleaning.cancelled[cleaning.rows], workload.submit + patience, -1)
+
+
 def clean(
     log: SwfLog,
     *,
@@ -117,7 +145,15 @@ def _machine_of(log: SwfLog, processors: int | None, estimate_missing: str, *, f
 class _Cleaning:
     """The state of one cleaning: which rows are left, with which values, and what has been done."""
 
-    def __init__(self, log: SwfLog, preset: Preset, estimate_missing: str, machine: tuple[int, str]) -> None:
+    def __init__(
+        self,
+        log: SwfLog,
+        preset: Preset,
+        estimate_missing: str,
+        machine: tuple[int, str],
+        *,
+        keep_cancelled: bool = False,
+    ) -> None:
         if estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"--estimate-missing {estimate_missing!r}: write one of {', '.join(ESTIMATE_MISSING)}")
         self.log = log
@@ -128,6 +164,9 @@ class _Cleaning:
         self.left: Mask = np.ones(len(log), dtype=np.bool_)
         self.later: list[tuple[str, Mask, str, str]] = []
         self._parts()
+        log = self.log
+        never_ran = (log.status == _CANCELLED) & (log.run_time <= 0) & (log.allocated <= 0)
+        self.cancelled = keep_cancelled & never_ran & (log.wait >= 0)
         self._times()
         self._sizes()
         self._requests()
@@ -174,7 +213,9 @@ class _Cleaning:
     def _times(self) -> None:
         log = self.log
         self.drop(log.submit < 0, "no submit time", "it cannot be put into the queue")
-        unknown, zero = log.run_time < 0, log.run_time == 0
+        cancelled = self.cancelled
+        unknown, zero = (log.run_time < 0) & ~cancelled, (log.run_time == 0) & ~cancelled
+        self.note("kept", cancelled, "cancelled before it started", "until then it was in the queue")
         if self.preset.negative_run is None:
             self.drop(unknown, "no run time", "it never ran, or its end is unknown")
         else:
@@ -188,7 +229,7 @@ class _Cleaning:
         self.submit = whole(log.submit)
         self.run_time = whole(log.run_time)
         least = np.where(zero & (self.preset.zero_run != "one"), 0, 1)
-        self.run_time = np.maximum(self.run_time, least)
+        self.run_time = np.maximum(np.where(cancelled, whole(log.wait), self.run_time), least)
         self.run_time[unknown] = self.preset.negative_run or 1
 
     def _sizes(self) -> None:
@@ -216,6 +257,8 @@ class _Cleaning:
         log, preset = self.log, self.preset
         missing = log.requested_time <= 0
         self.requested_time = np.maximum(whole(log.requested_time), 1)
+        asked = np.where(missing, self.run_time, self.requested_time)
+        self.run_time = np.where(self.cancelled, np.minimum(self.run_time, asked), self.run_time)
         concerned = missing & self.left
         few = np.count_nonzero(concerned) < FEW_MISSING * np.count_nonzero(self.left) and not preset.strict
         if self.estimate_missing == "drop" or preset.drop_missing_request:
@@ -355,7 +398,7 @@ class _Cleaning:
             requested_time=self.requested_time[rows],
             processors=self.processors[rows],
             user=log.user[rows],
-            start=np.where(wait >= 0, submit + wait, -1),
+            start=np.where((wait >= 0) & ~self.cancelled[rows], submit + wait, -1),
             unix_start=None if unix_start is None else unix_start + self.shift,
             time_zone=log.header.time_zone,
             origin=f"{log.name}, preset {self.preset.name}: {report.kept:,} of {report.read:,} jobs",

@@ -27,7 +27,7 @@ __all__ = ["Job", "Placed", "Running", "State", "Waiting", "simulate", "wanted_n
 LIMIT_CHECK = 30  # seconds between two looks at the limits of running jobs
 CREDENTIAL_LIFE = 120
 PATIENCE = 30  # times as long a queue is watched in which nothing starts, if priorities change
-PROCESSED = ("end", "ended", "free", "outage", "reservation", "submit")
+PROCESSED = ("cancel", "end", "ended", "free", "outage", "reservation", "submit")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Simulation:
         self.told = 0  # events so far: those of one kind and moment keep their order
         for job in jobs:
             self._at(job.submit, "submit", job)
+            if job.cancelled >= 0:
+                self._at(job.cancelled, "cancel", job)
         for outage in site.outages:
             self._at(math.ceil(outage.start), "outage", (outage, True))
             if not math.isinf(outage.end):
@@ -130,6 +132,10 @@ class Simulation:
                 continue  # its node failed before
             if PROCESSED[kind] == "ended":  # its nodes are clean, so that what waits for it may start
                 self.c.ended.add(what)
+                continue
+            if PROCESSED[kind] == "cancel":
+                self.stir = now
+                self._cancel(what)
                 continue
             self.stir = self.c.changed = now
             finished |= getattr(self, f"_{PROCESSED[kind]}")(what)
@@ -224,6 +230,13 @@ class Simulation:
         c.pending.extend(queued)
         self.requested = True
         return False
+
+    def _cancel(self, job: Job) -> None:
+        """Take a job out of the queue if it waits, for whatever."""
+        if any(entry.job is job for entry in self.c.pending):
+            self.c.pending = [entry for entry in self.c.pending if entry.job is not job]
+            self.c.changed = self.c.now
+            self.c.ended.add(job.id)
 
     def _may_submit(self, entry: Entry) -> bool:
         c, job = self.c, entry.job

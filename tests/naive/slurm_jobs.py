@@ -39,6 +39,7 @@ class Job:
     array: int = -1  # a number that its tasks share
     array_limit: int = -1  # how many of them may run at once
     ran: bool = False  # in the log: its cores are those that it got
+    cancelled: int = -1  # when, if it waits still
     partitions: tuple[str, ...] = ()  # several, in the order of the request; it starts in one of them
 
 

@@ -30,8 +30,9 @@ FEATURES = (
 # And what is drawn only if it is asked for: what QOS, accounts and weights have beside the common limits, "rules";
 # cores of several "threads"; jobs that may start in several "lists" of partitions; running jobs that are stopped for
 # others, "preemption"; what partitions give jobs that ask for no memory or cores, "defaults"; limits on what a job has
-# of "each node"; weights of "billing"; reservations of several kinds, "kept for some".
-MORE = ("rules", "threads", "lists", "preemption", "defaults", "each node", "billing", "kept for some")
+# of "each node"; weights of "billing"; reservations of several kinds, "kept for some"; jobs that are
+# "cancelled" while they wait.
+MORE = ("rules", "threads", "lists", "preemption", "defaults", "each node", "billing", "kept for some", "cancelled")
 ACCOUNTS, USERS = ("lab", "firm"), ("ann", "bob", "cid")
 BEGIN = 1_772_409_600  # on the second of a minute, a Monday
 
@@ -63,7 +64,14 @@ def draw(seed: int, jobs: int = 40, *features: str) -> tuple[Site, list[Job]]:
         site, drawn = _with_reservations(random.Random(f"kept for some {seed}"), site, drawn)
     if chosen & {"lists", "kept for some"}:
         drawn = _with_arrays(drawn)
+    if "cancelled" in chosen:
+        mine = random.Random(f"cancelled {seed}")
+        drawn = [_cancelled(mine, job) if mine.random() < 0.4 else job for job in drawn]
     return site, drawn
+
+
+def _cancelled(rng: random.Random, job: Job) -> Job:
+    return dataclasses.replace(job, cancelled=job.submit + rng.choice((rng.randrange(1, 60), rng.randrange(1, 3600))))
 
 
 def _with_arrays(jobs: list[Job]) -> list[Job]:

@@ -86,6 +86,7 @@ def run_fast(site: Site, jobs: Sequence[Job], *, begin: int | None = None, turnr
         reservation=np.array([number.get(job.reservation, -1) for job in ordered], dtype=np.int64),
         origin=begin - zero,
         turn_round=turnround,
+        cancelled=np.array([job.cancelled - zero if job.cancelled >= 0 else -1 for job in ordered], dtype=np.int64),
     )
     return {
         job.id: Placed(

@@ -23,7 +23,7 @@ from support import seeds
 # What looking for GPUs did to the weights of nodes until 22.05 is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
 # Two cases have all features between them, or three where more are mixed; see the first test.
-DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (1, 9, 12)
+DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (2, 7, 13)
 BILLED = "shares", "memory", "partitions"
 SEEDS = seeds(DAILY, 10, 40)
 OLD = VERSIONS[0]
@@ -153,6 +153,13 @@ def test_limits_on_each_node_are_kept_alike(version: str, seed: int, monkeypatch
 def test_what_is_billed_counts_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.4, *BILLED), "billing")
+    assert_alike(site, jobs, seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_jobs_are_cancelled_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_found_gpus(version, monkeypatch)
+    site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.5, "eligible"), "cancelled")
     assert_alike(site, jobs, seed)
 
 

@@ -64,7 +64,7 @@ NEVER = {"State": "CANCELLED by 1000", "AllocNodes": 0, "ElapsedRaw": 0}
 
 def test_a_job_cancelled_before_it_started_never_used_the_machine(tmp_path: Path) -> None:
     at_once = job(2, run=0, **NEVER)
-    without = job(3, **(NEVER | {"Start": "None"}))
+    without = job(3, **(NEVER | {"Start": "None", "End": T0 + 700}))
     failed = job(4, run=0, **(NEVER | {"State": "FAILED"}))
     done = imported(tmp_path, job(1), at_once, without, failed)
     assert done.report.jobs == 1
@@ -72,7 +72,8 @@ def test_a_job_cancelled_before_it_started_never_used_the_machine(tmp_path: Path
     assert counts(done)["rules.never_started"] == 1
     kept = imported(tmp_path, job(1), at_once, without, keep_unstarted=True)
     fields = ("wait", "run_time", "allocated", "requested", "status")
-    assert column(kept, *fields)[1:] == [(-1, -1, -1, 4, 5)] * 2
+    waited = (T0 + 700 - kept.log.submit[2] - kept.log.header.unix_start, -1, -1, 4, 5)
+    assert column(kept, *fields)[1:] == [(0, -1, -1, 4, 5), waited]
     assert counts(kept)["rules.unstarted"] == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
-from policyfactory.workload.clean import clean, clean_log, read
+from policyfactory.workload.clean import clean, clean_log, read, read_with_cancelled
 from policyfactory.workload.jobs import CleaningReport
 from policyfactory.workload.machine import known_machine, machine_of
 from policyfactory.workload.presets import PRESETS
@@ -474,3 +474,23 @@ def test_a_log_of_which_most_jobs_are_dropped_says_so_first() -> None:
     assert half.warning == ""
     half.warn()
     assert half.totals().startswith("10 jobs read, 5 dropped")
+
+
+def test_jobs_that_were_cancelled_while_they_waited_are_kept_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    rows = [
+        {"job_id": 1, "submit": 100, "wait": 5, "run_time": 60, "requested_time": 90},
+        # It waited longer than it would have run.
+        {"job_id": 2, "submit": 110, "wait": 300, "run_time": -1, "allocated": -1, "requested_time": 90, "status": 5},
+        {"job_id": 3, "submit": 120, "wait": 0, "run_time": 0, "allocated": -1, "requested_time": 90, "status": 5},
+        # It had the machine.
+        {"job_id": 4, "submit": 130, "wait": 7, "run_time": 0, "requested_time": 90, "status": 5},
+        {"job_id": 5, "submit": 140, "wait": -1, "run_time": -1, "allocated": -1, "requested_time": 90, "status": 5},
+    ]
+    path.write_text(text_of(rows))
+    workload, cancelled = read_with_cancelled(path)
+    assert workload.job_id.tolist() == [1, 2, 3]
+    assert cancelled.tolist() == [-1, 310, 21]  # on a clock that begins with the first submission
+    assert workload.run_time.tolist() == [60, 90, 1]
+    assert workload.start.tolist() == [5, -1, -1]
+    assert read(path).job_id.tolist() == [1]

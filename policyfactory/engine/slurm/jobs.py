@@ -139,6 +139,8 @@ class SlurmJobs(NamedTuple):
     first, other : int64 array (n,)
         A job that may start in several partitions has a row for each, the first one among the other jobs and the rest
         behind them all, never submitted by themselves: the first row of each, and the next one; -1 for none.
+    cancelled : int64 array (k, 2)
+        Seconds, ascending, and a job (its first row), submitted before, that is cancelled then if it waits.
     """
 
     ready: Int64Array
@@ -167,6 +169,7 @@ class SlurmJobs(NamedTuple):
     usage_factor: FloatArray
     first: Int64Array
     other: Int64Array
+    cancelled: Int64Array
 
 
 @by_pointer

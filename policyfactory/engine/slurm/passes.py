@@ -1,8 +1,8 @@
 """Slurm's scheduler: its main pass, its backfilling pass and its priorities, each at its times.
 
-The clock counts whole seconds. At one second: ends, nodes that go and come, submissions, the calculation of priorities,
-the main pass, the backfilling pass. Passes take no time. The rules are those of Slurm, found in its source; in what
-they differ from version to version, versions.py says.
+The clock counts whole seconds. At one second: cancellations, ends, nodes that go and come, submissions, the calculation
+of priorities, the main pass, the backfilling pass. Passes take no time. The rules are those of Slurm, found in its
+source; in what they differ from version to version, versions.py says.
 
 Left out: while it looks for GPUs, the real scheduler lowers the weights of the nodes where it found some, until a job
 of their partition is next tried for a start. Where nodes of one partition differ in GPUs, its plans can have others.
@@ -61,6 +61,7 @@ from policyfactory.engine.slurm.state import (
     AT_CALCULATION,
     AT_SUBMISSION,
     CALCULATED,
+    CANCELLATIONS,
     CHANGED,
     DUE,
     EVENTS,
@@ -90,6 +91,7 @@ from policyfactory.engine.slurm.state import (
     VERSION,
     WAITING,
     RunState,
+    change_queue,
     close_queue,
     divide_nodes,
     enqueue,
@@ -175,6 +177,7 @@ def slurm(
                     return False
                 _keep_phase(machine, run, settings, time)
                 state[NOW] = time
+                _cancel_jobs(jobs, run, weights)
                 _end_jobs(jobs, machine, run, settings, weights, shares)
                 _change_nodes(jobs, machine, run, settings, weights, shares)
                 if settings.foretells and state[READY] < len(jobs.ready) and jobs.submit[state[READY]] <= time:
@@ -221,6 +224,8 @@ def _next_time(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, settings: 
     if busy or time < _NEVER:
         if state[EVENTS] < len(machine.event):
             time = min(time, machine.event[state[EVENTS], 0])
+        if state[CANCELLATIONS] < len(jobs.cancelled):
+            time = min(time, jobs.cancelled[state[CANCELLATIONS], 0])
         for reservation in range(len(machine.reservation)):
             for side in range(3):
                 if now < machine.reservation[reservation, side]:
@@ -266,6 +271,8 @@ def _tick(
         until = min(until, jobs.submit[state[READY]])
     if state[EVENTS] < len(machine.event):
         until = min(until, machine.event[state[EVENTS], 0])
+    if state[CANCELLATIONS] < len(jobs.cancelled):
+        until = min(until, jobs.cancelled[state[CANCELLATIONS], 0])
     # A queue that waits for nothing is given up, but not yet (STIRRED).
     if until == _NEVER:
         return
@@ -320,6 +327,34 @@ def _keep_phase(machine: SlurmMachine, run: RunState, settings: SlurmSettings, t
             state[CHANGED], state[PLANNED] = state[PASSED], 0
 
 
+@joined
+def _cancel_jobs(jobs: SlurmJobs, run: RunState, weights: PriorityWeights) -> None:
+    """Cancel the jobs whose time it is, if they wait; those that wait for them need wait no more."""
+    state = run.state
+    while state[CANCELLATIONS] < len(jobs.cancelled) and jobs.cancelled[state[CANCELLATIONS], 0] <= state[NOW]:
+        job, to = jobs.cancelled[state[CANCELLATIONS], 1], 0
+        state[CANCELLATIONS] += 1
+        if job >= state[READY] or run.start[job] >= 0 or run.end[job] >= 0:
+            continue
+        for position in range(state[WAITING]):
+            row = run.waiting[position]
+            if jobs.first[row] != job:
+                run.waiting[to] = row
+                to += 1
+        # What is aside stays there until it would have been ready.
+        state[ASIDE] -= jobs.hopeless[job] == ABSENT
+        state[WAITING] = to
+        run.end[job] = state[CHANGED] = state[NOW]
+        change_queue(run)
+        let_go(jobs, run, weights, job, state[NOW])
+
+
+@inlined
+def _is_cancelled(jobs: SlurmJobs, run: RunState, job: int) -> bool:
+    first = jobs.first[job]
+    return bool(run.start[first] < 0 and run.end[first] >= 0)
+
+
 @step
 def _end_jobs(
     jobs: SlurmJobs,
@@ -335,6 +370,9 @@ def _end_jobs(
         job = pop_end(run.heap)
         if job >= n:
             job -= n
+            if _is_cancelled(jobs, run, job):
+                state[ASIDE] -= 1
+                continue
             if weights.tail and not weights.from_submission:
                 run.seen[job] = RELEASED * (run.seen[job] == RELEASED)
             elif run.seen[job] == 0 and max(state[MAIN], state[PASSED]) >= run.submit[job]:

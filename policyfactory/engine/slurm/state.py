@@ -19,7 +19,8 @@ from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
 # looks at, and when that pass was; when the main pass was called by submissions, when it looked at the whole queue,
 # and when priorities were calculated; whether a submission waits for the main pass, and whether it is to be made now;
 # whether the last plan has nodes that are not wholly in use; when something happens, or happened last, that is not a
-# pass; submitted jobs that are not ready; where the ring of leaving jobs begins, and its length.
+# pass; submitted jobs that are not ready; where the ring of leaving jobs begins, and its length. CANCELLATIONS counts
+# those that have been.
 #
 # A pass that finds all as it was would do what it did before, and is left out. VERSION counts the changes of what
 # passes look at; of the last pass over the whole queue and of the last plan it is noted which version they saw, and
@@ -31,9 +32,9 @@ from policyfactory.engine.slurm.plan import RECORDS, BackfillPlan, new_plan
 (
     NOW, WAITING, RUNNING, HELD, READY, EVENTS, CHANGED, PASSED, MAIN, FULL, CALCULATED, PENDING, DUE, PLANNED, STIRRED,
     ASIDE, LEFT, LEAVING, VERSION, MAIN_VERSION, MAIN_UNTIL, MAIN_SKIPPED, PLAN_VERSION, PLAN_UNTIL, HORIZON, STOPPED,
-    DIVIDED, UNSEEN,
-) = range(28)  # fmt: skip
-_PLACES = 28
+    DIVIDED, UNSEEN, CANCELLATIONS,
+) = range(29)  # fmt: skip
+_PLACES = 29
 # Values of STOPPED.
 NOT_BEGUN, GOES_ON, AT_CALCULATION, AT_SUBMISSION, PAUSED = range(5)
 # Columns of `RunState.rooms`.
@@ -48,7 +49,7 @@ class RunState(NamedTuple):
 
     Parameters
     ----------
-    state : int64 array (28,)
+    state : int64 array (29,)
         See the names of its places.
     start, end : int64 array (n,)
         Start of each job, -1 before; when it ends and its nodes are free.
@@ -266,7 +267,7 @@ def believed_end(jobs: SlurmJobs, run: RunState, job: int, preemption: Any) -> i
 
 
 @inlined
-def _change_queue(run: RunState) -> None:
+def change_queue(run: RunState) -> None:
     """Note that something has changed, which is not the nodes: they stay divided as they are."""
     state = run.state
     if state[DIVIDED] == state[VERSION]:
@@ -289,7 +290,7 @@ def enqueue(jobs: SlurmJobs, machine: SlurmMachine, run: RunState, job: int) -> 
     run.waiting[low] = job
     run.state[WAITING] += 1
     run.state[UNSEEN] += 1
-    _change_queue(run)
+    change_queue(run)
 
 
 @inlined
@@ -297,7 +298,7 @@ def see_processors(jobs: SlurmJobs, run: RunState, settings: SlurmSettings, job:
     """Note the processors on the nodes that were chosen for a job: its priority or limits may count them."""
     if settings.plan_all and run.seen_processors[jobs.first[job]] != processors:
         run.seen_processors[jobs.first[job]] = processors
-        _change_queue(run)
+        change_queue(run)
 
 
 @step
@@ -314,7 +315,7 @@ def see_all(run: RunState) -> None:
             run.ready[job] = max(run.ready[job], now)
             run.seen[job] -= RELEASED
             run.state[UNSEEN] += 1
-            _change_queue(run)
+            change_queue(run)
         else:
             run.seen[job] = 1
 

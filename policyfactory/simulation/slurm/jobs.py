@@ -209,6 +209,7 @@ def place_jobs(
         usage_factor=judge.usage_factor[order],
         first=first,
         other=other,
+        cancelled=np.zeros((0, 2), dtype=np.int64),
     )
     qos, exempt = judge.qos[order], judge.exempt[order]
     return Placed(jobs=jobs, order=submitted, held=held, most=most, never=judge.never, qos=qos, exempt=exempt)

@@ -85,6 +85,12 @@ def advance(
     return interruptible(slurm, *parts, numbering or no_numbering(), predictions, until)
 
 
+def cancelling(jobs: SlurmJobs, job: Int64Array, when: Int64Array) -> SlurmJobs:
+    """Return the engine's jobs of which some (k,) are cancelled at some times (k,) of the run's clock (s)."""
+    order = np.argsort(when, kind="stable")
+    return jobs._replace(cancelled=np.ascontiguousarray(np.stack([when[order], job[order]], axis=1)))
+
+
 class Numbers(Protocol):
     """What sets site_factor of the jobs; they are in the order of their submission."""
 
@@ -169,6 +175,7 @@ def run_slurm(
     reservation: Int64Array | None = None,
     origin: int | None = None,
     turn_round: int = 0,
+    cancelled: Int64Array | None = None,
     watch: RunFollower | None = None,
 ) -> SlurmRun:
     """Return when Slurm would run the jobs of a workload on a site.
@@ -189,6 +196,9 @@ def run_slurm(
         When the scheduler was started (s on the workload's clock); default: at the first submission.
     turn_round : int
         Seconds from a job's end until its nodes are free.
+    cancelled : int64 array (n,), optional
+        When each job is cancelled if it has not started by then (s on the workload's clock), after its submission; -1
+        where it is not.
     watch : RunFollower, optional
         Who follows the run. Where ``numbers`` change nobody does.
 
@@ -212,6 +222,9 @@ def run_slurm(
     weights = weights_of(site)
     rare = weights.fair_share > 0 or bool(site.outages) or site.preemption.on or settings.foretells
     machine, counting = leave_out_rare(machine, shares, needed=rare)
+    if cancelled is not None:
+        job = np.flatnonzero(cancelled[placed.order] >= 0)
+        placed = dataclasses.replace(placed, jobs=cancelling(placed.jobs, job, cancelled[placed.order[job]] + zero))
     preemption = preemption_of(site, layout, len(machine.has), placed, weights, counting)
     run = new_run(placed.jobs, machine, placed.most, max(len(placed.held), 1), settings, preemption)
     parts = Parts(placed.jobs, machine, run, settings, weights, counting)

@@ -301,6 +301,8 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     count = len(rows)
     unknown = np.full(count, -1, dtype=np.int64)
     started = jobs.allocated[rows] > 0
+    waited = table.end[rows] - table.submit[rows]
+    gave_up = (table.state[rows] == State.cancelled) & (table.end[rows] > 0) & (waited >= 0)
     status = np.array([_STATUS.get(state, -1) for state in State])
     queue, queues = _numbered(table.partition[rows], table.names["partition"], labels, 0)
     names, executables = _without_digits(table.name[rows], table.names["name"])
@@ -319,7 +321,8 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
     columns |= {
         "job_id": np.arange(1, count + 1),
         "submit": table.submit[rows] - report.begins,
-        "wait": np.where(started, table.start[rows] - table.submit[rows], -1),
+        # Of a job that was cancelled in the queue, until then, as logs of the archive have it.
+        "wait": np.where(started, table.start[rows] - table.submit[rows], np.where(gave_up, waited, -1)),
         "run_time": np.where(started, table.elapsed[rows], -1),
         "allocated": np.where(started, jobs.allocated[rows], -1),
         "requested": np.where(jobs.requested[rows] > 0, jobs.requested[rows], -1),

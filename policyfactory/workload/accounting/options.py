@@ -99,7 +99,7 @@ class ImportRules:
     requeued: Literal["last", "runs", "drop"] = option(
         "last", "jobs that ran several times: the last run counts (last), each run is a job (runs), or none (drop)"
     )
-    keep_unstarted: bool = option(False, "keep jobs cancelled before they started, with -1")
+    keep_unstarted: bool = option(False, "keep jobs cancelled before they started, without a run time")
     unlimited: int | None = option(
         None,
         "requested time of jobs without a limit: 30d",
