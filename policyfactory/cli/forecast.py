@@ -72,6 +72,10 @@ def forecast(
     predictor: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A model.json of a backtest or of predict: nothing is trained.")
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WHAT", help="What futures leave out: arrivals, or cancellations. Repeatable."),
+    ] = None,
     futures: Annotated[int, typer.Option(metavar="N", help="Futures that are simulated.")] = 200,
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How far they go, at most 7d.")] = "1d",
     seed: Annotated[int, typer.Option(help="Of all draws.")] = 1,
@@ -94,7 +98,7 @@ def forecast(
     """
     from policyfactory.site.file import read_site
     from policyfactory.site.fits import site_of
-    from policyfactory.workload.clean import read
+    from policyfactory.workload.clean import read_with_cancelled
 
     source = _only(past, log)
     asked = {
@@ -105,8 +109,10 @@ def forecast(
         "--by": by,
         "--taken": taken,
         "--predictor": predictor,
+        "--calibration": calibration,
+        "--without": without,
     }
-    given = [name for name, value in {**asked, "--calibration": calibration}.items() if value is not None]
+    given = [name for name, value in asked.items() if value is not None]
     if queue is None and backtest is None:
         raise UsageError("give --queue FILE, what squeue --json prints now, or --backtest 200, to try the log")
     if backtest is not None and given:
@@ -116,15 +122,22 @@ def forecast(
     refuse_to_replace(output, overwrite=overwrite)
     if backfill is not None and (backtest is None or site is not None):
         raise UsageError("--backfill is for a --backtest without --site; leave it out")
-    workload = read(source, **reading)
-    cluster = site_of(workload) if backfill == "slurm" else None
+    workload, cancelled = read_with_cancelled(source, **reading)
+    cluster = site_of(workload.select(cancelled < 0)) if backfill == "slurm" else None
     cluster = cluster if site is None else read_site(site)
     if workload.cleaning.warning:
         warn(workload.cleaning.warning)
     inputs = {str(source): workload.cleaning.sha256}
     inputs |= {str(file): digest_of(file) for file in (site, queue) if file is not None and str(file) != "-"}
-    shared = {"futures": futures, "seed": seed, "horizon": horizon}
-    how = _Shown(output, inputs, {**shared, "backfill": backfill, **reading}, json=json, overwrite=overwrite)
+    shared: dict[str, Any] = {"futures": futures, "seed": seed, "horizon": horizon}
+    how = _Shown(
+        output,
+        inputs,
+        {**shared, "backfill": backfill, "without": without or [], **reading},
+        json=json,
+        overwrite=overwrite,
+    )
+    shared["cancelled"] = cancelled
     if backtest is not None:
         _try(workload, cluster, backtest, shared, how, recorded=recorded)
         return
@@ -134,7 +147,7 @@ def forecast(
     zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
     snapshot = read_snapshot(queue or "-", Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
     given_too = {"submit": submit, "user": user, "calibration": calibration, "predictor": predictor}
-    found = _foretell(snapshot, cluster, workload, shared, given_too)
+    found = _foretell(snapshot, cluster, workload, {**shared, "without": without or ()}, given_too)
     chosen = None if job is None else found.find(job)
     how.show(found, chosen, None if by is None else int(parse_duration(by)))
 
@@ -199,15 +212,15 @@ def _try(
     from policyfactory.forecasting.views import sections_of_backtest
     from policyfactory.prediction.store import forests_to_json
 
-    near = None
+    near, ran = None, workload.select(shared["cancelled"] < 0)
     if site is not None and not site.assumed and not recorded and (workload.start >= 0).any():
         note_compiling()
         with percent_bar(f"{workload.name}: % of its replay on the site") as shown:
 
             def follow_jobs(done: int) -> None:
-                shown(done / len(workload))
+                shown(done / len(ran))
 
-            near = fidelity(workload, site, progress=follow_jobs)
+            near = fidelity(ran, site, progress=follow_jobs)
     with percent_bar(f"{workload.name}: % of the backtest") as follow:
         tried = backtest(workload, site, instants, recorded=recorded, follow=follow, **shared)
     sections, verdict = sections_of_backtest(tried), None if near is None else verdict_of(near)

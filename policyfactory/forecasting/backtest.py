@@ -35,8 +35,9 @@ _BLOCK = 2  # weeks that are drawn together
 _CANDIDATES = 10  # of which one instant is taken
 _RECENT = 100  # earlier forecasts by which the next are stretched
 OURS, RAW, PLAN, ALIKE, BOOSTING = "forecast", "not calibrated", "plan by limits", "waits of like jobs", "boosting"
-NO_ARRIVALS, TRUE_ARRIVALS, TRUE_RUNS = "without arrivals", "true arrivals", "true run times"
-METHODS = (OURS, PLAN, ALIKE, BOOSTING, RAW, NO_ARRIVALS, TRUE_ARRIVALS, TRUE_RUNS)
+NO_ARRIVALS, NO_CANCELLATIONS = "without arrivals", "without cancellations"
+TRUE_ARRIVALS, TRUE_RUNS = "true arrivals", "true run times"
+OTHERS = (PLAN, ALIKE, BOOSTING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +56,8 @@ class Told:
         When they started, from the instant on, at most the horizon.
     quantiles : mapping of str to float64 array (5, k), s
         By method, at `LEVELS`.
+    cancelled : int
+        How many more waited, and were cancelled before they started.
     """
 
     now: int
@@ -62,6 +65,7 @@ class Told:
     is_new: NDArray[np.bool_]
     start: FloatArray
     quantiles: Mapping[str, FloatArray]
+    cancelled: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,13 +124,18 @@ class Backtest:
     told: tuple[Told, ...]
     stretch: Stretch
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is compared: ours, other methods, and ours with less or more known."""
+        return tuple(self.told[0].quantiles)
+
     def score(self, method: str, which: Callable[[Told], NDArray[np.bool_]] | None = None) -> Score:
         """Return how good a method is.
 
         Parameters
         ----------
         method : str
-            One of `METHODS`.
+            One of `methods`.
         which : callable, optional
             Says which jobs of an instant count; without it those that waited before it.
         """
@@ -159,8 +168,9 @@ class Backtest:
             "log": self.loop.record.jobs.name,
             "site": None if self.loop.site is None else self.loop.site.name,
             **dataclasses.asdict(self.draws),
-            "methods": {name: _plain(self.score(name)) for name in METHODS},
-            "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in METHODS[1:]},
+            "cancelled": sum(told.cancelled for told in self.told),
+            "methods": {name: _plain(self.score(name)) for name in self.methods},
+            "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in self.methods[1:]},
             "calibration": dataclasses.asdict(self.stretch),
             "assumed": list(self.loop.assumed),
         }
@@ -195,6 +205,7 @@ def backtest(
     futures: int = 200,
     seed: int = 1,
     horizon: str | float = "1d",
+    cancelled: Int64Array | None = None,
     recorded: bool = False,
     workers: int | None = None,
     follow: Callable[[float], object] = lambda _: None,
@@ -208,7 +219,7 @@ def backtest(
         The cluster and its rules; None: EASY, first come, first served, on the log's processors.
     instants : int
         How many; half as many in the quarter before, only for calibration.
-    futures, seed, horizon, workers
+    futures, seed, horizon, cancelled, workers
         As for `policyfactory.forecasting.forecast.forecast`.
     recorded : bool
         By the starts that the log records; else the log is simulated first, and its queues are those of the simulation.
@@ -224,16 +235,16 @@ def backtest(
     SiteError
         If the log is of another cluster than the site.
     """
-    from policyfactory.workload.clean import read
+    from policyfactory.workload.clean import read_with_cancelled
 
     draws = draws_of(futures, seed, horizon)
     if not 10 <= instants <= 10_000:
         raise UsageError(f"backtest {instants}: expected 10 to 10,000 instants")
-    log = log if isinstance(log, Workload) else read(log)
+    log, cancelled = (log, cancelled) if isinstance(log, Workload) else read_with_cancelled(log)
     site = site if isinstance(site, Site | None) else read_site(site)
     times = _times(log, draws.horizon)
     candidates = times.draw(instants * _CANDIDATES, seed, times.quarter, times.last)
-    loop = loop_of(log, site, candidates, is_recorded=recorded, follow=lambda part: follow(0.2 * part))
+    loop = loop_of(log, site, candidates, cancelled, is_recorded=recorded, follow=lambda part: follow(0.2 * part))
     chosen = _chosen(loop, candidates, instants, times)
     models = _boostings(loop, times, seed)
     told: list[Told] = []
@@ -325,17 +336,21 @@ def _tell(
     if models[0][0] <= now:
         stretch = _stretch(outcomes, now, horizon)
         model = next(model for since, model in reversed(models) if since <= now)
-        quantiles |= {
+        quantiles = {
             OURS: np.quantile(stretch.apply(starts, horizon), LEVELS, axis=0),
-            PLAN: by(run_times="limit", arrivals="none"),
+            PLAN: by(run_times="limit", arrivals="none", cancellations="none"),
             ALIKE: waits_alike(record, rows, now, horizon),
             BOOSTING: model.quantiles(rows, now),
+            **quantiles,
             NO_ARRIVALS: by(arrivals="none"),
+            **({NO_CANCELLATIONS: by(cancellations="none")} if record.has_cancelled else {}),
             TRUE_ARRIVALS: by(arrivals="true"),
             TRUE_RUNS: by(run_times="true"),
         }
-    start = np.where(record.start[rows] < 0, np.inf, record.start[rows] - float(now))
-    return Told(now, rows, record.jobs.submit[rows] == now, np.minimum(start, horizon), quantiles)
+    start = record.starts(rows, now, horizon)
+    kept = ~np.isnan(start)
+    quantiles = {name: its[:, kept] for name, its in quantiles.items()}
+    return Told(now, rows[kept], record.jobs.submit[rows[kept]] == now, start[kept], quantiles, int((~kept).sum()))
 
 
 def _stretch(outcomes: Iterable[tuple[int, PastForecast]], now: int, horizon: int) -> Stretch:

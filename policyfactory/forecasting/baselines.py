@@ -110,10 +110,10 @@ class Boosting:
         features, starts = [], []
         for now in instants:
             rows = record.waiting(now)
+            rows = rows[~np.isnan(record.starts(rows, now, horizon))]
             if len(rows):
                 features.append(features_of(record, rows, now))
-                start = np.where(record.start[rows] < 0, np.inf, record.start[rows] - float(now))
-                starts.append(np.minimum(start, horizon))
+                starts.append(record.starts(rows, now, horizon))
         self._models = [_fitted(np.concatenate(features), np.concatenate(starts), level) for level in LEVELS]
 
     def quantiles(self, rows: Int64Array, now: int) -> FloatArray:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import FloatArray
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import format_duration, parse_duration
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # What keeps a job from starting whatever ends.
 _OUTSIDE = {"held", "never", "begin", "dependency", "reservation"}
+WITHOUT = "arrivals", "cancellations"  # what can be left out
 _HOUR, _LETTERS = 3600, 24  # letters of a job's name and user in the picture
 
 
@@ -282,6 +283,8 @@ def forecast(
     futures: int = 200,
     seed: int = 1,
     horizon: str | float = "1d",
+    without: Collection[str] = (),
+    cancelled: Int64Array | None = None,
     stretch: Stretch | None = None,
     predictor: Predictor | None = None,
     workers: int | None = None,
@@ -309,6 +312,11 @@ def forecast(
         Of the draws; the same seed gives the same forecast.
     horizon : str or float
         How far, a duration (``"2d"``) or seconds, at most 7 days.
+    without : collection of str
+        What is not drawn: ``"arrivals"``, ``"cancellations"``.
+    cancelled : int64 array (n,), optional
+        If ``log`` is a workload: when each of its jobs was cancelled before it started, on its clock (s); -1 where it
+        was not (`policyfactory.workload.clean.read_with_cancelled`, by which a path is read).
     stretch : Stretch, optional
         What earlier forecasts on this cluster taught about its intervals (`policyfactory.forecasting.backtest`).
     predictor : Predictor, optional
@@ -335,13 +343,13 @@ def forecast(
     >>> found.find("4711").median  # doctest: +SKIP
     5400.0
     """
-    from policyfactory.workload.clean import read
+    from policyfactory.workload.clean import read_with_cancelled
 
-    draws = draws_of(futures, seed, horizon)
+    draws = draws_of(futures, seed, horizon, without)
     snapshot = snapshot if isinstance(snapshot, Snapshot) else read_snapshot(snapshot)
     site = site if isinstance(site, Site | None) else read_site(site)
-    log = log if isinstance(log, Workload) else read(log)
-    rules = _Rules(site, log, draws, stretch or Stretch(), workers)
+    log, cancelled = (log, cancelled) if isinstance(log, Workload) else read_with_cancelled(log)
+    rules = _Rules(site, log, cancelled, draws, stretch or Stretch(), workers)
     if submit is None:
         return rules.forecast(snapshot, predictor, follow)
     job = submitted(submit, snapshot, site, user)
@@ -363,6 +371,7 @@ class _Rules(NamedTuple):
 
     site: Site | None
     log: Workload
+    cancelled: Int64Array | None
     draws: Draws
     stretch: Stretch
     workers: int | None
@@ -374,7 +383,7 @@ class _Rules(NamedTuple):
         follow: Callable[[float], object] = lambda _: None,
     ) -> Forecast:
         """Return the forecast of a queue."""
-        standing, assumed = standing_of(snapshot, self.site, self.log, predictor, follow)
+        standing, assumed = standing_of(snapshot, self.site, self.log, self.cancelled, predictor, follow)
         snapshot, draws = standing.snapshot, self.draws
         explained: Sequence[ExplainedJob] = ()
         if self.site is not None:
@@ -414,7 +423,7 @@ def _midnight(taken: int, log: Workload) -> int:
     return max(round((tomorrow - now).total_seconds()), 1)
 
 
-def draws_of(futures: int, seed: int, horizon: str | float) -> Draws:
+def draws_of(futures: int, seed: int, horizon: str | float, without: Collection[str] = ()) -> Draws:
     """Return what is drawn.
 
     Raises
@@ -427,4 +436,10 @@ def draws_of(futures: int, seed: int, horizon: str | float) -> Draws:
     seconds = parse_duration(horizon) if isinstance(horizon, str) else horizon
     if not 600 <= seconds <= WEEK:
         raise UsageError(f"horizon {horizon}: expected 10 minutes to 7 days, as in 1d or 36h")
-    return Draws(futures, check_seed(seed), round(seconds))
+    if strange := {*without} - {*WITHOUT}:
+        raise UsageError(f"without {min(strange)!r}: expected {' or '.join(WITHOUT)}")
+    return Draws(
+        *(futures, check_seed(seed), round(seconds)),
+        arrivals="none" if "arrivals" in without else "drawn",
+        cancellations="none" if "cancellations" in without else "drawn",
+    )

@@ -1,9 +1,10 @@
 """Futures of a queue: run times and arrivals are drawn, and the rules of the site, or EASY, say who starts when.
 
 A future draws the run times of the running and the waiting jobs from what like jobs ran (`PastRuns`), of a running one
-given how long it has run; jobs of one user that ask for the same run alike. What is submitted until the horizon is what
-was in the same hours of one of the last weeks, as it came. Draws hang on the seed, the future and the job alone: an
-alternative sees the same futures.
+given how long it has run; jobs of one user that ask for the same run alike. It draws which of the waiting jobs are
+cancelled, and when (`Patience`). What is submitted until the horizon is what was in the same hours of one of the last
+weeks, as it came, and was cancelled. Draws hang on the seed, the future and the job alone: an alternative sees the same
+futures.
 """
 
 from __future__ import annotations
@@ -18,28 +19,25 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr
 
-from policyfactory.core.jit import interruptible
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.core.text import shortened
-from policyfactory.engine.easy import easy
-from policyfactory.forecasting.record import JobRecord
+from policyfactory.engine.events import NEVER
+from policyfactory.forecasting.record import JobRecord, Patience
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
-from policyfactory.policy.store import resolve
-from policyfactory.simulation.prepare import prepare
-from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.simulate import FcfsEasy
 from policyfactory.simulation.slurm.queue import place_queue, ready
 from policyfactory.site.model import Site
+from policyfactory.statistics.calibration import starts_if_kept
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
 
-_RUNS, _ALIKE, _WEEKS = 45, 46, 47  # purposes of random streams
+_RUNS, _ALIKE, _WEEKS, _PATIENCE, _OF_USER = 45, 46, 47, 49, 50  # purposes of random streams
 # Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on three logs (docs/forecast.md).
 _CORRELATION = 0.6
-
-RunTimes = Literal["drawn", "limit", "true"]
-Arrivals = Literal["drawn", "none", "true"]
+# Users cancel what they have together: of cancellations within a day 0.7 and 0.9 on two logs, which is as much.
+_TOGETHER = 0.95
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,13 +55,16 @@ class Draws:
         Those of the jobs that run or wait; the true ones are for a backtest.
     arrivals : {"drawn", "none", "true"}
         What is submitted until the horizon.
+    cancellations : {"drawn", "none"}
+        Of waiting jobs; without them nothing is submitted that was cancelled before it started.
     """
 
     futures: int = 200
     seed: int = 1
     horizon: int = 86_400
-    run_times: RunTimes = "drawn"
-    arrivals: Arrivals = "drawn"
+    run_times: Literal["drawn", "limit", "true"] = "drawn"
+    arrivals: Literal["drawn", "none", "true"] = "drawn"
+    cancellations: Literal["drawn", "none"] = "drawn"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,9 +115,10 @@ class QueueStanding:
         ]
 
 
-# Given the run times (s) of the jobs that run or wait, and the number of the future: the starts of those that wait,
-# seconds from the instant on, the horizon or later where they are later.
-RunFuture = Callable[[Int64Array, int], Int64Array]
+# Given the run times (s) of the jobs that run or wait, when they are cancelled if they wait, and the number of the
+# future: the starts of those that wait, the horizon or later where they are later, or there is none. Cancellations and
+# starts are seconds from the instant on.
+RunFuture = Callable[[Int64Array, Int64Array, int], Int64Array]
 # Given the record's rows of jobs that are to come, and by how many seconds they come later than there.
 Queues = Callable[[Int64Array, int], RunFuture]
 
@@ -134,7 +136,7 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
         Threads (default: the cores); the result does not depend on them.
     """
     weeks, which = _arrivals(standing, draws)
-    runs = _run_times(standing, draws)
+    runs, patience = _run_times(standing, draws), _patience(standing, draws)
     starts = np.empty((len(which), len(standing.rows) - standing.running))
 
     def run_week(_: None, week: int, check_stop: StopCheck) -> None:
@@ -142,11 +144,12 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
         queue = queues(rows, shift)
         for future in np.flatnonzero(which == week).tolist():
             check_stop()
-            starts[future] = queue(runs[future], future)
+            starts[future] = queue(runs[future], patience[future], future)
 
     for _ in results(run_week, None, np.unique(which).tolist(), workers or len(os.sched_getaffinity(0))):
         pass
-    return np.minimum(starts, draws.horizon)
+    starts = np.minimum(starts, draws.horizon)
+    return starts_if_kept(starts, patience[: len(which), standing.running :], draws.horizon)
 
 
 def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, Int64Array]], Int64Array]:
@@ -159,6 +162,8 @@ def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, In
         weeks = [(0, np.arange(first, last))]
     elif draws.arrivals == "drawn":
         weeks = record.weeks(now, draws.horizon) or weeks
+    if draws.cancellations == "none":
+        weeks = [(shift, rows[record.patience(rows, NEVER) == NEVER]) for shift, rows in weeks]
     return weeks, generator(draws.seed, _WEEKS).integers(len(weeks), size=futures)
 
 
@@ -175,10 +180,29 @@ def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
         if group not in common:
             common[group] = _normal(draws, _ALIKE, job.number)
         alone = _normal(draws, _RUNS, job.number)
-        chance = ndtr(math.sqrt(_CORRELATION) * common[group] + math.sqrt(1 - _CORRELATION) * alone)
+        chance = ndtr(_mixed(common[group], alone, _CORRELATION))
         drawn = like[np.minimum((chance * len(like)).astype(np.int64), len(like) - 1)]
         runs[:, column] = np.maximum(np.rint(drawn).astype(np.int64), elapsed[column] + 1)
     return runs
+
+
+def _patience(standing: QueueStanding, draws: Draws) -> Int64Array:
+    """Return when the waiting jobs are cancelled in each future: int64 (futures, n), s from the instant on."""
+    found = np.full((draws.futures, len(standing.rows)), NEVER)
+    model = Patience(standing.record, standing.now)
+    if draws.cancellations == "none" or not len(model.times):
+        return found
+    users, now = standing.record.jobs.user[standing.rows].tolist(), standing.snapshot.taken
+    for column in range(standing.running, len(standing.rows)):
+        job, user = standing.snapshot.jobs[column], users[column]
+        common = _normal(draws, _OF_USER, user) if user >= 0 else _normal(draws, _PATIENCE, job.number)
+        alone = _normal(draws, _PATIENCE, job.number)
+        found[:, column] = model.draw(max(now - job.submit, 0), ndtr(_mixed(common, alone, _TOGETHER)))
+    return found
+
+
+def _mixed(common: FloatArray, alone: FloatArray, correlation: float) -> FloatArray:
+    return math.sqrt(correlation) * common + math.sqrt(1 - correlation) * alone
 
 
 def _normal(draws: Draws, purpose: int, number: int) -> FloatArray:
@@ -213,21 +237,18 @@ class EasyQueues:
         order = np.argsort(submit, kind="stable")
         rows = np.concatenate([standing.rows, arrivals])[order]
         limit = np.concatenate([standing.limit - elapsed, jobs.requested_time[arrivals]])[order]
-        run_later = _later_run_times(standing, arrivals, shift)
+        run_later, patience_later = _later(standing, arrivals, shift)
+        gone_later = np.where(patience_later < never, submit[n:] + patience_later, NEVER)
         unknown = np.full(len(rows), -1)
         workload = Workload(
             *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit, limit),
             *(jobs.processors[rows], unknown, unknown),
         )
-        prepared, running = prepare(workload, Rules(backfill="easy")), standing.running
-        fcfs, back = resolve("FCFS"), np.argsort(order)
-        key, rules = prepared.keys(fcfs), prepared.order(fcfs)
+        easy_queue, waiting = FcfsEasy(workload), np.argsort(order)[standing.running : n]
 
-        def run(run_time: Int64Array, _: int) -> Int64Array:
+        def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
             left = np.concatenate([run_time - elapsed, run_later])[order]
-            columns = dataclasses.replace(prepared, run_time=left).columns(key)
-            interruptible(easy, columns, rules, jobs.machine)
-            return np.asarray(columns.start[back[running:n]])
+            return easy_queue.starts(left, np.concatenate([patience, gone_later])[order])[waiting]
 
         return run
 
@@ -241,10 +262,10 @@ def keeps_out(job: QueuedJob) -> str:
     return ""
 
 
-def _later_run_times(standing: QueueStanding, arrivals: Int64Array, shift: int) -> Int64Array:
-    """Return how long jobs run that are to come: as far as that is known at the instant, unless they are the true."""
-    record = standing.record
-    return record.run_time(arrivals, standing.now) if shift else (record.end - record.start)[arrivals]
+def _later(standing: QueueStanding, arrivals: Int64Array, shift: int) -> tuple[Int64Array, Int64Array]:
+    """Return how long jobs run that are to come, and wait at most: as is known at the instant, unless by the truth."""
+    until = standing.now if shift else NEVER - 1
+    return standing.record.run_time(arrivals, until), standing.record.patience(arrivals, until)
 
 
 # Slurm on a site ------------------------------------------------------------------------------------------------------
@@ -285,12 +306,16 @@ class SlurmQueues:
         # The jobs of the snapshot, of which some may be left out, and then those that come.
         numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
         which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
-        run_later = np.append(_later_run_times(standing, arrivals, shift), 1)
+        run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals, shift))
+        patience_later[-1] = NEVER
+        waits_from = np.array([standing.snapshot.taken] * len(jobs) + [job.submit for job in (*later, last)])[which]
 
-        def run(run_time: Int64Array, number: int) -> Int64Array:
+        def run(run_time: Int64Array, patience: Int64Array, number: int) -> Int64Array:
             # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
             since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
-            future = start.begin(np.concatenate([run_time, run_later])[which], since)
+            waits = np.concatenate([patience, patience_later])[which]
+            gone = np.where(waits < horizon, waits_from + waits, -1)
+            future = start.begin(np.concatenate([run_time, run_later])[which], since, gone)
             future.run(len(rows))
             found = np.full(len(jobs) - running, horizon)
             for index, second in future.starts(queue).items():

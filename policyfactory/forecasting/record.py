@@ -20,7 +20,7 @@ from policyfactory.workload.snapshot import Snapshot, queued_job
 
 WEEK = 7 * DAY
 LEAST = 500  # ended jobs without which nothing is forecast
-_MOST_WEEKS = 8  # the last ones, which are the recent load
+MOST_WEEKS = 8  # the last ones, which are the recent load
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +32,12 @@ class JobRecord:
     jobs : Workload
         On a clock of seconds.
     start, end : int64 array (n,), s
-        Starts, -1 where they are not known, and ends, `NEVER` where they are not.
+        Starts, -1 where there was none, or it is not known, and ends, `NEVER` where they are not. The end of a job that
+        never started is when it was cancelled.
     mean, shortness : float64 array (n,)
         e (s) and s as they would have been predicted when each job was submitted.
     by_end : int64 array (k,)
-        The jobs that ended, in the order of their ends.
+        The jobs that ran and ended, in the order of their ends.
     trainings : tuple of Training
         The models by which it was predicted.
     """
@@ -65,7 +66,37 @@ class JobRecord:
 
     def waiting(self, now: int) -> Int64Array:
         """Return the jobs that wait at a second of the clock, those that are submitted then included."""
-        return np.flatnonzero((self.jobs.submit <= now) & ((self.start >= now) | (self.start < 0)))
+        never = (self.start < 0) & (self.end > now)
+        return np.flatnonzero((self.jobs.submit <= now) & ((self.start >= now) | never))
+
+    @property
+    def has_cancelled(self) -> bool:
+        """Whether it has jobs that were cancelled before they started."""
+        return bool(((self.start < 0) & (self.end < NEVER)).any())
+
+    def starts(self, rows: Int64Array, now: int, horizon: int) -> FloatArray:
+        """Return when waiting jobs started.
+
+        Parameters
+        ----------
+        rows : int64 array (k,)
+        now : int
+            Second of the clock.
+        horizon : int, s
+
+        Returns
+        -------
+        float64 array (k,), s
+            From then on, at most the horizon; NaN where one was cancelled before.
+        """
+        start, end = self.start[rows], self.end[rows]
+        found = np.where(start < 0, float(horizon), np.minimum(start - float(now), horizon))
+        return np.where((start < 0) & (end < now + horizon), np.nan, found)
+
+    def patience(self, rows: Int64Array, now: int) -> Int64Array:
+        """Return how long jobs waited that were cancelled by a second of the clock (s); `NEVER` of the others."""
+        gave_up = (self.start[rows] < 0) & (self.end[rows] <= now)
+        return np.where(gave_up, self.end[rows] - self.jobs.submit[rows], NEVER)
 
     def weeks(self, now: int, horizon: int) -> list[tuple[int, Int64Array]]:
         """Return for each of the last weeks the jobs that were submitted in the same hours of the week.
@@ -83,14 +114,17 @@ class JobRecord:
             How many seconds ago a week was, and its jobs. Empty if the record is not a week long.
         """
         submit = self.jobs.submit
-        shifts = [count * WEEK for count in range(1, _MOST_WEEKS + 1) if now - count * WEEK >= submit[0]]
+        shifts = [count * WEEK for count in range(1, MOST_WEEKS + 1) if now - count * WEEK >= submit[0]]
         spans = (np.searchsorted(submit, [now - shift, now - shift + horizon], side="right") for shift in shifts)
         return [(shift, np.arange(*span)) for shift, span in zip(shifts, spans, strict=True)]
 
     def run_time(self, rows: Int64Array, now: int) -> Int64Array:
-        """Return how long jobs ran; of those that had not ended by a second of the clock, their limits."""
-        known = self.end[rows] <= now
-        return np.where(known, self.end[rows] - self.start[rows], self.jobs.requested_time[rows])
+        """Return how long jobs ran; of those that had not ended by a second of the clock, their limits.
+
+        One that was cancelled while it waited would have run as long as the log has it.
+        """
+        ran = np.where(self.start[rows] < 0, self.jobs.run_time[rows], self.end[rows] - self.start[rows])
+        return np.where(self.end[rows] <= now, ran, self.jobs.requested_time[rows])
 
 
 def record_of(
@@ -127,6 +161,7 @@ def record_of(
         raise UsageError(f"{jobs.name}: its clock has {jobs.ticks:,} ticks in a second; a forecast needs seconds")
     by_end = np.argsort(end, kind="stable")
     by_end = by_end[: np.searchsorted(end[by_end], NEVER)]
+    by_end = by_end[start[by_end] >= 0]
     if len(by_end) < LEAST:
         raise UsageError(
             f"{jobs.name}: {counted(len(by_end), 'job')} of it have ended, and a forecast learns from {LEAST:,} at "
@@ -135,12 +170,19 @@ def record_of(
     if predictor is None:
         days = (since - int(jobs.submit[0])) / DAY
         predictor = Predictor(PredictorOptions(first_days=min(max(days, PredictorOptions().first_days), 3650.0)))
-    (mean, shortness), models = predict_record(jobs, start, end, predictor, follow=follow)
+    ended = np.where(start >= 0, end, NEVER)
+    (mean, shortness), models = predict_record(jobs, start, ended, predictor, follow=follow)
     return JobRecord(jobs, start, end, mean, shortness, by_end=by_end, trainings=models)
 
 
-def recorded(jobs: Workload) -> tuple[Int64Array, Int64Array]:
-    """Return the starts and ends that a log says.
+def recorded(jobs: Workload, cancelled: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the starts and ends that a log says, as of `JobRecord`.
+
+    Parameters
+    ----------
+    jobs : Workload
+    cancelled : int64 array (n,), s
+        As `policyfactory.workload.clean.read_with_cancelled` returns it.
 
     Raises
     ------
@@ -148,12 +190,60 @@ def recorded(jobs: Workload) -> tuple[Int64Array, Int64Array]:
         If it says no starts of most jobs.
     """
     known = jobs.start >= 0
-    if 2 * int(known.sum()) < len(jobs):
+    if 2 * int((known | (cancelled >= 0)).sum()) < len(jobs):
         raise UsageError(
             f"{jobs.name}: it does not say when {int((~known).sum()):,} of {counted(len(jobs), 'job')} started; give a "
             "log with waits (field 3)"
         )
-    return jobs.start, np.where(known, jobs.start + jobs.run_time, NEVER)
+    return jobs.start, np.where(known, jobs.start + jobs.run_time, np.where(cancelled >= 0, cancelled, NEVER))
+
+
+class Patience:
+    """The hazard of being cancelled by the time waited (W. Nelson, Technometrics 14, 1972).
+
+    Jobs that started, or wait still, count as long as they waited. All users are one: that one has cancelled more than
+    others does not say that he will (docs/forecast.md).
+
+    Parameters
+    ----------
+    record : JobRecord
+    now : int
+        Second of its clock; what came later is not looked at.
+
+    Attributes
+    ----------
+    times : int64 array (k,), s
+        After which jobs were cancelled, ascending.
+    """
+
+    def __init__(self, record: JobRecord, now: int) -> None:
+        submit = record.jobs.submit
+        rows = np.arange(*np.searchsorted(submit, [now - MOST_WEEKS * WEEK, now], side="right"))
+        left = np.where(record.start[rows] >= 0, record.start[rows], record.end[rows])
+        waited = np.minimum(left, now) - submit[rows]
+        gave_up = (record.start[rows] < 0) & (record.end[rows] <= now)
+        self.times, counts = np.unique(waited[gave_up], return_counts=True)
+        there = len(rows) - np.searchsorted(np.sort(waited), self.times)
+        self._hazard = np.cumsum(counts / there)
+
+    def draw(self, waited: int, chance: FloatArray) -> Int64Array:
+        """Return for how long a job waits from then on until it is cancelled.
+
+        Parameters
+        ----------
+        waited : int, s
+        chance : float64 array (futures,)
+            Uniform from 0 to 1.
+
+        Returns
+        -------
+        int64 array (futures,), s
+            At least 1; `NEVER` where it is not cancelled as far as anybody has waited.
+        """
+        before = int(np.searchsorted(self.times, waited, side="right"))
+        reached = (self._hazard[before - 1] if before else 0.0) - np.log1p(-chance)
+        times = np.append(self.times, NEVER)[np.searchsorted(self._hazard, reached)]
+        return np.where(times < NEVER, np.maximum(times - waited, 1), NEVER)
 
 
 # The queue of an instant, as squeue would have shown it ---------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,24 +17,24 @@ from policyfactory.forecasting.record import LEAST, JobRecord, record_of, record
 from policyfactory.prediction.run_times import WINDOW
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
-from policyfactory.simulation.simulate import simulate
+from policyfactory.simulation.simulate import FcfsEasy
 from policyfactory.simulation.slurm.machine import machine_of
 from policyfactory.simulation.slurm.queue import on_nodes
 from policyfactory.simulation.slurm.run import HeldNodes, NodesSeen, run_slurm
 from policyfactory.site.model import Site
 from policyfactory.workload.accounting.times import shown
-from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
-from policyfactory.workload.snapshot import QueuedJob, Snapshot
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.snapshot import QueuedJob, Snapshot, with_queue
 
 _WEEKS, _LEARNED = 9, 40_000  # jobs
 _STALE = 30 * DAY  # between the last end of a log and the queue
-_YEAR = 365 * DAY  # the limit of a job without any
 
 
 def standing_of(
     snapshot: Snapshot,
     site: Site | None,
     log: Workload,
+    cancelled: Int64Array | None = None,
     predictor: Predictor | None = None,
     follow: Callable[[float], object] = lambda _: None,
 ) -> tuple[QueueStanding, list[str]]:
@@ -43,7 +42,7 @@ def standing_of(
 
     Parameters
     ----------
-    snapshot, site, log, follow
+    snapshot, site, log, cancelled, follow
         As for `policyfactory.forecasting.forecast.forecast`, which raises the same errors.
     predictor : Predictor, optional
         As for `policyfactory.forecasting.record.record_of`.
@@ -53,10 +52,8 @@ def standing_of(
             f"{log.name}: it does not say at what date its clock began, and the queue has dates; add UnixStartTime to "
             "its header (policyfactory workload import writes it)"
         )
-    assumed: list[str] = []
-    if site is not None:
-        log, assumed = jobs_on_site(log, site)
-    zero, (start, end) = log.unix_start or 0, recorded(log)
+    log, cancelled, assumed = _on(site, log, cancelled)
+    zero, (start, end) = log.unix_start or 0, recorded(log, cancelled)
     now = snapshot.taken - zero
     is_past = end <= now
     # What is older than the weeks that arrivals are drawn from, and the jobs that are learned from, adds time only.
@@ -66,6 +63,11 @@ def standing_of(
             f"{log.name}: {counted(int(is_past.sum()), 'job')} of it had ended when the queue was printed "
             f"({shown(snapshot.taken, dt.UTC)}), and a forecast learns from {LEAST:,} at least; give a log of the "
             "months before, or, if that is not when it was printed, --taken"
+        )
+    if not (cancelled >= 0).any():
+        assumed.append(
+            f"nobody cancels a job that waits: {log.name} has none that was (workload import --keep-unstarted keeps "
+            "them)"
         )
     if later := int((log.submit > now).sum()):
         assumed.append(f"{counted(later, 'job')} of {log.name} submitted after the queue was printed not looked at")
@@ -83,7 +85,7 @@ def standing_of(
     user, strange = _users(snapshot.jobs, past)
     if strange:
         assumed.append(f"{counted(strange, 'user')} of the queue not known from {log.name}: judged by all others' jobs")
-    workload, order = _joined(past, snapshot.jobs, user, now)
+    workload, order = with_queue(past, snapshot.jobs, user, now)
     started = [-1 if job.start is None else min(job.start - zero, now - 1) for job in snapshot.jobs]
     start = np.concatenate([start[is_past], np.array(started, dtype=np.int64)])[order]
     end = np.concatenate([end[is_past], np.full(len(started), NEVER)])[order]
@@ -93,6 +95,15 @@ def standing_of(
     record = record_of(workload, start, end, since, predictor, follow)
     rows = np.argsort(order)[int(is_past.sum()) :]
     return QueueStanding(snapshot, rows, record, now), assumed
+
+
+def _on(site: Site | None, log: Workload, cancelled: Int64Array | None) -> tuple[Workload, Int64Array, list[str]]:
+    """Return the jobs as a site takes them, when they were cancelled, and in sentences what was left out."""
+    cancelled = np.full(len(log), -1) if cancelled is None else cancelled
+    if site is None:
+        return log, cancelled, []
+    taken, assumed = jobs_on_site(log, site)
+    return taken, cancelled[np.isin(log.job_id, taken.job_id)], assumed
 
 
 def _checked(snapshot: Snapshot, log: Workload) -> list[str]:
@@ -141,39 +152,6 @@ def _users(jobs: Sequence[QueuedJob], log: Workload) -> tuple[Int64Array, int]:
                 strange += bool(job.user)
         found.append(numbers[job.user])
     return np.array(found, dtype=np.int64), strange
-
-
-def _joined(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: int) -> tuple[Workload, Int64Array]:
-    """Return the jobs of a log and of a queue in the order of submission, and which of both each of them is."""
-    count = len(jobs)
-    unknown = np.full(count, -1)
-
-    def column(name: str, values: Sequence[int] | Int64Array) -> Int64Array:
-        return np.concatenate([getattr(log, name), np.asarray(values, dtype=np.int64)])[order]
-
-    submit = np.array([min(max(job.submit - (log.unix_start or 0), 0), now) for job in jobs], dtype=np.int64)
-    order = np.argsort(np.concatenate([log.submit, submit]), kind="stable")
-    limit = [min(job.limit or _YEAR, _YEAR) for job in jobs]
-    cores = [max(job.cores, 1) for job in jobs]
-    asked, attributes = log.requests, log.attributes
-    if asked is not None:
-        joined: dict[str, Any] = {name: np.concatenate([getattr(asked, name), unknown])[order] for name in COLUMNS}
-        asked = dataclasses.replace(asked, **joined)
-    if attributes is not None:
-        names = [field.name for field in dataclasses.fields(Attributes)]
-        attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
-    last = int(log.job_id.max(initial=0))
-    workload = Workload(
-        *(log.name, max([log.machine, *cores]), column("job_id", last + 1 + np.arange(count))),
-        *(column("submit", submit), column("run_time", limit), column("requested_time", limit)),
-        *(column("processors", cores), column("user", user), column("start", unknown)),
-        unix_start=log.unix_start,
-        time_zone=log.time_zone,
-        cleaning=log.cleaning,
-        attributes=attributes,
-        requests=asked,
-    )
-    return workload, order
 
 
 # Queues of a log's instants: of the starts that it records, or of a simulation of its jobs ---------------------------
@@ -226,6 +204,7 @@ def loop_of(
     workload: Workload,
     site: Site | None,
     instants: Int64Array,
+    cancelled: Int64Array | None = None,
     *,
     is_recorded: bool,
     follow: Callable[[float], object] = lambda _: None,
@@ -239,6 +218,8 @@ def loop_of(
         As of `Loop`.
     instants : int64 array
         Seconds of the workload's clock at which the nodes of the running jobs are wanted, ascending.
+    cancelled
+        As for `policyfactory.forecasting.forecast.forecast`.
     is_recorded : bool
         By the record; else the jobs are simulated.
     follow : callable
@@ -253,21 +234,21 @@ def loop_of(
     SiteError
         If the log is of another cluster than the site.
     """
-    assumed, held = [], {}
-    if site is not None:
-        workload, more = jobs_on_site(workload, site)
-        assumed += more
+    held = {}
+    workload, cancelled, assumed = _on(site, workload, cancelled)
     if is_recorded:
-        start, end = recorded(workload)
+        start, end = recorded(workload, cancelled)
         if site is not None:
             assumed.append("a log does not say on which nodes its jobs ran; they are put on the first free ones")
     elif site is None:
         # Only a site's rules know more of what jobs ask for.
         workload = dataclasses.replace(workload, requests=None)
-        schedule = simulate(workload, "FCFS", backfill="easy")
-        start, end = schedule.start, schedule.end
+        found = FcfsEasy(workload).starts(workload.run_time, np.where(cancelled >= 0, cancelled, NEVER))
+        start = np.where(found < NEVER, found, -1)
+        end = start + workload.run_time
     else:
         seen = NodesSeen(np.unique(np.searchsorted(workload.submit, instants, side="right")))
-        run = run_slurm(workload, site, watch=seen)
+        run = run_slurm(workload, site, cancelled=cancelled, watch=seen)
         start, end, held = run.start, run.end, seen.seen
+    end = np.where(start >= 0, end, np.where(cancelled >= 0, cancelled, NEVER))
     return Loop(record_of(workload, start, end, follow=follow), site, held, tuple(assumed))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import counted, number_text
-from policyfactory.forecasting.backtest import BOOSTING, METHODS, OURS, PLAN, Backtest, Score, Told, waited
+from policyfactory.forecasting.backtest import OTHERS, OURS, PLAN, Backtest, Score, Told, waited
 from policyfactory.forecasting.forecast import Forecast, JobForecast
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for, with_ends
 from policyfactory.statistics.intervals import Estimate
@@ -117,6 +117,8 @@ def sections_of_backtest(found: Backtest) -> list[Section]:
         f"{where}. Their intervals of 50 % contained {100 * score.inside50:.0f} % of the starts, those of 90 % "
         f"{100 * score.inside90:.0f} %."
     )
+    if gone := sum(told.cancelled for told in found.told):
+        contained += f" {counted(gone, 'more was', 'more were')} cancelled before they started."
     compared = (
         f"Their loss is {_ratio(plan)} times that of a plan by limits, and {_ratio(best[1])} times that of the best "
         f"other method, {best[0]}."
@@ -133,7 +135,7 @@ def sections_of_backtest(found: Backtest) -> list[Section]:
 
 
 def _best(found: Backtest) -> tuple[str, Estimate]:
-    others = {name: found.loss_ratio(OURS, name) for name in METHODS[1 : METHODS.index(BOOSTING) + 1]}
+    others = {name: found.loss_ratio(OURS, name) for name in OTHERS}
     return max(others.items(), key=lambda entry: entry[1].value)
 
 
@@ -160,14 +162,14 @@ _ERRORS: dict[Column, Callable[[Score], float]] = {
 
 def _tables(found: Backtest) -> Iterator[Table]:
     """Give the tables of methods, then those of groups of jobs: how right intervals are, and how large errors."""
-    by_method = [((Cell(name),), found.score(name)) for name in METHODS]
+    by_method = [((Cell(name),), found.score(name)) for name in found.methods]
     by_group = [
         ((Cell(kind), Cell(name), Cell(score.jobs)), score)
         for kind, name, which in _groups(found)
         if (score := found.score(OURS, which)).jobs
     ]
     of_group = (Column("jobs by"), Column("which"), Column("n"))
-    note = "Of jobs that waited before; each instant is one vote. The last four are ours, with less or more known."
+    note = "Of jobs that waited before; each instant is one vote. After boosting come ours, with less or more known."
     methods, groups = ("methods", (Column("method"),), by_method, note), ("groups", of_group, by_group, "")
     for stem, first, rows, note in (methods, groups):
         for kind, scores in (("intervals", _INTERVALS), ("errors", _ERRORS)):

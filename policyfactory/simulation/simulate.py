@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import interruptible
+from policyfactory.core.options import Int64Array
 from policyfactory.engine.conservative import conservative
 from policyfactory.engine.easy import easy, easy_timed
+from policyfactory.engine.events import NEVER
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.training import Predictor
@@ -169,3 +171,39 @@ def run_prepared(
         jobs = prepared.columns()
         interruptible(easy_timed, jobs, *prepared.formulas(policy), order, machine)
     return jobs.start, jobs.backfilled
+
+
+class FcfsEasy:
+    """EASY, first come, first served, of the same jobs with different run times.
+
+    Parameters
+    ----------
+    workload : Workload
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        prepared, fcfs = prepare(workload, Rules(backfill="easy")), resolve("FCFS")
+        self._prepared, self._key, self._order = prepared, prepared.keys(fcfs), prepared.order(fcfs)
+        self._rank = np.arange(len(workload)) if prepared.rank is None else prepared.rank
+
+    def starts(self, run_time: Int64Array, cancelled: Int64Array) -> Int64Array:
+        """Return when jobs start.
+
+        Parameters
+        ----------
+        run_time : int64 array (n,), s
+        cancelled : int64 array (n,), s
+            When each is cancelled if it waits, on the workload's clock; `NEVER` where it is not.
+
+        Returns
+        -------
+        int64 array (n,), s
+            `NEVER` where it was cancelled.
+        """
+        prepared, rank = self._prepared, self._rank
+        columns = dataclasses.replace(prepared, run_time=run_time[rank]).columns(self._key)
+        gone = cancelled[rank] if (cancelled < NEVER).any() else None
+        interruptible(easy, columns, self._order, prepared.workload.machine, gone)
+        found = np.empty_like(columns.start)
+        found[rank] = columns.start
+        return found

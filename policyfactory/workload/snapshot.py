@@ -14,16 +14,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.core.text import counted
+from policyfactory.core.options import Int64Array
+from policyfactory.core.text import DAY, counted
 from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration
 from policyfactory.workload.header import printable
-from policyfactory.workload.jobs import Workload
+from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
 
+_YEAR = 365 * DAY  # the limit of a job without any
 _COLUMNS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "UserName", "Account", "Partition", "QOS", "State", "Reason", "PriorityLong",
     "SubmitTime", "EligibleTime", "AccrueTime", "StartTime", "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs",
@@ -515,7 +518,7 @@ def _memory_of(fields: Mapping[str, str], nodes: int, cores: int) -> float | Non
     return None
 
 
-# Jobs of a log, as squeue would have shown them -----------------------------------------------------------------------
+# Jobs of a log as squeue would have shown them, and jobs of squeue in a log ------------------------------------------
 
 
 def queued_job(
@@ -575,3 +578,54 @@ def queued_job(
         array=max(of("array"), 0),
         array_limit=max(of("array_limit"), 0),
     )
+
+
+def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: int) -> tuple[Workload, Int64Array]:
+    """Return the jobs of a log and of a queue in the order of submission, and which of both each of them is.
+
+    Parameters
+    ----------
+    log : Workload
+        On a clock of seconds.
+    jobs : sequence of QueuedJob
+        A job without a limit has one of a year; nothing else but processors is known of what they ask for.
+    user : int64 array (k,)
+        The log's numbers of their users.
+    now : int
+        Second of the log's clock at which the queue was printed.
+
+    Returns
+    -------
+    Workload
+    int64 array (n + k,)
+        The row in the log; from n on the place in the queue.
+    """
+    count = len(jobs)
+    unknown = np.full(count, -1)
+
+    def column(name: str, values: Sequence[int] | Int64Array) -> Int64Array:
+        return np.concatenate([getattr(log, name), np.asarray(values, dtype=np.int64)])[order]
+
+    submit = np.array([min(max(job.submit - (log.unix_start or 0), 0), now) for job in jobs], dtype=np.int64)
+    order = np.argsort(np.concatenate([log.submit, submit]), kind="stable")
+    limit = [min(job.limit or _YEAR, _YEAR) for job in jobs]
+    cores = [max(job.cores, 1) for job in jobs]
+    asked, attributes = log.requests, log.attributes
+    if asked is not None:
+        joined: dict[str, Any] = {name: np.concatenate([getattr(asked, name), unknown])[order] for name in COLUMNS}
+        asked = dataclasses.replace(asked, **joined)
+    if attributes is not None:
+        names = [field.name for field in dataclasses.fields(Attributes)]
+        attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
+    last = int(log.job_id.max(initial=0))
+    workload = Workload(
+        *(log.name, max([log.machine, *cores]), column("job_id", last + 1 + np.arange(count))),
+        *(column("submit", submit), column("run_time", limit), column("requested_time", limit)),
+        *(column("processors", cores), column("user", user), column("start", unknown)),
+        unix_start=log.unix_start,
+        time_zone=log.time_zone,
+        cleaning=log.cleaning,
+        attributes=attributes,
+        requests=asked,
+    )
+    return workload, order

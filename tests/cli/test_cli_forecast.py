@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import numpy as np
 import pytest
 from forecasting.queues_of import SITE, loop, recorded_log
 
 from policyfactory.site.file import write_site
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
-from policyfactory.workload.swf.files import write_swf
+from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 from refusals import tell
 
 Run = Callable[..., "CompletedProcess[str]"]
@@ -118,6 +120,28 @@ def test_a_described_site_is_replayed_first_and_what_is_far_calibrates_nothing(
     assert content["fidelity"] == "near"
     (tmp_path / "far.json").write_text(json.dumps(content | {"fidelity": "far"}))
     tell(run(*words, "--calibration", "far.json", code=1).stderr, "far.json --recorded")
+
+
+def test_who_gives_up_is_learned_from_the_log_or_left_out(
+    run: Run, words: tuple[object, ...], files: dict[str, Path], tmp_path: Path
+) -> None:
+    assert "nobody cancels" in run(*words).stdout
+    log = read_swf(files["log.swf"])
+    gone = (np.arange(len(log)) % 4 == 0) & (log.submit < 0.7 * log.submit.max())
+    wait, run_time, allocated = (np.where(gone, value, column) for value, column in
+                                 ((3600, log.wait), (-1, log.run_time), (-1, log.allocated)))  # fmt: skip
+    status = np.where(gone, 5, log.status)
+    changed = dataclasses.replace(log, wait=wait, run_time=run_time, allocated=allocated, status=status)
+    (tmp_path / "gone.swf").write_bytes(format_swf(changed))
+    queue = ("forecast", "--site", files["site.toml"], "--queue", files["queue.json"], "--log", "gone.swf")
+    told = run(*queue, "--futures", 30)
+    assert "nobody cancels" not in told.stdout
+    others = run(*queue, "--futures", 30, "--without", "cancellations", "--without", "arrivals")
+    assert others.stdout != told.stdout
+    tell(run(*queue, "--without", "users", code=2).stderr, "'users' arrivals cancellations")
+    tried = json.loads(run("forecast", "gone.swf", "--backtest", 10, "--futures", 5, "--recorded", "--json").stdout)
+    assert "without cancellations" in tried["methods"]
+    assert tried["cancelled"] >= 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
 
-__all__ = ["SITE", "busy", "loop", "recorded_log", "snapshot_at"]
+__all__ = ["SITE", "busy", "given_up", "loop", "recorded_log", "snapshot_at"]
 
 SITE = Site("made", (NodeGroup("n[1-16]", 1),), (Partition("all", default=True), Partition("short", max_time=7200)))
 
@@ -21,12 +21,19 @@ def busy(weeks: int = 10) -> Workload:
     return dataclasses.replace(habits(weeks), name="busy")
 
 
-def loop(site: Site | None = None, weeks: int = 10) -> tuple[Loop, list[int]]:
+def given_up(log: Workload) -> np.ndarray:
+    """Return when a third of the jobs are cancelled if they wait still: after two hours on average."""
+    rng = np.random.default_rng(7)
+    patience = 1 + rng.exponential(7200, len(log)).astype(np.int64)
+    return np.where(rng.random(len(log)) < 1 / 3, log.submit + patience, -1)
+
+
+def loop(site: Site | None = None, weeks: int = 10, *, cancels: bool = False) -> tuple[Loop, list[int]]:
     """Return what happens to the log, and instants of its second half at which a job waits."""
     log = busy(weeks)
     submit = np.unique(log.submit)
     instants = submit[len(submit) // 2 : -200 : 40]
-    found = loop_of(log, site, instants, is_recorded=False)
+    found = loop_of(log, site, instants, given_up(log) if cancels else None, is_recorded=False)
     return found, [
         now for now in instants.tolist() if (found.record.jobs.submit[found.record.waiting(now)] < now).any()
     ]

@@ -6,10 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from forecasting.queues_of import SITE, busy, loop
+from forecasting.queues_of import SITE, busy, given_up, loop
 
+from policyfactory.engine.events import NEVER
 from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, starts_of
-from policyfactory.forecasting.record import record_of
+from policyfactory.forecasting.record import JobRecord, Patience, record_of
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.policy.store import resolve
 from policyfactory.prediction.options import PredictorOptions
@@ -51,6 +52,67 @@ def test_with_the_truth_slurm_gives_what_happened_but_for_the_clocks_of_its_pass
     assert np.quantile(away, 0.9) <= 60
 
 
+@pytest.mark.parametrize(("site", "away"), [(None, 0), (SITE, 60)], ids=["easy", "slurm"])
+def test_with_true_cancellations_too_there_is_what_happened(site: Site | None, away: int) -> None:
+    found, instants = loop(site, cancels=True)
+    record, off, gone = found.record, [], 0
+    assert record.has_cancelled
+    for now in instants:
+        standing = found.standing(now)
+        rows, running = standing.rows, standing.running
+        later = np.flatnonzero((record.jobs.submit > now) & (record.jobs.submit <= now + DAY))
+        run = queues_of(standing, site, DAY)(later, 0)
+        patience = np.where((record.start[rows] < 0) & (record.end[rows] < NEVER), record.end[rows] - now, NEVER)
+        told = np.minimum(run(record.run_time(rows, NEVER - 1), patience, 0), DAY)
+        came = record.starts(rows[running:], now, DAY)
+        off += np.abs(told - came)[~np.isnan(came)].tolist()
+        assert (told[np.isnan(came)] == DAY).all()
+        gone += int(np.isnan(came).sum())
+    assert gone > 5
+    assert np.quantile(off, 0.9) <= away
+
+
+def record_with_hazard(mean: float) -> JobRecord:
+    """Return a record of jobs that would start after an hour, and are cancelled before at random."""
+    rng, n = np.random.default_rng(2), 4000
+    log = dataclasses.replace(busy(), submit=np.arange(len(busy())) * 600)[:n]
+    patience = rng.exponential(mean, len(log)).astype(np.int64)
+    start = np.where(patience < 3600, -1, log.submit + 3600)
+    end = np.where(start < 0, log.submit + patience, start + 10)
+    ones = np.ones(len(log))
+    return JobRecord(log, start, end, ones, ones, by_end=np.argsort(end))
+
+
+@pytest.mark.parametrize("waited", [0, 1800])
+def test_jobs_are_cancelled_as_often_as_others_were_that_had_waited_as_long(waited: int) -> None:
+    record = record_with_hazard(7200.0)
+    model = Patience(record, int(record.jobs.submit[-1]))
+    drawn = model.draw(waited, (np.arange(10_000) + 0.5) / 10_000)
+    assert (drawn >= 1).all()
+    for within in (600, 1200, 1700):
+        assert (drawn <= within).mean() == pytest.approx(1 - np.exp(-within / 7200), abs=0.02)
+    # Nobody has waited for longer than an hour.
+    assert (drawn[drawn > 3600 - waited] == NEVER).all()
+
+
+def test_nobody_is_taken_to_cancel_where_nobody_did_or_if_that_is_left_out() -> None:
+    for cancels, draws in ((False, Draws(futures=20)), (True, Draws(futures=20, cancellations="none"))):
+        found, instants = loop(cancels=cancels)
+        standing = found.standing(instants[3])
+        told = starts(found, standing, draws)
+        assert told.tobytes() == starts(found, standing, dataclasses.replace(draws, cancellations="none")).tobytes()
+
+
+def test_jobs_behind_others_start_earlier_where_some_are_cancelled() -> None:
+    found, instants = loop(cancels=True)
+    gains = []
+    for now in instants[:8]:
+        standing = found.standing(now)
+        drawn, kept = (starts(found, standing, Draws(futures=40, cancellations=how)) for how in ("drawn", "none"))
+        gains.append((kept - drawn).mean())
+    assert np.mean(gains) > 60
+
+
 def test_a_record_is_predicted_as_the_closed_loop_predicts_its_jobs_when_they_are_submitted() -> None:
     log, policy = busy(4), resolve("FCFS")
     options = PredictorOptions(every_days=3, first_days=3, least=60, trees=10, leaves=5, renew_s=0)
@@ -62,9 +124,10 @@ def test_a_record_is_predicted_as_the_closed_loop_predicts_its_jobs_when_they_ar
     np.testing.assert_array_equal(again, predicted)
 
 
+@pytest.mark.parametrize("cancels", [False, True], ids=["", "cancels"])
 @pytest.mark.parametrize("site", [None, SITE], ids=["easy", "slurm"])
-def test_nothing_that_comes_later_changes_a_forecast(site: Site | None) -> None:
-    found, instants = loop(site)
+def test_nothing_that_comes_later_changes_a_forecast(site: Site | None, *, cancels: bool) -> None:
+    found, instants = loop(site, cancels=cancels)
     now = instants[len(instants) // 2]
     jobs = found.record.jobs
     later = jobs.submit > now
@@ -75,14 +138,18 @@ def test_nothing_that_comes_later_changes_a_forecast(site: Site | None) -> None:
         processors=np.where(later, rng.integers(1, 9, len(jobs)), jobs.processors),
         user=np.where(later, rng.integers(0, 99, len(jobs)), jobs.user),
     )
-    changed = loop_of(other, site, np.array([now]), is_recorded=False)
+    # What is cancelled by then is; what is cancelled later, or submitted, is so at other times.
+    cancelled = given_up(busy()) if cancels else np.full(len(jobs), -1)
+    changed_later = np.where(cancelled > now, cancelled + 3600, cancelled)
+    changed = loop_of(other, site, np.array([now]), changed_later, is_recorded=False)
     assert (changed.record.start != found.record.start).any()
     draws = Draws(futures=20)
     first, second = (starts(its, its.standing(now), draws) for its in (found, changed))
     assert first.tobytes() == second.tobytes()
     # Nor do the true run times of jobs that run.
-    run_time = np.where(found.record.end > now, jobs.requested_time, found.record.end - found.record.start)
-    hidden = record_of(jobs, found.record.start, found.record.start + run_time)
+    record = found.record
+    end = np.where((record.end > now) & (record.start >= 0), record.start + jobs.requested_time, record.end)
+    hidden = record_of(jobs, record.start, end)
     told = dataclasses.replace(found, record=hidden)
     assert starts(told, told.standing(now), draws).tobytes() == first.tobytes()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.statistics.calibration import FEWEST, LEVELS, PastForecast, Stretch, stretch_of
+from policyfactory.statistics.calibration import FEWEST, LEVELS, PastForecast, Stretch, starts_if_kept, stretch_of
 
 HORIZON = 86_400.0
 
@@ -62,3 +62,20 @@ def test_an_instant_with_many_jobs_counts_no_more_than_one_with_few() -> None:
     crowd = (np.tile(np.array([[60.0], [100.0], [200.0], [300.0], [400.0]]), 5000), np.full(5000, 80_000.0))
     without, with_crowd = stretch_of(few, HORIZON), stretch_of([*few, crowd], HORIZON)
     assert with_crowd.factors[3] == pytest.approx(without.factors[3], rel=0.3)
+
+
+def test_starts_of_jobs_that_are_cancelled_are_told_as_if_they_were_kept() -> None:
+    rng = np.random.default_rng(4)
+    futures = 4000
+    start = np.minimum(rng.exponential(3600, (futures, 2)), HORIZON)
+    patience = rng.exponential(5400, (futures, 2)).astype(np.int64) + 1
+    patience[:, 1] = 2**62
+    gone = start > patience
+    # A cancelled job has no start: the horizon stands for it.
+    kept = starts_if_kept(np.where(gone, HORIZON, start), patience, HORIZON)
+    np.testing.assert_array_equal(kept[~gone], start[~gone])
+    for level in (0.25, 0.5, 0.75):
+        truth = -3600 * np.log(1 - level)
+        assert np.quantile(kept[:, 0], level) == pytest.approx(truth, rel=0.08)
+        # To leave those futures out would tell starts that are too early.
+        assert np.quantile(start[~gone[:, 0], 0], level) < 0.8 * truth

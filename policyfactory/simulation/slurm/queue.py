@@ -27,7 +27,7 @@ from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import PASSED, WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import Parts, advance, leave_out_rare
+from policyfactory.simulation.slurm.run import Parts, advance, cancelling, leave_out_rare
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -196,7 +196,9 @@ class ReadyQueue:
     cores: Int64Array
     rows: Int64Array
 
-    def begin(self, run_time: Int64Array | None = None, since: int = 0) -> QueueRun:
+    def begin(
+        self, run_time: Int64Array | None = None, since: int = 0, cancelled: Int64Array | None = None
+    ) -> QueueRun:
         """Return a run that stands at the snapshot.
 
         Parameters
@@ -206,9 +208,15 @@ class ReadyQueue:
             given.
         since : int
             How long ago the last backfilling pass was (s), at most its interval.
+        cancelled : int64 array (n,), optional
+            When each row is cancelled if it waits still (Unix seconds, after its submission and the snapshot); -1 where
+            it is not.
         """
         placed = self.placed
         jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time)
+        if cancelled is not None:
+            row = np.flatnonzero(cancelled >= 0)
+            jobs = cancelling(jobs, row, cancelled[row])
         run = new_run(jobs, self.machine, placed.most, max(len(placed.held), 1), self.settings)
         parts = Parts(jobs, self.machine, run, self.settings, self.weights, self.counting)
         resume(*parts, self.start, self.parts_from, self.node, self.cores)
