@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -452,6 +453,19 @@ def test_a_long_queue_takes_seconds(many: Callable[[int], tuple[QueuedJob, ...]]
     assert len(found.jobs) == 2000
     assert found.jobs[-1].position == 2000
     assert len(lay_out(found.queue.site).names) == 4
+
+
+def test_the_order_is_that_of_the_priorities_that_slurm_says_whatever_they_are_made_of() -> None:
+    site = small(priority=Priority(age=10_000, max_age=7 * 86_400, job_size=500))
+    drawn = random.Random(4)
+    jobs = [
+        waiting(number, drawn.randrange(2_000), submit=since, eligible=since, accrued=since)
+        for number in range(1, 30)
+        for since in [NOW - drawn.randrange(7 * 86_400)]
+    ]
+    found = explained(site, running(100, "n[1-4]", 1, nodes=4, cores=16), *jobs)
+    priorities = [one.job.priority for one in found.jobs]
+    assert priorities == sorted(priorities, reverse=True)
 
 
 def test_basic_priorities_have_no_terms() -> None:

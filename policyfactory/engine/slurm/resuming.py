@@ -7,7 +7,7 @@ from policyfactory.core.options import Int64Array
 from policyfactory.engine.slurm.holding import part_blocks, start_job
 from policyfactory.engine.slurm.jobs import SlurmJobs, SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.passes import _change_nodes, _submit
-from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
+from policyfactory.engine.slurm.priority import FairShares, PriorityWeights, new_priority, sort_queue
 from policyfactory.engine.slurm.state import (
     CALCULATED,
     CHANGED,
@@ -77,7 +77,10 @@ def resume(
     _change_nodes(jobs, machine, run, settings, weights, shares)
     _submit(jobs, machine, run, settings, weights, shares)
     for position in range(state[WAITING]):
-        run.seen[run.waiting[position]] = 1
+        job = run.waiting[position]
+        run.seen[job] = 1
+        run.priority[job] = new_priority(jobs, run, weights, shares, job, settings.origin)
+    sort_queue(jobs, machine, run)
     state[UNSEEN] = 0
     # What was submitted last may not have been looked at.
     state[PENDING], state[MAIN] = 1, settings.origin - settings.batch_delay
