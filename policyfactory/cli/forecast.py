@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from json import loads as json_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -12,7 +14,7 @@ from policyfactory.cli.compiling import note_compiling
 from policyfactory.cli.exits import leave
 from policyfactory.cli.options import READING, Json, Overwrite, with_options
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.files import command_line, digest_of, dump_json, package_versions
 from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.evaluation.options import OPTIONS
@@ -23,8 +25,12 @@ if TYPE_CHECKING:
     from policyfactory.report.sections import Section
     from policyfactory.report.verdict import Verdict
     from policyfactory.site.model import Site
+    from policyfactory.statistics.calibration import Stretch
     from policyfactory.workload.jobs import Workload
     from policyfactory.workload.snapshot import Snapshot
+
+
+RESULTS, _LARGEST = "backtest.json", 1_000_000  # bytes
 
 
 @with_options(OPTIONS[name] for name in READING)
@@ -141,15 +147,30 @@ def forecast(
     if backtest is not None:
         _try(workload, cluster, backtest, shared, how, recorded=recorded)
         return
+    from policyfactory.cli.site import warn_of_age
+    from policyfactory.forecasting.forecast import draws_of
+    from policyfactory.simulation.slurm.queue import find_job
+    from policyfactory.site.submission import NEW
     from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
     from policyfactory.workload.snapshot import read_snapshot
 
+    draws, seconds = draws_of(futures, seed, horizon), None if by is None else parse_duration(by)
+    if seconds is not None and not 0 < seconds <= draws.horizon:
+        raise UsageError(
+            f"--by {by}: expected more than 0, and at most the horizon of {horizon} (--horizon, at most 7d)"
+        )
     zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    if time_zone is not None:
+        workload = dataclasses.replace(workload, time_zone=time_zone)
     snapshot = read_snapshot(queue or "-", Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
+    if site is not None and str(queue) != "-":
+        warn_of_age(site, snapshot.taken, queue or "-")
+    if job is not None and job != NEW:
+        find_job(snapshot, job)
     given_too = {"submit": submit, "user": user, "calibration": calibration, "predictor": predictor}
     found = _foretell(snapshot, cluster, workload, {**shared, "without": without or ()}, given_too)
     chosen = None if job is None else found.find(job)
-    how.show(found, chosen, None if by is None else int(parse_duration(by)))
+    how.show(found, chosen, None if seconds is None else int(seconds))
 
 
 def _only(past: Path | None, log: Path | None) -> Path:
@@ -193,13 +214,12 @@ class _Shown(NamedTuple):
         elif found.jobs:
             show_sections(sections)
         else:
-            note(f"no job waits in {found.snapshot.source}: when a new one would start, --submit tells")
+            note(f"no such job waits in {found.snapshot.source}: when a new one would start, --submit tells")
         for text in () if self.json or (found.jobs and chosen is None) else found.assumed:
             note(f"assumed: {text}")
         title = f"When jobs will start on {'the cluster' if found.site is None else found.site.name}"
-        self.write(
-            title, sections, {"forecast.json": dump_json(found.as_dict(seconds))}, {"taken": found.snapshot.taken}
-        )
+        others = {"forecast.json": dump_json(found.as_dict(seconds)), "jobs.csv": found.frame().to_csv(index=False)}
+        self.write(title, sections, others, {"taken": found.snapshot.taken})
 
 
 def _try(
@@ -208,7 +228,7 @@ def _try(
     """Make a backtest, show it, and write it; where a described site is simulated, say first how near that is."""
     from policyfactory.cli.screen import percent_bar
     from policyfactory.evaluation.fidelity.compare import fidelity, verdict_of
-    from policyfactory.forecasting.backtest import RESULTS, backtest
+    from policyfactory.forecasting.backtest import backtest
     from policyfactory.forecasting.views import sections_of_backtest
     from policyfactory.prediction.store import forests_to_json
 
@@ -224,13 +244,15 @@ def _try(
     with percent_bar(f"{workload.name}: % of the backtest") as follow:
         tried = backtest(workload, site, instants, recorded=recorded, follow=follow, **shared)
     sections, verdict = sections_of_backtest(tried), None if near is None else verdict_of(near)
-    content = {**tried.as_dict(), "recorded": recorded, "fidelity": None if near is None else near.light}
+    content = {**tried.as_dict(), "fidelity": None if near is None else near.light}
     if how.json:
         console().file.write(dump_json(content))
     else:
-        show_sections(sections)
         if verdict is not None:
             show_verdict(verdict)
+        if near is not None and near.light == "far":
+            note("the simulation of its site is far from the record; make the backtest with --recorded")
+        show_sections(sections)
     others = {RESULTS: dump_json(content)}
     if tried.loop.record.trainings:
         made_of = {"command": command_line(), "inputs": how.inputs, "versions": package_versions(), **how.parameters}
@@ -242,12 +264,34 @@ def _try(
     leave(describes=near is None or near.light != "far")
 
 
+def read_calibration(path: Path) -> Stretch:
+    """Return the stretch of a backtest's folder or file.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is no such file.
+    """
+    from policyfactory.core.inputs import read_bytes
+    from policyfactory.statistics.calibration import Stretch
+
+    file = path / RESULTS if path.is_dir() else path
+    cure = "give the folder of policyfactory forecast LOG --backtest 200 --output DIR"
+    try:
+        tried = json_of(read_bytes(file, limit=_LARGEST))
+        is_far, stretch = tried.get("fidelity") == "far", Stretch.from_dict(tried["calibration"])
+    except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise InputError(f"{file}: it is no calibration ({error}); {cure}") from error
+    if is_far:
+        raise InputError(f"{file}: the simulation of its site is far from the record; make it with --recorded")
+    return stretch
+
+
 def _foretell(
     snapshot: Snapshot, site: Site | None, workload: Workload, shared: dict[str, Any], given: dict[str, Any]
 ) -> Forecast:
     """Return the forecast of a queue, and only what a user may see if one is named."""
     from policyfactory.cli.screen import percent_bar
-    from policyfactory.forecasting.backtest import read_calibration
     from policyfactory.forecasting.forecast import forecast
     from policyfactory.prediction.store import load_forests
     from policyfactory.prediction.training import Predictor
@@ -278,13 +322,15 @@ def _show_job(found: JobForecast, seconds: float | None) -> None:
         out.print(found.outside, markup=False, soft_wrap=True)
         return
     low, quarter, median, most, high = (beyond if end == float("inf") else span(end) for end in quantiles.tolist())
-    out.print(f"starts in {median}: half of the futures have it by then", markup=False, soft_wrap=True)
+    later = found.median == float("inf")
+    what = "in half of the futures and more" if later else "half of the futures have it by then"
+    out.print(f"starts in {median}: {what}", markup=False, soft_wrap=True)
     out.print(f"50 % of the futures: {quarter} to {most}; 90 %: {low} to {high}", markup=False, soft_wrap=True)
     _show_chance(found, seconds or min(3600, found.horizon))
     if found.midnight <= found.horizon:
         out.print(f"today: {100 * found.chance(found.midnight):.0f} %", markup=False)
     if found.plan is not None:
-        out.print(f"Slurm's plan, by limits and without arrivals: {span(found.plan)}", markup=False, soft_wrap=True)
+        out.print(f"a plan by limits, without arrivals: {span(found.plan)}", markup=False, soft_wrap=True)
     for wait in found.waits:
         out.print(f"- {wait.text}", markup=False, soft_wrap=True)
 

@@ -174,7 +174,7 @@ def write(
     from policyfactory.report.files import Drawings, save_sections
     from policyfactory.report.page import BoardGroup, Page, render
 
-    manifest = Manifest("evaluation", command_line(), 0, inputs, dict(parameters), {})
+    manifest = Manifest("evaluation", command_line(), parameters.get("seed"), inputs, dict(parameters), {})
     drawings = Drawings()
     content = Page(title, groups=(BoardGroup(title, tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
     with room(folder, overwrite=overwrite) as work_folder, together():

@@ -344,11 +344,7 @@ def explain(
     zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
     site = read_site(path)
     snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
-    if path.stat().st_mtime > snapshot.taken + _SAME_TIME:
-        warn(
-            f"the queue in {queue} is older than the site file {path}: limits and nodes may have been others; "
-            "take the snapshot again"
-        )
+    warn_of_age(path, snapshot.taken, queue)
     note_compiling()
     found = explain_queue(snapshot, site, None if sshare is None else read_fair_shares(sshare))
     if job is None:
@@ -381,6 +377,15 @@ def explain(
 
 
 _SAME_TIME = 60  # seconds between two files that are written one after the other
+
+
+def warn_of_age(path: Path, taken: int, queue: str | Path) -> None:
+    """Warn of a queue that was printed before the site file was written."""
+    if path.stat().st_mtime > taken + _SAME_TIME:
+        warn(
+            f"the queue in {queue} is older than the site file {path}: limits and nodes may have been others; "
+            "take the snapshot again"
+        )
 
 
 def _show_queue(found: QueueExplanation) -> None:

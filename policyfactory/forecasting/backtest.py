@@ -6,7 +6,6 @@ Each instant is one vote, however many jobs wait. Intervals over weeks are those
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import EvaluationError, InputError, UsageError
-from policyfactory.core.inputs import read_bytes
+from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.forecasting.baselines import Boosting, waits_alike
 from policyfactory.forecasting.forecast import draws_of
-from policyfactory.forecasting.futures import Draws, queues_of, starts_of
+from policyfactory.forecasting.futures import Draws, queues_of, rules_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.site.file import read_site
@@ -168,10 +166,11 @@ class Backtest:
             "log": self.loop.record.jobs.name,
             "site": None if self.loop.site is None else self.loop.site.name,
             **dataclasses.asdict(self.draws),
+            "recorded": self.loop.is_recorded,
             "cancelled": sum(told.cancelled for told in self.told),
             "methods": {name: _plain(self.score(name)) for name in self.methods},
             "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in self.methods[1:]},
-            "calibration": dataclasses.asdict(self.stretch),
+            "calibration": _plain(self.stretch),
             "assumed": list(self.loop.assumed),
         }
 
@@ -187,7 +186,7 @@ class Backtest:
         return estimate_weekly(by_week(method), by_week(other), _BLOCK)
 
 
-def _plain(values: Score | Estimate) -> dict[str, Any]:
+def _plain(values: Score | Estimate | Stretch) -> dict[str, Any]:
     found = dataclasses.asdict(values).items()
     return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in found}
 
@@ -255,7 +254,9 @@ def backtest(
         outcomes.append((now, (its.quantiles[RAW][:, waited(its)], its.start[waited(its)])))
         follow(0.2 + 0.8 * (number + 1) / len(chosen))
     last = _stretch(outcomes, int(loop.record.jobs.submit[-1]) + 2 * draws.horizon, draws.horizon)
-    return Backtest(loop, draws, tuple(its for its in told if its.now >= times.half), last)
+    found = Backtest(loop, draws, tuple(its for its in told if its.now >= times.half), last)
+    last = dataclasses.replace(last, log=log.name, rules=rules_of(site), inside=found.score(OURS).inside90)
+    return dataclasses.replace(found, stretch=last)
 
 
 class _Times(NamedTuple):
@@ -369,33 +370,3 @@ def _pinball(quantiles: FloatArray, start: FloatArray) -> FloatArray:
 
 def _mean(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else np.nan
-
-
-# The stretch of a backtest, kept --------------------------------------------------------------------------------------
-
-
-RESULTS, _LARGEST = "backtest.json", 1_000_000  # bytes
-
-
-def read_calibration(path: Path | str) -> Stretch:
-    """Return the stretch of a backtest's folder or file.
-
-    Raises
-    ------
-    InputError
-        If there is none, or it is no such file.
-    """
-    file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
-    cure = "give the folder of policyfactory forecast LOG --backtest 200 --output DIR"
-    try:
-        tried = json.loads(read_bytes(file, limit=_LARGEST))
-        is_far, content = tried.get("fidelity") == "far", tried["calibration"]
-        shift, factors = float(content["shift"]), tuple(float(value) for value in content["factors"])
-        number = int(content["instants"])
-    except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{file}: it is no calibration ({error}); {cure}") from error
-    if is_far:
-        raise InputError(f"{file}: the simulation of its site is far from the record; make it with --recorded")
-    if len(factors) != 4 or not all(0 < value < 100 for value in (*factors, shift + 50)):
-        raise InputError(f"{file}: shift {shift} and factors {factors}, expected four between 0 and 100; {cure}")
-    return Stretch(shift, factors, number)

@@ -14,8 +14,8 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
-from policyfactory.core.text import format_duration, parse_duration
-from policyfactory.forecasting.futures import Draws, keeps_out, queues_of, starts_of
+from policyfactory.core.text import format_duration, parse_duration, shortened
+from policyfactory.forecasting.futures import Draws, keeps_out, queues_of, rules_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import standing_of
 from policyfactory.prediction.training import Predictor
@@ -24,7 +24,7 @@ from policyfactory.simulation.slurm.queue import find_job
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
 from policyfactory.site.submission import NEW, others, submitted
-from policyfactory.statistics.calibration import LEVELS, Stretch
+from policyfactory.statistics.calibration import LEVELS, TRUSTED, Stretch
 from policyfactory.workload.jobs import Workload, zone
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
 
@@ -175,6 +175,8 @@ class Forecast:
         To the job that is to be submitted, if one was given.
     predictor : Predictor
         What predicted run times.
+    zone : tzinfo
+        Of dates.
     """
 
     snapshot: Snapshot
@@ -185,6 +187,7 @@ class Forecast:
     assumed: tuple[str, ...]
     alternatives: tuple[Alternative, ...] = ()
     predictor: Predictor = dataclasses.field(default_factory=Predictor)
+    zone: dt.tzinfo = dt.UTC
 
     def find(self, name: str) -> JobForecast:
         """Return the forecast of a waiting job as squeue calls it.
@@ -203,16 +206,8 @@ class Forecast:
         return found
 
     def of_user(self, user: str) -> Forecast:
-        """Return the forecasts of a user's own jobs, and nothing about others.
-
-        Raises
-        ------
-        UsageError
-            If no job of that user waits.
-        """
+        """Return the forecasts of a user's own jobs, and nothing about others."""
         jobs = tuple(its for its in self.jobs if its.job.user == user)
-        if not jobs:
-            raise UsageError(f"no job of user {user!r} waits in {self.snapshot.source}; give a user who has some")
         # What a job waits for may name other users and their jobs.
         kept = tuple(dataclasses.replace(its, waits=tuple(_alone(wait) for wait in its.waits)) for its in jobs)
         return dataclasses.replace(self, jobs=kept)
@@ -388,10 +383,11 @@ class _Rules(NamedTuple):
         explained: Sequence[ExplainedJob] = ()
         if self.site is not None:
             explanation = explain_queue(snapshot, self.site)
-            # The last sentence is of its own plan.
-            explained, assumed = explanation.jobs, [*explanation.assumed[:-1], *assumed]
+            ours = [text for text in explanation.assumed if text not in explanation.of_terms]
+            explained, assumed = explanation.jobs, [*ours, *assumed]
         queues = queues_of(standing, self.site, draws.horizon)
         starts = self.stretch.apply(starts_of(standing, queues, draws, self.workers), draws.horizon)
+        assumed += self._of_calibration()
         if not self.stretch.instants:
             assumed.append(
                 "intervals are not calibrated on this cluster, where they may be too narrow: make a backtest of its "
@@ -402,23 +398,41 @@ class _Rules(NamedTuple):
         order: Iterable[tuple[QueuedJob, ExplainedJob | None]] = ((its.job, its) for its in explained)
         if self.site is None:
             order = ((job, None) for job in waiting)
-        midnight = _midnight(snapshot.taken, self.log)
+        clock = zone(self.log.time_zone)[0] or dt.UTC
+        midnight = _midnight(snapshot.taken, clock)
 
         def told(job: QueuedJob, its: ExplainedJob | None) -> JobForecast:
             mine = job, starts[:, column[id(job)]], draws.horizon, midnight
             if its is None:
-                why = keeps_out(job)
-                return JobForecast(*mine, (Wait("held", "outside", why),) if why else ())
+                why = keeps_out(job, standing.record.jobs.machine)
+                return JobForecast(*mine, (Wait("held", shortened(why, 24), why),) if why else ())
             return JobForecast(*mine, its.waits, None if its.start is None else max(its.start - snapshot.taken, 0))
 
         jobs = tuple(told(job, its) for job, its in order)
         predictor = predictor or Predictor(trainings=standing.record.trainings)
-        return Forecast(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed), predictor=predictor)
+        return Forecast(
+            *(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed)), predictor=predictor, zone=clock
+        )
+
+    def _of_calibration(self) -> list[str]:
+        """Return what speaks against the calibration, in sentences."""
+        stretch, found = self.stretch, []
+        if stretch.rules and (stretch.log, stretch.rules) != (self.log.name, rules_of(self.site)):
+            found.append(
+                f"the calibration is of {stretch.log} by the rules of {stretch.rules}, not of {self.log.name} by those "
+                f"of {rules_of(self.site)}: intervals may be wrong; make the backtest of this cluster"
+            )
+        if stretch.inside < TRUSTED:
+            found.append(
+                f"not to be trusted: in the backtest the intervals of 90 % contained {100 * stretch.inside:.0f} % of "
+                "the starts"
+            )
+        return found
 
 
-def _midnight(taken: int, log: Workload) -> int:
+def _midnight(taken: int, clock: dt.tzinfo) -> int:
     """Return how many seconds the day of a queue still has, where its cluster is."""
-    now = dt.datetime.fromtimestamp(taken, zone(log.time_zone)[0] or dt.UTC)
+    now = dt.datetime.fromtimestamp(taken, clock)
     tomorrow = (now + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return max(round((tomorrow - now).total_seconds()), 1)
 

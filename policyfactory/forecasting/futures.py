@@ -230,7 +230,7 @@ class EasyQueues:
         jobs, elapsed, n = record.jobs, standing.elapsed, len(standing.rows)
         taken, never = standing.snapshot.taken, self._horizon + 1
         begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
-        out = [never * bool(keeps_out(job)) for job in standing.snapshot.jobs]
+        out = [never * bool(keeps_out(job, jobs.machine)) for job in standing.snapshot.jobs]
         now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)
         # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
         submit = np.concatenate([now, jobs.submit[arrivals] + shift - standing.now + 1])
@@ -253,8 +253,10 @@ class EasyQueues:
         return run
 
 
-def keeps_out(job: QueuedJob) -> str:
-    """Return why a waiting job takes no part in a queue under EASY; empty if it does."""
+def keeps_out(job: QueuedJob, machine: int) -> str:
+    """Return why a waiting job takes no part in a queue under EASY on so many processors; empty if it does."""
+    if job.cores > machine:
+        return f"it can never start: it asks for {job.cores:,} processors, and there are {machine:,}"
     if job.held:
         return f"it is held, until it is released (scontrol release {job.number})"
     if job.state == "waiting" and job.dependency:
@@ -325,6 +327,11 @@ class SlurmQueues:
             return found
 
         return run
+
+
+def rules_of(site: Site | None) -> str:
+    """Return by what rules a queue is simulated, in a word."""
+    return "EASY" if site is None else site.name
 
 
 def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queues:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -18,13 +18,12 @@ from policyfactory.prediction.run_times import WINDOW
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import FcfsEasy
-from policyfactory.simulation.slurm.machine import machine_of
-from policyfactory.simulation.slurm.queue import on_nodes
+from policyfactory.simulation.slurm.queue import on_nodes, with_nodes
 from policyfactory.simulation.slurm.run import HeldNodes, NodesSeen, run_slurm
 from policyfactory.site.model import Site
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.snapshot import QueuedJob, Snapshot, with_queue
+from policyfactory.workload.snapshot import Snapshot, users_in, with_queue
 
 _WEEKS, _LEARNED = 9, 40_000  # jobs
 _STALE = 30 * DAY  # between the last end of a log and the queue
@@ -82,9 +81,13 @@ def standing_of(
     jobs = sorted(snapshot.jobs, key=lambda job: (job.state, job.submit, job.number, job.name))
     snapshot = dataclasses.replace(snapshot, jobs=tuple(jobs))
     past = log.select(is_past)
-    user, strange = _users(snapshot.jobs, past)
+    user, strange = users_in(past, snapshot.jobs)
     if strange:
-        assumed.append(f"{counted(strange, 'user')} of the queue not known from {log.name}: judged by all others' jobs")
+        named = log.requests is not None and "user" in log.requests.names
+        cure = "" if named else " (workload import --user-names keeps their names)"
+        assumed.append(
+            f"{counted(strange, 'user')} of the queue not known from {log.name}{cure}: judged by all others' jobs"
+        )
     workload, order = with_queue(past, snapshot.jobs, user, now)
     started = [-1 if job.start is None else min(job.start - zero, now - 1) for job in snapshot.jobs]
     start = np.concatenate([start[is_past], np.array(started, dtype=np.int64)])[order]
@@ -115,43 +118,16 @@ def _checked(snapshot: Snapshot, log: Workload) -> list[str]:
         If a job is larger than the machine.
     """
     large = next((job for job in snapshot.jobs if job.cores > log.machine), None)
-    if large is not None:
+    if large is not None and (large.state == "running" or all(job.cores > log.machine for job in snapshot.jobs)):
         raise UsageError(
             f"{snapshot.source}: job {large.name} asks for {large.cores:,} processors, and {log.name} has "
             f"{log.machine:,}: is the queue of another cluster? give --processors, or the cluster's --site"
         )
-    assumed = ["EASY backfilling, first come, first served, on the log's processors (--site: by the cluster's rules)"]
+    rules = "EASY backfilling, first come, first served, on the log's processors (--site: by the cluster's rules)"
+    assumed = [*snapshot.assumed, rules]
     if not snapshot.of("running"):
         assumed.append("no job runs in the queue, so that all processors are taken for free; print it with all states")
     return assumed
-
-
-def _users(jobs: Sequence[QueuedJob], log: Workload) -> tuple[Int64Array, int]:
-    """Return the log's numbers of the users of some jobs, and how many users it does not know.
-
-    A user's name is what the log says, or, where that only has numbers, such a number.
-    """
-    numbers: dict[str, int] = {}
-    names = {} if log.requests is None else log.requests.names
-    if log.requests is not None and "user" in names:
-        named = log.requests.user_name
-        for index, name in enumerate(names["user"]):
-            rows = np.flatnonzero((named == index) & (log.user >= 0))
-            if len(rows):
-                numbers[name] = int(log.user[rows[-1]])
-    known = {*np.unique(log.user).tolist()}
-    new, strange = max(known, default=0) + 1, 0
-    found = []
-    for job in jobs:
-        number = job.user.removeprefix("user ")
-        if job.user not in numbers:
-            if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) in known:
-                numbers[job.user] = int(number)
-            else:
-                numbers[job.user] = new + strange if job.user else -1
-                strange += bool(job.user)
-        found.append(numbers[job.user])
-    return np.array(found, dtype=np.int64), strange
 
 
 # Queues of a log's instants: of the starts that it records, or of a simulation of its jobs ---------------------------
@@ -170,12 +146,15 @@ class Loop:
         By the number of jobs that had been submitted: the nodes of the running ones. Empty: not known.
     assumed : tuple of str
         In sentences.
+    is_recorded : bool
+        By the record.
     """
 
     record: JobRecord
     site: Site | None
     held: Mapping[int, HeldNodes]
     assumed: tuple[str, ...]
+    is_recorded: bool = False
 
     def standing(self, now: int) -> QueueStanding:
         """Return the queue at a second of the record's clock."""
@@ -184,19 +163,7 @@ class Loop:
         snapshot, rows = snapshot_of(self.record, now, partitions_of(self.site))
         held = self.held.get(int(np.searchsorted(self.record.jobs.submit, now, side="right")))
         if held is not None:
-            names, places = machine_of(self.site, self.record.jobs.unix_start)[1], {}
-            for number, row in enumerate(held.rows.tolist()):
-                places[row] = slice(held.first[number], held.first[number + 1])
-            jobs = list(snapshot.jobs)
-            for number, row in enumerate(rows.tolist()):
-                if row in places and jobs[number].state == "running":
-                    nodes, cores = held.node[places[row]], held.cores[places[row]]
-                    jobs[number] = dataclasses.replace(
-                        jobs[number],
-                        node_list=",".join(names.names[node] for node in nodes.tolist()),
-                        node_cores=tuple((cores * names.threads[nodes]).tolist()),
-                    )
-            snapshot = dataclasses.replace(snapshot, jobs=tuple(jobs))
+            snapshot = with_nodes(snapshot, self.site, rows, held)
         return QueueStanding(on_nodes(snapshot, self.site), rows, self.record, now)
 
 
@@ -251,4 +218,4 @@ def loop_of(
         run = run_slurm(workload, site, cancelled=cancelled, watch=seen)
         start, end, held = run.start, run.end, seen.seen
     end = np.where(start >= 0, end, np.where(cancelled >= 0, cancelled, NEVER))
-    return Loop(record_of(workload, start, end, follow=follow), site, held, tuple(assumed))
+    return Loop(record_of(workload, start, end, follow=follow), site, held, tuple(assumed), is_recorded)

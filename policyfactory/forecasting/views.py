@@ -14,7 +14,10 @@ from policyfactory.core.text import counted, number_text
 from policyfactory.forecasting.backtest import OTHERS, OURS, PLAN, Backtest, Score, Told, waited
 from policyfactory.forecasting.forecast import Forecast, JobForecast
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for, with_ends
+from policyfactory.site.submission import NEW
+from policyfactory.statistics.calibration import TRUSTED
 from policyfactory.statistics.intervals import Estimate
+from policyfactory.workload.accounting.times import shown
 
 _HOUR = 3600
 
@@ -29,12 +32,14 @@ def sections_of(found: Forecast, seconds: int | None = None) -> list[Section]:
         Within which the chance of a start is told; an hour if not given.
     """
     where = "the log's processors under EASY" if found.site is None else found.site.name
-    calibrated = found.stretch.instants
+    calibrated, taken = found.stretch.instants, shown(found.snapshot.taken, found.zone)
     how = f"calibrated on {counted(calibrated, 'earlier forecast')}" if calibrated else "not calibrated"
-    what = f"{counted(found.draws.futures, 'future')} of the next {span(found.draws.horizon)}; intervals are {how}."
+    futures = f"{counted(found.draws.futures, 'future')} of the {span(found.draws.horizon)} after it"
+    what = f"The queue of {taken}, {futures}; intervals are {how}."
     texts = (what, *(f"Assumed: {text}" for text in found.assumed))
     pictures = (Picture("queue", "The queue: 50 % and 90 % of the futures", found.plot),) if found.jobs else ()
-    title = f"{counted(len(found.jobs), 'waiting job')} on {where}"
+    waiting = sum(its.job.name != NEW for its in found.jobs)
+    title = f"{counted(waiting, 'waiting job')} on {where}"
     sections = [Section("queue", title, texts, (_queue(found, seconds),) if found.jobs else (), pictures)]
     if found.alternatives:
         sections.insert(0, _alternatives(found))
@@ -53,8 +58,9 @@ def _queue(found: Forecast, asked: int | None) -> Table:
             its, 0, 4
         ),
         within: lambda its: "-" if its.outside else f"{100 * its.chance(seconds):.0f} %",
-        Column("waits for"): lambda its: its.waits[0].short.partition(" (")[0] if its.waits else "",
     }
+    if any(its.waits for its in found.jobs):
+        columns[Column("waits for")] = lambda its: its.waits[0].short.partition(" (")[0] if its.waits else ""
     note = f"{span(seconds)}: the chance of a start by then."
     return Table.of("queue", "When jobs will start", columns, ((its,) for its in found.jobs), note)
 
@@ -67,13 +73,13 @@ def _alternatives(found: Forecast) -> Section:
         if abs(gain) >= 60:
             size = f"{span(abs(gain))} {'earlier' if gain > 0 else 'later'}"
             sure = f"{100 * its.sure:.0f} %"
-        if gain >= 60:
+        if gain >= 60 and its.sure >= 0.5:
             answers.append(f"{its.words[0].upper()}{its.words[1:]}: {size} on average, {sure} sure to be earlier.")
         rows.append(_alternative(its.words, its.found, size, sure))
     sure_help = "In which part of the futures it is so."
     heads = Column("job"), Column("median"), Column("90 %"), Column("on average"), Column("sure", help=sure_help)
     table = Table("alternatives", "What else could be asked for, in the same futures", heads, tuple(rows))
-    texts = answers or ["None of what was tried starts earlier."]
+    texts = answers or [asked.outside or "Nothing that was tried is more likely than not to start earlier."]
     return Section("submission", "The job that is to be submitted", tuple(texts), (table,))
 
 
@@ -84,7 +90,11 @@ def _alternative(words: str, its: JobForecast, size: str = "", sure: str = "") -
 def span(*seconds: float) -> str:
     """Return times in one unit: ``35 min``, ``2.3-5.6 h``."""
     scale = scale_for("s", seconds)
-    numbers = (number_text(second / scale.divisor, digits=2, most=scale.most) for second in seconds)
+    # In hours, seconds are nothing.
+    numbers = (
+        number_text(second / scale.divisor if second > 0.005 * max(seconds) else 0, digits=2, most=scale.most)
+        for second in seconds
+    )
     return f"{'-'.join(dict.fromkeys(numbers))}{scale.suffix}"
 
 
@@ -119,6 +129,8 @@ def sections_of_backtest(found: Backtest) -> list[Section]:
     )
     if gone := sum(told.cancelled for told in found.told):
         contained += f" {counted(gone, 'more was', 'more were')} cancelled before they started."
+    if score.inside90 < TRUSTED:
+        contained += " They are not to be trusted here."
     compared = (
         f"Their loss is {_ratio(plan)} times that of a plan by limits, and {_ratio(best[1])} times that of the best "
         f"other method, {best[0]}."
@@ -129,9 +141,11 @@ def sections_of_backtest(found: Backtest) -> list[Section]:
             f"Forecasts after this log are stretched by what the last {many:,} teach: medians by {100 * shift:+.0f} %, "
             f"intervals of 90 % by {found.stretch.factors[0]:.2f} below and {found.stretch.factors[3]:.2f} above."
         )
-    texts = (contained, compared, taught, *(f"Assumed: {text}" for text in found.loop.assumed))
+    came = "What came is a simulation by the same rules: how near that is to your scheduler, --recorded tells."
+    texts = [contained, compared, taught, *(f"Assumed: {text}" for text in found.loop.assumed)]
+    texts += [] if found.loop.is_recorded else [came]
     title = f"How good forecasts of {found.loop.record.jobs.name} are"
-    return [Section("backtest", title, texts, tuple(_tables(found)))]
+    return [Section("backtest", title, tuple(texts), tuple(_tables(found)))]
 
 
 def _best(found: Backtest) -> tuple[str, Estimate]:
@@ -196,7 +210,7 @@ def _groups(found: Backtest) -> Iterator[tuple[str, str, Which]]:
     yield "submission", "now, and waits", lambda told: told.is_new & (told.start >= 60)
     ends = [-1.0, 600.0, _HOUR, 6 * _HOUR, math.inf]
     for low, high in itertools.pairwise(ends):
-        name = f"up to {span(high)}" if math.isfinite(high) else f"more than {span(low)}"
+        name = f"{f'{span(low)} to' if low > 0 else 'up to'} {span(high)}" if high < math.inf else f"over {span(low)}"
         yield "start", name, among(lambda told: told.start, low, high)
     share = jobs.processors / jobs.machine
     for low, high, name in ((0.0, 0.01, "up to 1 %"), (0.01, 0.1, "1 to 10 %"), (0.1, 1.0, "more than 10 %")):

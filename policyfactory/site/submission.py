@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.text import did_you_mean, format_duration, shortened
+from policyfactory.core.text import counted, did_you_mean, format_duration, shortened
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Partition, Site
 from policyfactory.workload.accounting.times import duration
@@ -20,6 +20,7 @@ from policyfactory.workload.snapshot import QueuedJob, Snapshot
 NEW = "new"  # the name of the job
 _PARTITIONS = 3  # other ones that are tried
 _LARGEST = 1 << 40  # of any quantity: beyond all machines
+_MOST = 10_000_000  # nodes, tasks, processors of a task
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z]\w*:)?(\d{1,6})", re.ASCII)
@@ -30,20 +31,35 @@ class _Options(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(
-            f"--submit: {message}; give options of sbatch: -N 16 -t 12:00:00 -p batch (-N, -n, -c, -t, -p, -q, -A, "
-            "--ntasks-per-node, --mem, --mem-per-cpu, --gres, -G, --gpus-per-node, --exclusive)"
+            f"--submit: {message.rstrip()}; give options of sbatch: -N 16 -t 12:00:00 -p batch (-N, -n, -c, -t, -p, "
+            "-q, -A, --ntasks-per-node, --mem, --mem-per-cpu, --gres, -G, --gpus-per-node, --exclusive)"
         )
 
 
 def _options() -> _Options:
     parser = _Options(prog="sbatch", add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flags in (("-N", "--nodes"), ("-n", "--ntasks"), ("-c", "--cpus-per-task"), ("--ntasks-per-node",)):
+    for flags in (("-n", "--ntasks"), ("-c", "--cpus-per-task"), ("--ntasks-per-node",)):
         parser.add_argument(*flags, type=int)
+    parser.add_argument("-N", "--nodes", type=_node_counts, default=(0, 0))
     texts = ("-t", "--time"), ("-p", "--partition"), ("-q", "--qos"), ("-A", "--account"), ("--mem",)
     for flags in (*texts, ("--mem-per-cpu",), ("--gres",), ("-G", "--gpus"), ("--gpus-per-node",)):
         parser.add_argument(*flags)
     parser.add_argument("--exclusive", action="store_true")
+    # What does not change when a job starts.
+    for flags in (("-J", "--job-name"), ("-o", "--output"), ("-e", "--error"), ("-D", "--chdir"), ("--comment",)):
+        parser.add_argument(*flags, dest="ignored")
+    for flag in ("--mail-type", "--mail-user", "--export", "--requeue", "--no-requeue", "--parsable"):
+        parser.add_argument(flag, dest="ignored", nargs="?")
     return parser
+
+
+def _node_counts(text: str) -> tuple[int, int]:
+    """Return the least and the most nodes of an option, at least 1: ``4``, ``2-4``."""
+    low, _, high = text.partition("-")
+    least, most = int(low), int(high or low)
+    if not 1 <= least <= most <= _MOST:
+        raise ValueError
+    return least, most
 
 
 def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") -> QueuedJob:
@@ -69,10 +85,14 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
         given = _options().parse_args(words)
     except (argparse.ArgumentError, ValueError) as error:
         _options().error(shortened(str(error), 100))
-    counts = (given.nodes, given.ntasks, given.cpus_per_task, given.ntasks_per_node)
-    if any(count is not None and not 1 <= count <= 10_000_000 for count in counts):
+    counts = (given.ntasks, given.cpus_per_task, given.ntasks_per_node)
+    if not words or any(count is not None and not 1 <= count <= _MOST for count in counts):
         _options().error(f"{shortened(text)!r}: numbers of nodes, tasks and CPUs are at least 1")
-    nodes, partition = given.nodes or 0, _partition(given.partition, site)
+    (nodes, most_nodes), partitions = given.nodes, _partitions(given.partition, site)
+    if site is None and nodes and not given.ntasks:
+        _options().error(f"{shortened(text)!r}: without --site nobody says what a node has; give -n, or --site")
+    partition = partitions[0] if partitions else None
+    _check_task(given.cpus_per_task or 1, partitions, site)
     tasks = given.ntasks or max(nodes, 1) * (given.ntasks_per_node or 1)
     cores = min(tasks * (given.cpus_per_task or 1), _LARGEST)
     limit = None if given.time is None else duration(given.time)
@@ -85,11 +105,11 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
     gpus = _gpus(given.gres or given.gpus_per_node) * max(nodes, 1) or _gpus(given.gpus)
     return QueuedJob(
         *(NEW, 1 + max((job.number for job in snapshot.jobs), default=0), "waiting", user, given.account or ""),
-        *(given.qos or "", ("all" if partition is None else partition.name,), snapshot.taken),
+        *(given.qos or "", tuple(its.name for its in partitions) or ("all",), snapshot.taken),
         eligible=snapshot.taken,
         limit=limit,
         nodes=nodes,
-        most_nodes=nodes,
+        most_nodes=most_nodes,
         cores=cores,
         memory=memory,
         gpus=gpus,
@@ -97,17 +117,29 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
     )
 
 
-def _partition(name: str | None, site: Site | None) -> Partition | None:
-    """Return a partition of a site by its name; without one the default one."""
+def _partitions(names: str | None, site: Site | None) -> list[Partition]:
+    """Return partitions of a site by their names, with commas between; without any the default one."""
     if site is None:
-        return None
-    if name is None:
-        return next((its for its in site.partitions if its.default), site.partitions[0])
-    found = next((its for its in site.partitions if its.name == name), None)
-    if found is None:
-        near = did_you_mean(name, [its.name for its in site.partitions])
-        _options().error(f"site {site.name} has no partition {shortened(name)!r}{near}")
-    return found
+        return []
+    known = {its.name: its for its in site.partitions}
+    if names is None:
+        return [next((its for its in site.partitions if its.default), site.partitions[0])]
+    for name in names.split(","):
+        if name not in known:
+            near = did_you_mean(name, known)
+            _options().error(f"site {site.name} has no partition {shortened(name)!r}; {near}".rstrip("; "))
+    return [known[name] for name in dict.fromkeys(names.split(","))]
+
+
+def _check_task(cores: int, partitions: list[Partition], site: Site | None) -> None:
+    """Refuse a task that is larger than any node: its processors are on one."""
+    if site is None:
+        return
+    layout, numbers = lay_out(site), {its.name: number for number, its in enumerate(site.partitions)}
+    largest = max(int(layout.cores[layout.members[numbers[its.name]]].max(initial=0)) for its in partitions)
+    if cores > largest:
+        where = ",".join(its.name for its in partitions)
+        _options().error(f"-c {cores:,}: the nodes of partition {where} have {largest:,} processors at most")
 
 
 def _memory(text: str | None, many: int) -> float | None:
@@ -145,7 +177,8 @@ def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]
         nodes = job.nodes // 2
         cores = max(job.cores * nodes // job.nodes, 1) if job.nodes else job.cores // 2
         memory = None if job.memory is None else job.memory * cores / job.cores
-        what = f"{nodes:,} nodes instead of {job.nodes:,}" if nodes else f"{cores:,} cores instead of {job.cores:,}"
+        what = f"{counted(cores, 'core')} instead of {job.cores:,}"
+        what = f"{counted(nodes, 'node')} instead of {job.nodes:,}" if nodes else what
         gpus = job.gpus * nodes // job.nodes if nodes else job.gpus
         changed = dataclasses.replace(job, nodes=nodes, most_nodes=nodes, cores=cores, memory=memory, gpus=gpus)
         yield f"with {what}", changed

@@ -9,16 +9,20 @@ regression", NeurIPS 2019).
 from __future__ import annotations
 
 import dataclasses
+import math
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import shortened
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 _ENDS = (0, 1, 3, 4)  # of these, all but the median
 _GOLDEN = 0.618034
+TRUSTED = 0.8  # of starts that intervals of 90 % must have contained
 FEWEST = 30  # earlier forecasts without which nothing is stretched
 _LEAST, _MOST = 0.5, 5.0  # factors
 _FARTHEST, _NARROWEST = 0.7, 1e-3  # shift; distance
@@ -42,11 +46,34 @@ class Stretch:
         Of the levels 0.05, 0.25, 0.75 and 0.95.
     instants : int
         From how many earlier forecasts; 0: none, and all factors are 1.
+    log, rules : str
+        Of what these were.
+    inside : float
+        What share of the starts the intervals of 90 % contained in the end; NaN: not known.
     """
 
     shift: float = 0.0
     factors: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     instants: int = 0
+    log: str = ""
+    rules: str = ""
+    inside: float = math.nan
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Stretch:
+        """Return what `dataclasses.asdict` gives of one, as JSON has it.
+
+        Raises
+        ------
+        ValueError
+            If a value cannot be.
+        """
+        shift, factors = float(content["shift"]), tuple(float(value) for value in content["factors"])
+        if len(factors) != 4 or not all(0 < value < 100 for value in (*factors, shift + 50)):
+            raise ValueError(f"shift {shift} and factors {factors}, expected four between 0 and 100")
+        inside, (log, rules) = content.get("inside"), (str(content.get(name, ""))[:200] for name in ("log", "rules"))
+        known = math.nan if inside is None else float(inside)
+        return cls(shift, factors, int(content["instants"]), shortened(log, 100), shortened(rules, 100), known)
 
     def apply(self, starts: FloatArray, horizon: float) -> FloatArray:
         """Return the starts of futures, stretched.

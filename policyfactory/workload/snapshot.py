@@ -22,11 +22,12 @@ from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
-from policyfactory.workload.accounting.times import Clock, duration
+from policyfactory.workload.accounting.times import Clock, duration, shown
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
 
 _YEAR = 365 * DAY  # the limit of a job without any
+_MINUTE = 60
 _COLUMNS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "UserName", "Account", "Partition", "QOS", "State", "Reason", "PriorityLong",
     "SubmitTime", "EligibleTime", "AccrueTime", "StartTime", "TimeLimit", "TimeUsed", "NumNodes", "NumCPUs",
@@ -215,11 +216,17 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     # Since 26.05 NO stands beside all jobs that share no core.
     if others.get("alone"):
         jobs = [dataclasses.replace(job, exclusive=False) for job in jobs]
+    updated = _number(others["last_update"]) or 0
+    updated = updated if updated <= _LARGEST else 0
+    if taken is not None and updated and abs(taken - updated) > _MINUTE:
+        assumed.append(f"the file says that it was printed at {shown(updated, clock.zone)}, and --taken another time")
     if taken is None:
-        updated = _number(others["last_update"]) or 0
-        taken = max(updated if updated <= _LARGEST else 0, latest)
-        if source.head.lstrip().startswith("{") and others["last_update"] is None:
+        taken = max(updated, latest)
+        runs = any(job.state == "running" for job in jobs)
+        if others["last_update"] is None and (source.head.lstrip().startswith("{") or not runs):
             assumed.append("the queue is of the last time that is said in it (another one: --taken)")
+    if jobs and not any(job.limit for job in jobs):
+        assumed.append("no job says its limit (squeue: TIME_LIMIT); each is taken to have that of its partition")
     if over:
         assumed.append(f"{counted(over, 'job')} that ended {'is' if over == 1 else 'are'} left out")
     meta = _table(others["meta"])
@@ -609,7 +616,8 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
     submit = np.array([min(max(job.submit - (log.unix_start or 0), 0), now) for job in jobs], dtype=np.int64)
     order = np.argsort(np.concatenate([log.submit, submit]), kind="stable")
     limit = [min(job.limit or _YEAR, _YEAR) for job in jobs]
-    cores = [max(job.cores, 1) for job in jobs]
+    # What is larger than the machine cannot start, and is left out later.
+    cores = [min(max(job.cores, 1), log.machine) for job in jobs]
     asked, attributes = log.requests, log.attributes
     if asked is not None:
         joined: dict[str, Any] = {name: np.concatenate([getattr(asked, name), unknown])[order] for name in COLUMNS}
@@ -619,7 +627,7 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
         attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
     last = int(log.job_id.max(initial=0))
     workload = Workload(
-        *(log.name, max([log.machine, *cores]), column("job_id", last + 1 + np.arange(count))),
+        *(log.name, log.machine, column("job_id", last + 1 + np.arange(count))),
         *(column("submit", submit), column("run_time", limit), column("requested_time", limit)),
         *(column("processors", cores), column("user", user), column("start", unknown)),
         unix_start=log.unix_start,
@@ -629,3 +637,31 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
         requests=asked,
     )
     return workload, order
+
+
+def users_in(log: Workload, jobs: Sequence[QueuedJob]) -> tuple[Int64Array, int]:
+    """Return the log's numbers of the users of some jobs, and how many users it does not know.
+
+    A user's name is what the log says, or, where that only has numbers, such a number.
+    """
+    numbers: dict[str, int] = {}
+    names = {} if log.requests is None else log.requests.names
+    if log.requests is not None and "user" in names:
+        named = log.requests.user_name
+        for index, name in enumerate(names["user"]):
+            rows = np.flatnonzero((named == index) & (log.user >= 0))
+            if len(rows):
+                numbers[name] = int(log.user[rows[-1]])
+    known = {*np.unique(log.user).tolist()}
+    new, strange = max(known, default=0) + 1, 0
+    found = []
+    for job in jobs:
+        number = job.user.removeprefix("user ")
+        if job.user not in numbers:
+            if number.isdecimal() and number.isascii() and len(number) < 10 and int(number) in known:
+                numbers[job.user] = int(number)
+            else:
+                numbers[job.user] = new + strange if job.user else -1
+                strange += bool(job.user)
+        found.append(numbers[job.user])
+    return np.array(found, dtype=np.int64), strange

@@ -108,7 +108,43 @@ def test_a_backtest_calibrates_later_forecasts(run: Run, words: tuple[object, ..
     assert "boosting" in done.stdout
     done = run(*words, "--calibration", "tried", "--predictor", "tried/model.json")
     assert "not calibrated" not in done.stdout
+    # It is of EASY on the log's processors, and these are the rules of a site.
+    assert "by the rules of EASY" in done.stdout
     assert run("forecast", files["log.swf"], "--backtest", 10, "--futures", 5, "--recorded", "--json").stdout
+
+
+def test_a_backtest_that_was_wrong_is_named_with_the_forecast(
+    run: Run, words: tuple[object, ...], tmp_path: Path
+) -> None:
+    stretch = {"shift": 0, "factors": [1, 1, 1, 1], "instants": 50, "log": "log", "rules": "made", "inside": 0.51}
+    (tmp_path / "bad.json").write_text(json.dumps({"calibration": stretch}))
+    done = run(*words, "--calibration", "bad.json")
+    assert "not to be trusted" in done.stdout
+    assert "51 %" in done.stdout
+    (tmp_path / "good.json").write_text(json.dumps({"calibration": stretch | {"inside": 0.9}}))
+    assert "not to be trusted" not in run(*words, "--calibration", "good.json").stdout
+
+
+def test_without_a_site_a_job_that_is_too_large_is_told_and_the_others_forecast(
+    run: Run, files: dict[str, Path], tmp_path: Path
+) -> None:
+    queue = json.loads(files["queue.json"].read_text())
+    large = next(job for job in queue["jobs"] if job["job_state"] == ["PENDING"])
+    large["cpus"]["number"] = 17
+    (tmp_path / "large.json").write_text(json.dumps(queue))
+    told = json.loads(
+        run("forecast", "--queue", "large.json", "--log", files["log.swf"], "--futures", 5, "--json").stdout
+    )
+    outside = {job["job"]: job["outside"] for job in told["jobs"] if job["outside"]}
+    assert outside.keys() == {str(large["job_id"])}
+    assert "17 processors, and there are 16" in outside[str(large["job_id"])]
+
+
+def test_today_ends_where_the_user_says(run: Run, words: tuple[object, ...]) -> None:
+    def today(zone: str) -> list[float]:
+        return [job["today"] for job in json.loads(run(*words, "--time-zone", zone, "--json").stdout)["jobs"]]
+
+    assert today("Asia/Tokyo") != today("America/Los_Angeles")
 
 
 def test_a_described_site_is_replayed_first_and_what_is_far_calibrates_nothing(
@@ -153,7 +189,12 @@ def test_who_gives_up_is_learned_from_the_log_or_left_out(
         (["--horizon", "30d"], "30d 7"),
         (["--by", "3d"], "3d 1d --horizon"),
         (["--calibration", "nowhere"], "nowhere --output"),
-        (["--user", "nobody"], "'nobody'"),
+        (["--by", "inf"], "inf 1d --horizon"),
+        (["--by", "0"], "0 1d"),
+        (["--submit", ""], "sbatch -N"),
+        (["--submit", "-n 1 -c 8 -t 30"], "-c 8 1"),
+        (["--submit", "-n 1 -p nowhere"], "'nowhere' made"),
+        (["--job", "999999999"], "999999999"),
         (["--taken", "1990-01-01"], "500 1990-01-01"),
     ],
 )
@@ -172,4 +213,10 @@ def test_an_empty_queue_is_told_and_no_error(run: Run, files: dict[str, Path], t
     queue["jobs"] = [job for job in queue["jobs"] if job["job_state"] == ["RUNNING"]]
     (tmp_path / "empty.json").write_text(json.dumps(queue))
     done = run("forecast", "--queue", "empty.json", "--log", files["log.swf"], "--futures", 5)
-    assert "no job waits" in done.stderr
+    assert "no such job waits" in done.stderr
+    assert (
+        json.loads(
+            run("forecast", "--queue", "empty.json", "--log", files["log.swf"], "--user", "nobody", "--json").stdout
+        )["jobs"]
+        == []
+    )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from forecasting.queues_of import SITE, busy, loop, recorded_log
 
+from policyfactory.cli.forecast import RESULTS, read_calibration
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.forecasting import backtest as module
 from policyfactory.forecasting.backtest import (
@@ -18,11 +19,9 @@ from policyfactory.forecasting.backtest import (
     OURS,
     PLAN,
     RAW,
-    RESULTS,
     TRUE_RUNS,
     Backtest,
     backtest,
-    read_calibration,
 )
 from policyfactory.forecasting.baselines import features_of, waits_alike
 from policyfactory.forecasting.views import sections_of_backtest

@@ -13,6 +13,7 @@ from forecasting.queues_of import SITE, loop, recorded_log
 from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
 from policyfactory.forecasting.forecast import Forecast, forecast
 from policyfactory.site.model import Site
+from policyfactory.site.submission import submitted
 from policyfactory.statistics.calibration import Stretch
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
@@ -98,6 +99,10 @@ def test_a_job_that_is_not_there_yet_stands_beside_what_else_could_be_asked_for(
 def test_other_partitions_are_tried_that_can_take_the_job() -> None:
     found, instants = loop(SITE)
     snapshot = found.standing(instants[0]).snapshot
+    # What changes no start is passed over; of several partitions the first that fits is taken.
+    words = "-N 2-4 -t 1:00:00 -p all,short -J name --mail-type=END -o out.txt"
+    asked = submitted(words, snapshot, SITE)
+    assert (asked.nodes, asked.most_nodes, asked.partitions, asked.limit) == (2, 4, ("all", "short"), 3600)
     tried = forecast(snapshot, SITE, recorded_log(found), futures=10, submit="-N 2 -t 1:00:00", workers=1)
     assert any("partition short" in its.words for its in tried.alternatives)
     tried = forecast(snapshot, SITE, recorded_log(found), futures=10, submit="-N 2 -t 3:00:00", workers=1)
@@ -150,8 +155,7 @@ def test_a_user_sees_own_jobs_and_no_name_of_others(case: tuple[Site | None, Sna
     other = next(job.job.name for job in found.jobs if job.job.user != user)
     with refusal(UsageError, f"{other} squeue", cure=False):
         found.of_user(user).find(other)
-    with refusal(UsageError, "'nobody'"):
-        found.of_user("nobody")
+    assert found.of_user("nobody").as_dict()["jobs"] == []
 
 
 def test_a_stretch_widens_what_is_told(case: tuple[Site | None, Snapshot, Workload]) -> None:
@@ -183,6 +187,7 @@ def test_wrong_queues_and_logs_are_refused(case: tuple[Site | None, Snapshot, Wo
         (UsageError, "--submit -x sbatch", lambda: told(case, submit="-x 3")),
         (UsageError, "--submit 999999999999T", lambda: told(case, submit="--mem 999999999999T")),
         (UsageError, "--submit soon", lambda: told(case, submit="-t soon")),
+        (UsageError, "--submit 4-2", lambda: told(case, submit="-N 4-2")),
         (UsageError, "beyond", lambda: told(case, horizon="1h").jobs[0].chance(7200)),
     ]
     if site is None:

@@ -109,6 +109,19 @@ def test_the_moment_is_that_of_the_running_jobs(tmp_path: Path) -> None:
     assert read_snapshot(tmp_path / "q.txt", taken=5000).taken == 5000
 
 
+def test_what_is_taken_without_the_files_saying_so_is_told(tmp_path: Path) -> None:
+    def assumed(text: str, taken: int | None = None) -> str:
+        (tmp_path / "q.txt").write_text(text)
+        return " ".join(read_snapshot(tmp_path / "q.txt", taken=taken).assumed)
+
+    assert "--taken" in assumed(SCONTROL)  # nobody runs, so that nothing says what time it is
+    dated = '{"jobs": [%s], "last_update": 9000, "meta": {}}'
+    job = '{"job_id": 1, "job_state": ["PENDING"], "submit_time": 100, "partition": "all", "cpus": 1%s}'
+    assert assumed(dated % job % ', "time_limit": 60', taken=9001) == ""
+    assert "printed at" in assumed(dated % job % ', "time_limit": 60', taken=999_999)
+    assert "TIME_LIMIT" in assumed(dated % job % "")
+
+
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [

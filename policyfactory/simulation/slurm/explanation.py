@@ -136,11 +136,14 @@ class QueueExplanation:
         The queue in its order, then those that are not in it.
     assumed : tuple of str
         What was assumed, in sentences.
+    of_terms : tuple of str
+        Those of them that are about the terms of priorities, or its plan.
     """
 
     queue: QueueOnSite
     jobs: tuple[ExplainedJob, ...]
     assumed: tuple[str, ...]
+    of_terms: tuple[str, ...] = ()
 
     def find(self, name: str) -> ExplainedJob | None:
         """Return a waiting job as squeue calls it; None for one that runs.
@@ -228,12 +231,12 @@ def explain_queue(
                 starts.get(index),
             )
         )
+    own = (*remarks, "running and waiting jobs run to their limits, nobody submits, no node fails")
+    assumed = [*queue.assumed, *remarks]
     if unknown := len(site.not_modelled):
-        remarks.append(
-            f"{counted(unknown, 'setting')} of the site {'is' if unknown == 1 else 'are'} not modelled (site show)"
-        )
-    assumed = [*queue.assumed, *remarks, "running and waiting jobs run to their limits, nobody submits, no node fails"]
-    return QueueExplanation(queue, tuple(jobs), tuple(assumed))
+        verb = "is" if unknown == 1 else "are"
+        assumed.append(f"{counted(unknown, 'setting')} of the site {verb} not modelled (site show)")
+    return QueueExplanation(queue, tuple(jobs), (*assumed, own[-1]), own)
 
 
 # The priority, term by term -------------------------------------------------------------------------------------------

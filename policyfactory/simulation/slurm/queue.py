@@ -27,7 +27,7 @@ from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import PASSED, WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import Parts, advance, cancelling, leave_out_rare
+from policyfactory.simulation.slurm.run import HeldNodes, Parts, advance, cancelling, leave_out_rare
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -338,6 +338,30 @@ def on_nodes(snapshot: Snapshot, site: Site) -> Snapshot:
     return dataclasses.replace(snapshot, jobs=tuple(jobs))
 
 
+def with_nodes(snapshot: Snapshot, site: Site, rows: Int64Array, held: HeldNodes) -> Snapshot:
+    """Return a snapshot whose running jobs have the nodes that they had in a run.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    site : Site
+    rows : int64 array (n,)
+        The row in the run's workload of each of its jobs.
+    held : HeldNodes
+    """
+    names, jobs = machine_of(site, snapshot.taken)[1], list(snapshot.jobs)
+    places = {row: slice(*held.first[number : number + 2]) for number, row in enumerate(held.rows.tolist())}
+    for number, row in enumerate(rows.tolist()):
+        if row in places and jobs[number].state == "running":
+            nodes, cores = held.node[places[row]], held.cores[places[row]]
+            jobs[number] = dataclasses.replace(
+                jobs[number],
+                node_list=",".join(names.names[node] for node in nodes.tolist()),
+                node_cores=tuple((cores * names.threads[nodes]).tolist()),
+            )
+    return dataclasses.replace(snapshot, jobs=tuple(jobs))
+
+
 def _first_free(
     job: QueuedJob, free: Int64Array, layout: Layout, members: NDArray[np.bool_], *, exclusive: bool
 ) -> tuple[list[int], list[int]]:
@@ -442,7 +466,7 @@ def _running(
     if lost:
         assumed.append(f"{_first([job.name for job in lost])} on nodes that the site does not have left out")
     if less:
-        assumed.append(f"{_first(less)} has more cores than the site's nodes have free; it is taken to have those")
+        assumed.append(f"{_first(less)}: more cores than the site's nodes have free; those are taken")
     if not running:
         assumed.append(
             "no job runs in the snapshot, so that all nodes are taken for free; print the queue with all states"
