@@ -163,7 +163,7 @@ def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, In
     elif draws.arrivals == "drawn":
         weeks = record.weeks(now, draws.horizon) or weeks
     if draws.cancellations == "none":
-        weeks = [(shift, rows[record.patience(rows, NEVER) == NEVER]) for shift, rows in weeks]
+        weeks = [(shift, rows[record.patience(rows, now) == NEVER]) for shift, rows in weeks]
     return weeks, generator(draws.seed, _WEEKS).integers(len(weeks), size=futures)
 
 
@@ -195,9 +195,10 @@ def _patience(standing: QueueStanding, draws: Draws) -> Int64Array:
     users, now = standing.record.jobs.user[standing.rows].tolist(), standing.snapshot.taken
     for column in range(standing.running, len(standing.rows)):
         job, user = standing.snapshot.jobs[column], users[column]
-        common = _normal(draws, _OF_USER, user) if user >= 0 else _normal(draws, _PATIENCE, job.number)
-        alone = _normal(draws, _PATIENCE, job.number)
-        found[:, column] = model.draw(max(now - job.submit, 0), ndtr(_mixed(common, alone, _TOGETHER)))
+        score = _normal(draws, _PATIENCE, job.number)
+        if user >= 0:
+            score = _mixed(_normal(draws, _OF_USER, user), score, _TOGETHER)
+        found[:, column] = model.draw(max(now - job.submit, 0), ndtr(score))
     return found
 
 
