@@ -102,32 +102,25 @@ def forecast(
 
     Example: policyfactory forecast --site site.toml --queue queue.json --log cluster.swf
     """
+    from policyfactory.forecasting.forecast import draws_of
+    from policyfactory.simulation.slurm.queue import find_job
     from policyfactory.site.file import read_site
     from policyfactory.site.fits import site_of
+    from policyfactory.site.submission import NEW
     from policyfactory.workload.clean import read_with_cancelled
 
     source = _only(past, log)
-    asked = {
+    of_queue: dict[str, Any] = {
         "--queue": queue,
         "--job": job,
         "--submit": submit,
         "--user": user,
         "--by": by,
         "--taken": taken,
-        "--predictor": predictor,
-        "--calibration": calibration,
-        "--without": without,
     }
-    given = [name for name, value in asked.items() if value is not None]
-    if queue is None and backtest is None:
-        raise UsageError("give --queue FILE, what squeue --json prints now, or --backtest 200, to try the log")
-    if backtest is not None and given:
-        raise UsageError(f"{given[0]} is of a queue, and --backtest makes its own; leave one of them out")
-    if backtest is None and recorded:
-        raise UsageError("--recorded is for --backtest; leave it out")
+    of_queue |= {"--predictor": predictor, "--calibration": calibration, "--without": without}
+    _check(of_queue, {"--recorded": recorded or None, "--backfill": backfill}, backtest, site)
     refuse_to_replace(output, overwrite=overwrite)
-    if backfill is not None and (backtest is None or site is not None):
-        raise UsageError("--backfill is for a --backtest without --site; leave it out")
     workload, cancelled = read_with_cancelled(source, **reading)
     cluster = site_of(workload.select(cancelled < 0)) if backfill == "slurm" else None
     cluster = cluster if site is None else read_site(site)
@@ -147,30 +140,32 @@ def forecast(
     if backtest is not None:
         _try(workload, cluster, backtest, shared, how, recorded=recorded)
         return
-    from policyfactory.cli.site import warn_of_age
-    from policyfactory.forecasting.forecast import draws_of
-    from policyfactory.simulation.slurm.queue import find_job
-    from policyfactory.site.submission import NEW
-    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
-    from policyfactory.workload.snapshot import read_snapshot
-
-    draws, seconds = draws_of(futures, seed, horizon), None if by is None else parse_duration(by)
-    if seconds is not None and not 0 < seconds <= draws.horizon:
+    if by is not None and not 0 < (seconds := parse_duration(by)) <= draws_of(futures, seed, horizon).horizon:
         raise UsageError(
             f"--by {by}: expected more than 0, and at most the horizon of {horizon} (--horizon, at most 7d)"
         )
-    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
     if time_zone is not None:
         workload = dataclasses.replace(workload, time_zone=time_zone)
-    snapshot = read_snapshot(queue or "-", Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
-    if site is not None and str(queue) != "-":
-        warn_of_age(site, snapshot.taken, queue or "-")
+    snapshot = _read_queue(queue or Path("-"), site, time_zone, taken)
     if job is not None and job != NEW:
         find_job(snapshot, job)
     given_too = {"submit": submit, "user": user, "calibration": calibration, "predictor": predictor}
     found = _foretell(snapshot, cluster, workload, {**shared, "without": without or ()}, given_too)
     chosen = None if job is None else found.find(job)
-    how.show(found, chosen, None if seconds is None else int(seconds))
+    how.show(found, chosen, None if by is None else int(seconds))
+
+
+def _check(of_queue: dict[str, Any], of_backtest: dict[str, Any], backtest: int | None, site: Path | None) -> None:
+    """Refuse options that do not go together."""
+    given = [name for name, value in of_queue.items() if value is not None]
+    if of_queue["--queue"] is None and backtest is None:
+        raise UsageError("give --queue FILE, what squeue --json prints now, or --backtest 200, to try the log")
+    if backtest is not None and given:
+        raise UsageError(f"{given[0]} is of a queue, and --backtest makes its own; leave one of them out")
+    if backtest is None and of_backtest["--recorded"]:
+        raise UsageError("--recorded is for --backtest; leave it out")
+    if of_backtest["--backfill"] is not None and (backtest is None or site is not None):
+        raise UsageError("--backfill is for a --backtest without --site; leave it out")
 
 
 def _only(past: Path | None, log: Path | None) -> Path:
@@ -178,6 +173,19 @@ def _only(past: Path | None, log: Path | None) -> Path:
     if source is None or (past is not None and log is not None):
         raise UsageError("give the log of the cluster once: as LOG, or with --log")
     return source
+
+
+def _read_queue(queue: Path, site: Path | None, time_zone: str | None, taken: str | None) -> Snapshot:
+    """Return the queue; warn if it is older than the site."""
+    from policyfactory.cli.site import warn_of_age
+    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
+    from policyfactory.workload.snapshot import read_snapshot
+
+    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
+    if site is not None and str(queue) != "-":
+        warn_of_age(site, snapshot.taken, queue)
+    return snapshot
 
 
 class _Shown(NamedTuple):

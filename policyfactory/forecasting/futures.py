@@ -2,9 +2,9 @@
 
 A future draws the run times of the running and the waiting jobs from what like jobs ran (`PastRuns`), of a running one
 given how long it has run; jobs of one user that ask for the same run alike. It draws which of the waiting jobs are
-cancelled, and when (`Patience`). What is submitted until the horizon is what was in the same hours of one of the last
-weeks, as it came, and was cancelled. Draws hang on the seed, the future and the job alone: an alternative sees the same
-futures.
+cancelled, and when (`CancellationHazard`). What is submitted until the horizon is what was in the same hours of one of
+the last weeks, as it came, and was cancelled. Draws hang on the seed, the future and the job alone: an alternative sees
+the same futures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.core.text import shortened
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.record import JobRecord, Patience
+from policyfactory.forecasting.record import CancellationHazard, JobRecord
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.simulation.simulate import FcfsEasy
@@ -189,7 +189,7 @@ def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
 def _patience(standing: QueueStanding, draws: Draws) -> Int64Array:
     """Return when the waiting jobs are cancelled in each future: int64 (futures, n), s from the instant on."""
     found = np.full((draws.futures, len(standing.rows)), NEVER)
-    model = Patience(standing.record, standing.now)
+    model = CancellationHazard(standing.record, standing.now)
     if draws.cancellations == "none" or not len(model.times):
         return found
     users, now = standing.record.jobs.user[standing.rows].tolist(), standing.snapshot.taken

@@ -198,7 +198,7 @@ def recorded(jobs: Workload, cancelled: Int64Array) -> tuple[Int64Array, Int64Ar
     return jobs.start, np.where(known, jobs.start + jobs.run_time, np.where(cancelled >= 0, cancelled, NEVER))
 
 
-class Patience:
+class CancellationHazard:
     """The hazard of being cancelled by the time waited (W. Nelson, Technometrics 14, 1972).
 
     Jobs that started, or wait still, count as long as they waited. All users are one: that one has cancelled more than

@@ -231,12 +231,12 @@ def explain_queue(
                 starts.get(index),
             )
         )
-    own = (*remarks, "running and waiting jobs run to their limits, nobody submits, no node fails")
+    of_terms = (*remarks, "running and waiting jobs run to their limits, nobody submits, no node fails")
     assumed = [*queue.assumed, *remarks]
     if unknown := len(site.not_modelled):
         verb = "is" if unknown == 1 else "are"
         assumed.append(f"{counted(unknown, 'setting')} of the site {verb} not modelled (site show)")
-    return QueueExplanation(queue, tuple(jobs), (*assumed, own[-1]), own)
+    return QueueExplanation(queue, tuple(jobs), (*assumed, of_terms[-1]), of_terms)
 
 
 # The priority, term by term -------------------------------------------------------------------------------------------
