@@ -110,14 +110,8 @@ def forecast(
     from policyfactory.workload.clean import read_with_cancelled
 
     source = _only(past, log)
-    of_queue: dict[str, Any] = {
-        "--queue": queue,
-        "--job": job,
-        "--submit": submit,
-        "--user": user,
-        "--by": by,
-        "--taken": taken,
-    }
+    of_queue: dict[str, Any] = {"--queue": queue, "--job": job, "--submit": submit, "--user": user}
+    of_queue |= {"--by": by, "--taken": taken}
     of_queue |= {"--predictor": predictor, "--calibration": calibration, "--without": without}
     _check(of_queue, {"--recorded": recorded or None, "--backfill": backfill}, backtest, site)
     refuse_to_replace(output, overwrite=overwrite)
