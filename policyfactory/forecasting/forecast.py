@@ -260,7 +260,7 @@ class Forecast:
         axis.set_ylim(len(jobs) - 0.4, -0.6)
         ends = [its.quantiles[4] / _HOUR for its in jobs]
         axis.set_xlim(0, min(1.05 * max(ends, default=hours), hours))
-        axis.set_xlabel("hours from now on (thick: 50 % of the futures, thin: 90 %)")
+        axis.set_xlabel("hours after the queue was printed (thick: 50 % of the futures, thin: 90 %)")
         return figure
 
 
