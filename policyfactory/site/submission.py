@@ -56,10 +56,10 @@ def _options() -> _Options:
 def _node_counts(text: str) -> tuple[int, int]:
     """Return the least and the most nodes of an option, at least 1: ``4``, ``2-4``."""
     low, _, high = text.partition("-")
-    least, most = int(low), int(high or low)
-    if not 1 <= least <= most <= _MOST:
-        raise ValueError
-    return least, most
+    counts = [int(part) if part.isdecimal() and part.isascii() and len(part) < 9 else 0 for part in (low, high or low)]
+    if not 1 <= counts[0] <= counts[1] <= _MOST:
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no number of nodes; as sbatch has it: 4, 2-4")
+    return counts[0], counts[1]
 
 
 def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") -> QueuedJob:

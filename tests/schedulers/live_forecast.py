@@ -118,7 +118,10 @@ def judge(folders: list[Path]) -> None:
             _show(f"{folder.name}, {name}: {len(rows)} forecasts", days[-1])
         if len(days) > 1:
             _show(f"{len(days)} days, {name}", np.mean(days, axis=0))
-            _show("    standard errors", np.std(days, axis=0, ddof=1) / math.sqrt(len(days)))
+            errors = np.std(days, axis=0, ddof=1) / math.sqrt(len(days))
+            _say(
+                "    standard errors over days of the first three: " + ", ".join(f"{error:.2f}" for error in errors[:3])
+            )
 
 
 def workload(jobs: list[Job], start: np.ndarray, zero: int) -> Workload:
