@@ -226,9 +226,8 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
         if others["last_update"] is None and (source.head.lstrip().startswith("{") or not runs):
             assumed.append("the queue is of the last time that is said in it (another one: --taken)")
     if jobs and not any(job.limit for job in jobs):
-        assumed.append(
-            "no job says its limit (squeue: TIME_LIMIT); each is taken to have that of its partition, or without a site a year"
-        )
+        usual = "that of its partition, or without a site a year"
+        assumed.append(f"no job says its limit (squeue: TIME_LIMIT); each is taken to have {usual}")
     if over:
         assumed.append(f"{counted(over, 'job')} that ended {'is' if over == 1 else 'are'} left out")
     meta = _table(others["meta"])

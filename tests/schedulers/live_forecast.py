@@ -119,9 +119,8 @@ def judge(folders: list[Path]) -> None:
         if len(days) > 1:
             _show(f"{len(days)} days, {name}", np.mean(days, axis=0))
             errors = np.std(days, axis=0, ddof=1) / math.sqrt(len(days))
-            _say(
-                "    standard errors over days of the first three: " + ", ".join(f"{error:.2f}" for error in errors[:3])
-            )
+            shares = ", ".join(f"{error:.2f}" for error in errors[:3])
+            _say(f"    standard errors of these three shares over the days: {shares}")
 
 
 def workload(jobs: list[Job], start: np.ndarray, zero: int) -> Workload:
