@@ -48,7 +48,9 @@ def forecast(
         typer.Option(help="Its queue: what squeue --json or scontrol -o show job prints (docs/site.md); - is stdin."),
     ] = None,
     log: Annotated[Path | None, typer.Option(help="What ran on it up to now (SWF; workload import makes one).")] = None,
-    job: Annotated[str | None, typer.Option(metavar="ID", help="Only this job, in full.")] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this job, in full; several with commas between.")
+    ] = None,
     submit: Annotated[
         str | None,
         typer.Option(
@@ -141,12 +143,13 @@ def forecast(
     if time_zone is not None:
         workload = dataclasses.replace(workload, time_zone=time_zone)
     snapshot = _read_queue(queue or Path("-"), site, time_zone, taken)
-    if job is not None and job != NEW:
-        find_job(snapshot, job)
+    names = [] if job is None else job.split(",")
+    for name in names:
+        if name != NEW:
+            find_job(snapshot, name)
     given_too = {"submit": submit, "user": user, "calibration": calibration, "predictor": predictor}
     found = _foretell(snapshot, cluster, workload, {**shared, "without": without or ()}, given_too)
-    chosen = None if job is None else found.find(job)
-    how.show(found, chosen, None if by is None else int(seconds))
+    how.show(found, [found.find(name) for name in names], None if by is None else int(seconds))
 
 
 def _check(of_queue: dict[str, Any], of_backtest: dict[str, Any], backtest: int | None, site: Path | None) -> None:
@@ -204,20 +207,22 @@ class _Shown(NamedTuple):
             parameters = {**self.parameters, **more}
             write(self.output, title, verdict, sections, self.inputs, parameters, others, overwrite=self.overwrite)
 
-    def show(self, found: Forecast, chosen: JobForecast | None, seconds: int | None) -> None:
-        """Show a forecast, or that of one job, and write it."""
+    def show(self, found: Forecast, chosen: list[JobForecast], seconds: int | None) -> None:
+        """Show a forecast, or those of some of its jobs, and write it."""
         from policyfactory.forecasting.views import sections_of
 
         sections = sections_of(found, seconds)
         if self.json:
-            console().file.write(dump_json(found.as_dict(seconds) if chosen is None else chosen.as_dict(seconds)))
-        elif chosen is not None:
-            _show_job(chosen, seconds)
+            shown = [its.as_dict(seconds) for its in chosen] or [found.as_dict(seconds)]
+            console().file.write(dump_json(shown[0] if len(shown) == 1 else shown))
+        elif chosen:
+            for its in chosen:
+                _show_job(found, its, seconds)
         elif found.jobs:
             show_sections(sections)
         else:
             note(f"no such job waits in {found.snapshot.source}: when a new one would start, --submit tells")
-        for text in () if self.json or (found.jobs and chosen is None) else found.assumed:
+        for text in () if self.json or (found.jobs and not chosen) else found.assumed:
             note(f"assumed: {text}")
         title = f"When jobs will start on {'the cluster' if found.site is None else found.site.name}"
         others = {"forecast.json": dump_json(found.as_dict(seconds)), "jobs.csv": found.frame().to_csv(index=False)}
@@ -314,8 +319,11 @@ def _foretell(
     return found if user is None else found.of_user(user)
 
 
-def _show_job(found: JobForecast, seconds: float | None) -> None:
+def _show_job(whole: Forecast, found: JobForecast, seconds: float | None) -> None:
+    import numpy as np
+
     from policyfactory.forecasting.views import span
+    from policyfactory.workload.accounting.times import shown
 
     out, quantiles = console(), found.quantiles
     beyond = f"more than {format_duration(found.horizon)}"
@@ -324,13 +332,17 @@ def _show_job(found: JobForecast, seconds: float | None) -> None:
         out.print(found.outside, markup=False, soft_wrap=True)
         return
     low, quarter, median, most, high = (beyond if end == float("inf") else span(end) for end in quantiles.tolist())
-    later = found.median == float("inf")
-    what = "in half of the futures and more" if later else "half of the futures have it by then"
+    what = "in half of the futures and more"
+    if found.median < float("inf"):
+        date = shown(whole.snapshot.taken + round(found.median), whole.zone)
+        what = f"half of the futures have it by {date}"
     out.print(f"starts in {median}: {what}", markup=False, soft_wrap=True)
     out.print(f"50 % of the futures: {quarter} to {most}; 90 %: {low} to {high}", markup=False, soft_wrap=True)
     _show_chance(found, seconds or min(3600, found.horizon))
     if found.midnight <= found.horizon:
         out.print(f"today: {100 * found.chance(found.midnight):.0f} %", markup=False)
+    short, usual, long = (span(run) for run in np.quantile(found.runs, (0.05, 0.5, 0.95)).tolist())
+    out.print(f"like jobs ran {usual} ({short} to {long}, 90 %)", markup=False, soft_wrap=True)
     if found.plan is not None:
         out.print(f"a plan by limits, without arrivals: {span(found.plan)}", markup=False, soft_wrap=True)
     for wait in found.waits:

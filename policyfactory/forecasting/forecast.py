@@ -25,6 +25,7 @@ from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
 from policyfactory.site.submission import NEW, others, submitted
 from policyfactory.statistics.calibration import LEVELS, TRUSTED, Stretch
+from policyfactory.workload.accounting.times import until_midnight
 from policyfactory.workload.jobs import Workload, zone
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
 
@@ -52,6 +53,8 @@ class JobForecast:
         What it waits for, the main reason first; empty under EASY.
     midnight : int, s
         Until the end of the day on the cluster's clock, from the snapshot on.
+    runs : float64 array, s
+        What like jobs ran, within its limit.
     plan : int or None
         When it would start if all ran to their limits and nobody submitted any more (s from the snapshot on), which is
         what Slurm's backfilling pass plans; None: not known.
@@ -61,6 +64,7 @@ class JobForecast:
     starts: FloatArray
     horizon: int
     midnight: int
+    runs: FloatArray
     waits: tuple[Wait, ...] = ()
     plan: int | None = None
 
@@ -101,19 +105,23 @@ class JobForecast:
 
         ``seconds``: within which the chance of a start is told as well.
         """
-        levels = {f"{level:g}": _plain(value) for level, value in zip(LEVELS, self.quantiles.tolist(), strict=True)}
+
+        def levels(values: FloatArray) -> dict[str, float | None]:
+            return {f"{level:g}": _plain(value) for level, value in zip(LEVELS, values.tolist(), strict=True)}
+
         return {
             "job": self.job.name,
             **{name: getattr(self.job, name) for name in ("user", "account", "qos", "submit")},
             "partition": ",".join(self.job.partitions),
             "outside": self.outside or None,
             "median": None if self.outside else _plain(self.median),
-            "quantiles": None if self.outside else levels,
+            "quantiles": None if self.outside else levels(self.quantiles),
             "within_hour": None if self.outside else self.chance(min(_HOUR, self.horizon)),
             "today": None if self.outside else self.chance(min(self.midnight, self.horizon)),
             "within_asked": None if self.outside or seconds is None else self.chance(seconds),
             "within_horizon": None if self.outside else self.chance(self.horizon),
             "plan": self.plan,
+            "run": levels(np.quantile(self.runs, LEVELS)),
             "waits": [dataclasses.asdict(wait) for wait in self.waits],
         }
 
@@ -150,9 +158,16 @@ class Alternative:
         gain = self.asked.starts - self.found.starts
         return float((gain < 0).mean() if self.earlier < 0 else (gain > 0).mean())
 
+    @property
+    def killed(self) -> float:
+        """Which part of the jobs like the one that was asked for ran longer than the limit of this one."""
+        limit = self.found.job.limit
+        return 0.0 if limit is None else float((self.asked.runs > limit).mean())
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        return {"words": self.words, **self.found.as_dict(), "earlier": round(self.earlier), "sure": self.sure}
+        gain = {"earlier": round(self.earlier), "sure": self.sure, "killed": self.killed}
+        return {"words": self.words, **self.found.as_dict(), **gain}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -234,6 +249,7 @@ class Forecast:
         rows = [job.as_dict() for job in self.jobs]
         for row in rows:
             row.update({f"q{level}": value for level, value in (row.pop("quantiles") or {}).items()})
+            row.update({f"run_q{level}": value for level, value in row.pop("run").items()})
             row["waits"] = "; ".join(wait["text"] for wait in row["waits"])
         return pd.DataFrame(rows)
 
@@ -399,10 +415,11 @@ class _Rules(NamedTuple):
         if self.site is None:
             order = ((job, None) for job in waiting)
         clock = zone(self.log.time_zone)[0] or dt.UTC
-        midnight = _midnight(snapshot.taken, clock)
+        midnight = until_midnight(snapshot.taken, clock)
 
         def told(job: QueuedJob, its: ExplainedJob | None) -> JobForecast:
-            mine = job, starts[:, column[id(job)]], draws.horizon, midnight
+            number = column[id(job)]
+            mine = job, starts[:, number], draws.horizon, midnight, standing.like[standing.running + number]
             if its is None:
                 why = keeps_out(job, standing.record.jobs.machine)
                 return JobForecast(*mine, (Wait("held", shortened(why, 24), why),) if why else ())
@@ -428,13 +445,6 @@ class _Rules(NamedTuple):
                 "the starts"
             )
         return found
-
-
-def _midnight(taken: int, clock: dt.tzinfo) -> int:
-    """Return how many seconds the day of a queue still has, where its cluster is."""
-    now = dt.datetime.fromtimestamp(taken, clock)
-    tomorrow = (now + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return max(round((tomorrow - now).total_seconds()), 1)
 
 
 def draws_of(futures: int, seed: int, horizon: str | float, without: Collection[str] = ()) -> Draws:

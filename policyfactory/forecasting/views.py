@@ -75,16 +75,19 @@ def _alternatives(found: Forecast) -> Section:
             sure = f"{100 * its.sure:.0f} %"
         if gain >= 60 and its.sure >= 0.5:
             answers.append(f"{its.words[0].upper()}{its.words[1:]}: {size} on average, {sure} sure to be earlier.")
-        rows.append(_alternative(its.words, its.found, size, sure))
+            if its.killed >= 0.005:
+                answers[-1] += f" But {100 * its.killed:.0f} % of like jobs ran longer than that limit."
+        rows.append(_alternative(its.words, its.found, size, sure, f"{100 * its.killed:.0f} %"))
     sure_help = "In which part of the futures it is so."
-    heads = Column("job"), Column("median"), Column("90 %"), Column("on average"), Column("sure", help=sure_help)
+    killed = Column("killed", help="Like jobs that ran longer than this limit.")
+    heads = *map(Column, ("job", "median", "90 %", "on average")), Column("sure", help=sure_help), killed
     table = Table("alternatives", "What else could be asked for, in the same futures", heads, tuple(rows))
     texts = answers or [asked.outside or "Nothing that was tried is more likely than not to start earlier."]
     return Section("submission", "The job that is to be submitted", tuple(texts), (table,))
 
 
-def _alternative(words: str, its: JobForecast, size: str = "", sure: str = "") -> tuple[Cell, ...]:
-    return tuple(Cell(text) for text in (words, _median(its), _range(its, 0, 4), size, sure))
+def _alternative(words: str, its: JobForecast, size: str = "", sure: str = "", killed: str = "") -> tuple[Cell, ...]:
+    return tuple(Cell(text) for text in (words, _median(its), _range(its, 0, 4), size, sure, killed))
 
 
 def span(*seconds: float) -> str:

@@ -91,6 +91,10 @@ def test_a_job_in_full_with_the_chance_by_a_time(run: Run, words: tuple[object, 
     told = json.loads(run(*words, "--job", name, "--by", "6h", "--json").stdout)
     assert told["job"] == str(name)
     assert 0 <= told["within_hour"] <= told["within_asked"] <= told["within_horizon"] <= 1
+    # Of several jobs each one, in the order in which they are named.
+    names = [str(job["job_id"]) for job in queue["jobs"] if job["job_state"] == ["PENDING"]][:2][::-1]
+    both = json.loads(run(*words, "--job", ",".join(names), "--json").stdout)
+    assert [its["job"] for its in both] == names
     running = next(job["job_id"] for job in queue["jobs"] if job["job_state"] == ["RUNNING"])
     tell(run(*words, "--job", running, code=2).stderr, f"{running} squeue", cure=False)
 

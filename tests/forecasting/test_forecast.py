@@ -91,6 +91,11 @@ def test_a_job_that_is_not_there_yet_stands_beside_what_else_could_be_asked_for(
     assert all(its.asked is asked for its in found.alternatives)
     # A shorter job of the same size can only be backfilled more easily.
     assert found.alternatives[0].earlier >= -600
+    # Like jobs run within the limit that was asked for, and some of them not within half of it.
+    assert asked.runs.max() <= 36_000
+    long = told(case, submit="-n 4 -t 10:00:00", user="user 2")
+    assert long.alternatives[0].killed == (long.find("new").runs > 18_000).mean() > 0
+    assert found.alternatives[1].killed == 0
     # What others do does not hang on the new job's words: the others' draws are the same.
     other = told(case, submit="-n 4 -t 5:00:00", user="user 3")
     assert other.find("new").starts.tobytes() == found.alternatives[0].found.starts.tobytes()

@@ -458,10 +458,11 @@ def _running(
         cores.append(-(-held // layout.threads[mine])[np.argsort(mine)])
     running = len(jobs) + len(lost)
     if lost and mostly_of_others(len(jobs), running):
+        first = f"{shortened(lost[0].node_list, 60)!a}" if lost[0].node_list else "none by name"
         raise SiteError(
             f"{snapshot.source}: {len(lost):,} of {counted(running, 'running job')} have nodes that the site does not "
-            f"have, the first (job {lost[0].name}) {shortened(lost[0].node_list, 60)!a}: is the snapshot of another "
-            "cluster, or is the site file older than the nodes? import it anew (policyfactory site import)"
+            f"have, the first (job {lost[0].name}) {first}: is the snapshot of another cluster, or is the site file "
+            "older than the nodes? import it anew (policyfactory site import)"
         )
     if lost:
         assumed.append(f"{_first([job.name for job in lost])} on nodes that the site does not have left out")

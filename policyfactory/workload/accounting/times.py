@@ -115,6 +115,13 @@ def shown(seconds: int, zone: dt.tzinfo) -> str:
         return f"second {seconds}"
 
 
+def until_midnight(seconds: int, zone: dt.tzinfo) -> int:
+    """Return how many seconds (at least 1) the day of a Unix time still has in ``zone``."""
+    now = dt.datetime.fromtimestamp(seconds, zone)
+    tomorrow = (now + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(round((tomorrow - now).total_seconds()), 1)
+
+
 def duration(text: str) -> int | None:
     """Return the seconds of a duration as Slurm reads and prints it, None if it is none.
 
