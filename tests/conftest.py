@@ -99,7 +99,7 @@ _TRAINED: dict[tuple[object, ...], Any] = {}
 
 @pytest.fixture(scope="module")
 def few_trees() -> Iterator[None]:
-    """Train predictors with an eighth of their trees, in tests of what is done with whatever is predicted.
+    """Train predictors and baselines with few trees, in tests of what is done with whatever is predicted.
 
     Those that were trained on the same jobs before are taken as they are; tests/prediction has what training gives.
     """
@@ -122,6 +122,7 @@ def few_trees() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(training, "_fitted", smaller)
+        changed.setattr("policyfactory.forecasting.baselines._TREES", 10)
         yield
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY
 from policyfactory.forecasting.record import JobRecord
+from policyfactory.prediction.training import one_thread
 from policyfactory.statistics.calibration import LEVELS
 
 _STARTED, _NEIGHBOURS = 4_000, 150  # the last started jobs that are looked at, and those that are taken
 _USER = 5  # of a user, the last starts
+_TREES = 150  # of a quantile
 
 
 def waits_alike(record: JobRecord, rows: Int64Array, now: int, horizon: int) -> FloatArray:
@@ -119,7 +120,7 @@ class Boosting:
     def quantiles(self, rows: Int64Array, now: int) -> FloatArray:
         """Return the starts of waiting jobs at `LEVELS`: float64 (5, k), s from the instant on."""
         features = features_of(self._record, rows, now)
-        with threadpool_limits(limits=1):
+        with one_thread():
             found = np.array([model(features) for model in self._models])
         return np.clip(np.maximum.accumulate(found, axis=0), 0.0, self._horizon)
 
@@ -128,8 +129,8 @@ def _fitted(features: FloatArray, starts: FloatArray, level: float) -> Callable[
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(
-        loss="quantile", quantile=level, max_iter=150, max_leaf_nodes=15, min_samples_leaf=40, random_state=0
+        loss="quantile", quantile=level, max_iter=_TREES, max_leaf_nodes=15, min_samples_leaf=40, random_state=0
     )
-    with threadpool_limits(limits=1):
+    with one_thread():
         model.fit(features, starts)
     return lambda asked: np.asarray(model.predict(asked))

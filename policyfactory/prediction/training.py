@@ -17,7 +17,8 @@ import functools
 import heapq
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def _fitted(features: FloatArray, outcome: FloatArray, options: PredictorOptions
         random_state=0,
     )
     # One thread: the sums of histograms are then added in one order, on any machine.
-    with _threads().limit(limits=1):
+    with one_thread():
         model.fit(features, outcome)
     return model
 
@@ -79,6 +80,11 @@ def _threads() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which the libraries that fit trees use one thread; scikit-learn is imported before."""
+    return cast("AbstractContextManager[object]", _threads().limit(limits=1))
 
 
 def _needed(features: FloatArray, outcome: FloatArray, options: PredictorOptions) -> float:

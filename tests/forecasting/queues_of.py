@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -16,6 +17,7 @@ __all__ = ["SITE", "busy", "given_up", "loop", "recorded_log", "snapshot_at"]
 SITE = Site("made", (NodeGroup("n[1-16]", 1),), (Partition("all", default=True), Partition("short", max_time=7200)))
 
 
+@functools.cache
 def busy(weeks: int = 10) -> Workload:
     """Return a log of one user after another with habits of their own, in which jobs wait for half a day."""
     return dataclasses.replace(habits(weeks), name="busy")
@@ -29,8 +31,13 @@ def given_up(log: Workload) -> np.ndarray:
 
 
 def loop(site: Site | None = None, weeks: int = 10, *, cancels: bool = False) -> tuple[Loop, list[int]]:
-    """Return what happens to the log, and instants of its second half at which a job waits."""
-    log = busy(weeks)
+    """Return what happens to the log, and instants of its second half at which a job waits; ``site``: `SITE`."""
+    return _loop(weeks, on_site=site is not None, cancels=cancels)
+
+
+@functools.cache
+def _loop(weeks: int, *, on_site: bool, cancels: bool) -> tuple[Loop, list[int]]:
+    log, site = busy(weeks), SITE if on_site else None
     submit = np.unique(log.submit)
     instants = submit[len(submit) // 2 : -200 : 40]
     found = loop_of(log, site, instants, given_up(log) if cancels else None, is_recorded=False)
