@@ -97,12 +97,16 @@ def blank_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 _TRAINED: dict[tuple[object, ...], Any] = {}
 
 
-@pytest.fixture(scope="module")
-def few_trees() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
     """Train predictors and baselines with few trees, in tests of what is done with whatever is predicted.
 
-    Those that were trained on the same jobs before are taken as they are; tests/prediction has what training gives.
+    Those that were trained on the same jobs before are taken as they are; tests/prediction has what training gives, as
+    do the examples and the pages, which run in processes of their own.
     """
+    if request.path.is_relative_to(ROOT / "tests" / "prediction"):
+        yield
+        return
     from policyfactory.prediction import training
 
     fitted = training._fitted

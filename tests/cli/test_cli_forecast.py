@@ -18,8 +18,6 @@ from policyfactory.workload.snapshot import QueuedJob, Snapshot
 from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 from refusals import tell
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 Run = Callable[..., "CompletedProcess[str]"]
 
 

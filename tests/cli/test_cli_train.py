@@ -88,7 +88,6 @@ def test_a_folder_in_use_is_refused(run, log: Path, tmp_path: Path) -> None:
     assert "another run" in done.stderr
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_search_on_replicas_is_against_the_best_published_policy(run, tmp_path: Path) -> None:
     write_log(tmp_path / "long.swf", users_with_habits(3, jobs=1_500, days=84))
     few = ("--replicas", 2, "--restarts", 1, "--evaluations", 10, "--max-p99", "9x", "--max-longest", "50d")

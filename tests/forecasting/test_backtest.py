@@ -29,8 +29,6 @@ from policyfactory.site.model import Site
 from policyfactory.statistics.calibration import LEVELS, Stretch
 from refusals import refusal
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 
 @pytest.fixture(scope="module", params=[None, SITE], ids=["easy", "slurm"])
 def tried(request: pytest.FixtureRequest) -> Backtest:

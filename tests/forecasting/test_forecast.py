@@ -19,8 +19,6 @@ from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 from refusals import refusal
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 
 @pytest.fixture(scope="module", params=[None, SITE], ids=["easy", "slurm"])
 def case(request: pytest.FixtureRequest) -> tuple[Site | None, Snapshot, Workload]:

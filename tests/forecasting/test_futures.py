@@ -22,8 +22,6 @@ from policyfactory.simulation.slurm.queue import on_nodes
 from policyfactory.site.model import NodeGroup, Site
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 TRUTH = Draws(futures=1, run_times="true", arrivals="true")
 DAY = 86_400
 

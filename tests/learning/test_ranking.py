@@ -167,7 +167,7 @@ def test_the_formulas_are_static_so_that_a_scheduler_can_have_them(formula: str)
     assert policy.needs_predictions == (formula in FORMULAS.values())
 
 
-@pytest.mark.usefixtures("blank_pictures", "few_trees")
+@pytest.mark.usefixtures("blank_pictures")
 def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_to_be_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

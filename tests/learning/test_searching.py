@@ -40,7 +40,6 @@ def parts_of(log: Workload, workers: int = 1, **options: Any) -> Any:
     )
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_search_finds_what_is_better_on_its_replicas_whoever_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_CANDIDATES", 48)
     log = habits(26)
@@ -81,7 +80,6 @@ def test_where_there_is_too_little_to_search_on_nothing_is_searched(
     assert words in message
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_an_order_for_backfilling_is_taken_only_if_it_is_shown_to_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = parts_of(habits(16))
     size = size_of(parts, "choosing", predicted=True)

@@ -36,7 +36,7 @@ def workload() -> Workload:
 
 
 @pytest.fixture
-def arena(workload: Workload, few_trees: None, tmp_path: Path) -> Arena:
+def arena(workload: Workload, tmp_path: Path) -> Arena:
     return Arena(workload, ledger=tmp_path / "ledger.json", replicas=6, seed=4)
 
 

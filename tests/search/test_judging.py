@@ -45,7 +45,7 @@ def test_weeks_can_contradict_replicas_and_show_a_candidate_to_be_worse() -> Non
             assert held.verdict == light.replace("_", " "), (replicas, weeks)
 
 
-def test_one_rule_under_two_names_cannot_be_told_from_itself(few_trees: None, tmp_path: Path) -> None:
+def test_one_rule_under_two_names_cannot_be_told_from_itself(tmp_path: Path) -> None:
     log = users_with_habits(3, jobs=2_400, days=112)
     arena = Arena(log, ledger=tmp_path / "ledger.json", replicas=6, seed=4)
     vars(arena)["baseline"] = best_published(arena._training, among=(CATALOGUE["SAF"],))

@@ -52,7 +52,7 @@ FEW = SearchOptions(families=("predicted", "predicted-log"), restarts=1, evaluat
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, few_trees: None):
+def made(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("front")
     options = TrainOptions(replicas=3, bands=(), max_p99="1.5x")
     log = users_with_habits(3, jobs=1_500, days=84)

@@ -81,7 +81,6 @@ def test_the_models_of_a_policy_s_own_runs_can_serve_others(workload: Workload) 
     assert arena.values(own).tolist() == arena.values(own, learns=True).tolist()
 
 
-@pytest.mark.usefixtures("few_trees")
 def test_a_job_of_a_foretold_replica_is_predicted_as_it_was_in_the_log(workload: Workload, arena: Replicated) -> None:
     part = Part(600, 1_500, past=400)
     again, replicas = foretold(workload, part, Rules(), count=3, seed=5, predictor=OPTIONS)

@@ -34,7 +34,7 @@ def workload() -> Workload:
 
 
 @pytest.fixture(scope="module")
-def found(workload: Workload, few_trees: None):
+def found(workload: Workload):
     return train(workload, FormulaSearch.of(FEW), SMALL)
 
 

@@ -23,7 +23,6 @@ PAIR = Policy("PAIR", "p*q", backfill_formula="p")
     ("formula", "backfill"),
     [("p*q", "p"), ("p*q", "q - w"), ("p / (1 + w)", "p"), ("p*q", "e*q"), ("e", "p")],
 )
-@pytest.mark.usefixtures("few_trees")
 def test_it_starts_the_jobs_that_the_same_order_of_the_rules_starts(formula: str, backfill: str) -> None:
     predicted = "e" in formula + backfill
     log = habits(16) if predicted else pf.generate_lublin(64, 1_000, seed=2)
