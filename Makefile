@@ -11,13 +11,14 @@ export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 QUICK := -m 'not (slurm or browser or fault or slow)' --hypothesis-profile quick
 
-.PHONY: help demo test smoke snapshots test-all check docs bench nightly fuzz mutants audit release clean
+.PHONY: help demo test smoke areas snapshots test-all check docs bench nightly fuzz mutants audit release clean
 
 help:
 	@echo "make demo     set up, then the whole job on the embedded workload: trials, fits, evaluation, export (results in demo/)"
 	@echo "make test     set up, then the tests for every change: some minutes"
 	@echo "make smoke    the afternoon's page on a real Slurm, and a report in a Chromium"
 	@echo "make test-all all tests: also real Slurm, browser, faults, hostile input, wide random cases"
+	@echo "make areas    tests of minutes, of Slurm's rules and of exports on a real Slurm, if their sources changed (docs/trust.md)"
 	@echo "make snapshots write anew what tests keep of outputs in tests/data/snapshots; git diff tells what changed"
 	@echo "make check    lint, format, types, import contract"
 	@echo "make docs     build the documentation into site/"
@@ -52,6 +53,9 @@ smoke: $(VENV)/.ready-test
 # One worker more than CI's processors: Slurm's tests wait for Slurm.
 test-all: $(VENV)/.ready-test
 	@$(PYTEST) -n 3 $(ARGS)
+
+areas: $(VENV)/.ready-test
+	@$(BIN)/python .ci/changed.py --run
 
 # Away with all of them first, so that none is left that no test compares.
 snapshots: $(VENV)/.ready-test

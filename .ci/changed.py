@@ -1,14 +1,17 @@
-"""What must run besides, by what changed: .ci/changed.py.
+"""What must run besides, by what changed: .ci/changed.py [--run].
 
 An area is sources and the tests that take minutes for them. Prints a line for each area whose sources or tests are not
-those of the last green night, whose digests are in docs/trust.md: its name, a colon, the arguments of pytest. A green
-night writes its line by `write_green`.
+those of its last green run, whose digest is in docs/trust.md: its name, a colon, the arguments of pytest. With --run
+these tests are run, and an area that is green gets its line; a green night writes those of all areas.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "trust.md"
 MARK = "<!-- nights: written by .ci/night -->\n"
+AREA = "- {}: green on {}, sources `{}`\n"
 
 # Globs below the top of the checkout.
 AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -61,24 +65,53 @@ def digest(area: str) -> str:
     return sums.hexdigest()[:12]
 
 
-def write_green(commit: str, what: str, not_run: Sequence[str]) -> None:
-    """Write the line of a night that was green: of which commit, what was run, what was not, and the areas' digests."""
-    parts = [f"{datetime.now(UTC):%Y-%m-%d}: green{' in part' * bool(not_run)}, `{commit[:10]}`: {what}"]
-    parts += [f"not run: {', '.join(not_run)}"] if not_run else []
-    parts += [", ".join(f"{area} `{digest(area)}`" for area in AREAS)]
-    page = PAGE.read_text(encoding="utf-8")
-    page = re.sub(re.escape(MARK) + ".*\n", lambda _: f"{MARK}{'; '.join(parts)}\n", page)
+def tests_of(area: str) -> list[str]:
+    """Return the files of an area's tests, but that of make smoke."""
+    named = (path.relative_to(ROOT).as_posix() for path in files(AREAS[area][1]))
+    return [name for name in named if name != "tests/slurm/test_afternoon.py"]
+
+
+def today() -> str:
+    """Return the date, by which a line can be found again."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def write_area(area: str) -> None:
+    """Write that an area is green as it is."""
+    page, start = PAGE.read_text(encoding="utf-8"), re.escape(AREA.partition("{}")[0] + area)
+    page = re.sub(f"(?m)^{start}:.*\n", lambda _: AREA.format(area, today(), digest(area)), page)
     PAGE.write_text(page, encoding="utf-8")
 
 
-def main() -> None:
-    """Print the areas that changed."""
-    night = PAGE.read_text(encoding="utf-8").partition(MARK)[2].partition("\n")[0]
+def write_green(commit: str, what: str, not_run: Sequence[str]) -> None:
+    """Write the line of a night that was green: of which commit, what was run, what was not; and those of the areas."""
+    parts = [f"{today()}: green{' in part' * bool(not_run)}, `{commit[:10]}`: {what}"]
+    parts += [f"not run: {', '.join(not_run)}"] if not_run else []
+    page = PAGE.read_text(encoding="utf-8")
+    page = re.sub(re.escape(MARK) + ".*\n", lambda _: f"{MARK}{'; '.join(parts)}\n", page)
+    PAGE.write_text(page, encoding="utf-8")
     for area in AREAS:
-        if f"`{digest(area)}`" not in night:
-            tests = (path for path in files(AREAS[area][1]) if path.name != "test_afternoon.py")  # make smoke has it
-            print(f"{area}:", *(path.relative_to(ROOT).as_posix() for path in tests))
+        write_area(area)
+
+
+def main(*, run: bool) -> int:
+    """Print the areas that changed, or run their tests; return 1 if one fails."""
+    page, failed = PAGE.read_text(encoding="utf-8"), False
+    for area in AREAS:
+        if f"`{digest(area)}`" in page:
+            continue
+        if not run:
+            print(f"{area}:", *tests_of(area))
+            continue
+        words = [sys.executable, "-m", "pytest", "-q", "-n", "3", "--dist", "worksteal", *tests_of(area)]
+        # Nothing is skipped for want of a program.
+        done = subprocess.run(words, cwd=ROOT, env=os.environ | {"CI": "true"}, check=False)
+        if done.returncode:
+            failed = True
+        else:
+            write_area(area)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(run="--run" in sys.argv[1:]))
