@@ -101,8 +101,8 @@ _TRAINED: dict[tuple[object, ...], Any] = {}
 def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
     """Train predictors and baselines with few trees, in tests of what is done with whatever is predicted.
 
-    Those that were trained on the same jobs before are taken as they are; tests/prediction has what training gives, as
-    do the examples and the pages, which run in processes of their own.
+    Who asks for a number of trees gets it. Those that were trained on the same jobs before are taken as they are;
+    tests/prediction has what training gives, as do the examples and the pages, which run in processes of their own.
     """
     if request.path.is_relative_to(ROOT / "tests" / "prediction"):
         yield
@@ -120,7 +120,8 @@ def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
             quantile,
         )
         if key not in _TRAINED:
-            few = dataclasses.replace(options, trees=10)
+            usual = options.trees == training.PredictorOptions().trees
+            few = dataclasses.replace(options, trees=10) if usual else options
             _TRAINED[key] = fitted(features, outcome, few, quantile=quantile)
         return _TRAINED[key]
 
