@@ -17,7 +17,7 @@ from test_easy import read
 
 import policyfactory as pf
 from floors import record
-from policyfactory.forecasting.record import JobRecord, snapshot_of
+from policyfactory.forecasting.record import JobRecord
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import simulate
 from policyfactory.simulation.slurm.queue import on_nodes
@@ -46,9 +46,9 @@ def queue_of(log: Workload, waiting: int, site: Site | None) -> tuple[Snapshot, 
     ones, end = np.ones(len(log)), start + log.run_time
     known = JobRecord(log, start, end, ones, ones, np.argsort(end, kind="stable"))
     if site is None:
-        return snapshot_of(known, now)[0], log
+        return known.snapshot(now)[0], log
     names = [partition.name for partition in site.partitions]
-    return on_nodes(snapshot_of(known, now, names)[0], site), log
+    return on_nodes(known.snapshot(now, names)[0], site), log
 
 
 @pytest.mark.benchmark(group="forecasts")

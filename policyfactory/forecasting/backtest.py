@@ -349,9 +349,12 @@ def _tell(
             TRUE_RUNS: by(run_times="true"),
         }
     start = record.starts(rows, now, horizon)
-    kept = ~np.isnan(start)
+    # Of a held job nothing is told.
+    kept = ~np.isnan(start) & ~np.array([job.held for job in standing.snapshot.of("waiting")], dtype=bool)
     quantiles = {name: its[:, kept] for name, its in quantiles.items()}
-    return Told(now, rows[kept], record.jobs.submit[rows[kept]] == now, start[kept], quantiles, int((~kept).sum()))
+    return Told(
+        now, rows[kept], record.jobs.submit[rows[kept]] == now, start[kept], quantiles, int(np.isnan(start).sum())
+    )
 
 
 def _stretch(outcomes: Iterable[tuple[int, PastForecast]], now: int, horizon: int) -> Stretch:

@@ -6,14 +6,14 @@ user and hour), given as well how long the job has waited already, and asked for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY
 from policyfactory.forecasting.record import JobRecord
-from policyfactory.prediction.training import one_thread
+from policyfactory.prediction.training import quantile_model
 from policyfactory.statistics.calibration import LEVELS
 
 _STARTED, _NEIGHBOURS = 4_000, 150  # the last started jobs that are looked at, and those that are taken
@@ -115,22 +115,12 @@ class Boosting:
             if len(rows):
                 features.append(features_of(record, rows, now))
                 starts.append(record.starts(rows, now, horizon))
-        self._models = [_fitted(np.concatenate(features), np.concatenate(starts), level) for level in LEVELS]
+        self._models = [
+            quantile_model(np.concatenate(features), np.concatenate(starts), level, _TREES) for level in LEVELS
+        ]
 
     def quantiles(self, rows: Int64Array, now: int) -> FloatArray:
         """Return the starts of waiting jobs at `LEVELS`: float64 (5, k), s from the instant on."""
         features = features_of(self._record, rows, now)
-        with one_thread():
-            found = np.array([model(features) for model in self._models])
+        found = np.array([model(features) for model in self._models])
         return np.clip(np.maximum.accumulate(found, axis=0), 0.0, self._horizon)
-
-
-def _fitted(features: FloatArray, starts: FloatArray, level: float) -> Callable[[FloatArray], FloatArray]:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    model = HistGradientBoostingRegressor(
-        loss="quantile", quantile=level, max_iter=_TREES, max_leaf_nodes=15, min_samples_leaf=40, random_state=0
-    )
-    with one_thread():
-        model.fit(features, starts)
-    return lambda asked: np.asarray(model.predict(asked))

@@ -15,19 +15,19 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import format_duration, parse_duration, shortened
-from policyfactory.forecasting.futures import Draws, keeps_out, queues_of, rules_of, starts_of
+from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, rules_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import standing_of
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.slurm.explanation import ExplainedJob, Wait, explain_queue
-from policyfactory.simulation.slurm.queue import find_job
+from policyfactory.simulation.slurm.queue import find_job, keeps_out
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
 from policyfactory.site.submission import NEW, others, submitted
 from policyfactory.statistics.calibration import LEVELS, TRUSTED, Stretch
 from policyfactory.workload.accounting.times import until_midnight
 from policyfactory.workload.jobs import Workload, zone
-from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot
+from policyfactory.workload.snapshot import QueuedJob, Snapshot, read_snapshot, usual_account
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +55,8 @@ class JobForecast:
         Until the end of the day on the cluster's clock, from the snapshot on.
     runs : float64 array, s
         What like jobs ran, within its limit.
+    drawn : float64 array (futures,), s
+        Its starts before they are stretched, by which it is compared with alternatives.
     plan : int or None
         When it would start if all ran to their limits and nobody submitted any more (s from the snapshot on), which is
         what Slurm's backfilling pass plans; None: not known.
@@ -65,6 +67,7 @@ class JobForecast:
     horizon: int
     midnight: int
     runs: FloatArray
+    drawn: FloatArray
     waits: tuple[Wait, ...] = ()
     plan: int | None = None
 
@@ -150,13 +153,17 @@ class Alternative:
     @property
     def earlier(self) -> float:
         """By how much it starts earlier, s: the mean over futures; negative for later."""
-        return float(np.mean(self.asked.starts - self.found.starts))
+        return float(np.mean(self._gain))
 
     @property
     def sure(self) -> float:
         """In which part of the futures it starts earlier; later, if it mostly does."""
-        gain = self.asked.starts - self.found.starts
-        return float((gain < 0).mean() if self.earlier < 0 else (gain > 0).mean())
+        return float((self._gain < 0).mean() if self.earlier < 0 else (self._gain > 0).mean())
+
+    @property
+    def _gain(self) -> FloatArray:
+        # Stretching moves each of them by its own futures, and what is equal would differ.
+        return self.asked.drawn - self.found.drawn
 
     @property
     def killed(self) -> float:
@@ -363,8 +370,11 @@ def forecast(
     rules = _Rules(site, log, cancelled, draws, stretch or Stretch(), workers)
     if submit is None:
         return rules.forecast(snapshot, predictor, follow)
-    job = submitted(submit, snapshot, site, user)
+    job = submitted(submit, snapshot, site, user, usual_account(snapshot, log, user))
     found = rules.forecast(_with(snapshot, job), predictor, follow)
+    known = f"of account {job.account}" if job.account else "of no account, so that no limit of one holds it"
+    more = () if site is None else (f"the new job is {known} (-A says another one)",)
+    found = dataclasses.replace(found, assumed=(*found.assumed, *more))
     asked = found.find(NEW)
     alternatives = (
         Alternative(words, rules.forecast(_with(snapshot, other), found.predictor).find(NEW), asked)
@@ -394,6 +404,9 @@ class _Rules(NamedTuple):
         follow: Callable[[float], object] = lambda _: None,
     ) -> Forecast:
         """Return the forecast of a queue."""
+        clock = zone(self.log.time_zone)[0] or dt.UTC
+        if not snapshot.of("waiting"):
+            return Forecast(snapshot, self.site, self.draws, self.stretch, (), snapshot.assumed, zone=clock)
         standing, assumed = standing_of(snapshot, self.site, self.log, self.cancelled, predictor, follow)
         snapshot, draws = standing.snapshot, self.draws
         explained: Sequence[ExplainedJob] = ()
@@ -401,9 +414,13 @@ class _Rules(NamedTuple):
             explanation = explain_queue(snapshot, self.site)
             ours = [text for text in explanation.assumed if text not in explanation.of_terms]
             explained, assumed = explanation.jobs, [*ours, *assumed]
-        queues = queues_of(standing, self.site, draws.horizon)
-        starts = self.stretch.apply(starts_of(standing, queues, draws, self.workers), draws.horizon)
-        assumed += self._of_calibration()
+        drawn = starts_of(standing, queues_of(standing, self.site, draws.horizon), draws, self.workers)
+        parts = [job.het for job in snapshot.of("waiting")]
+        for number in {*parts} - {0}:
+            together = [column for column, its in enumerate(parts) if its == number]
+            drawn[:, together] = drawn[:, together].max(axis=1, keepdims=True)
+        starts = self.stretch.apply(drawn, draws.horizon)
+        assumed += [*self._of_arrivals(standing), *self._of_calibration()]
         if not self.stretch.instants:
             assumed.append(
                 "intervals are not calibrated on this cluster, where they may be too narrow: make a backtest of its "
@@ -414,12 +431,12 @@ class _Rules(NamedTuple):
         order: Iterable[tuple[QueuedJob, ExplainedJob | None]] = ((its.job, its) for its in explained)
         if self.site is None:
             order = ((job, None) for job in waiting)
-        clock = zone(self.log.time_zone)[0] or dt.UTC
         midnight = until_midnight(snapshot.taken, clock)
 
         def told(job: QueuedJob, its: ExplainedJob | None) -> JobForecast:
             number = column[id(job)]
-            mine = job, starts[:, number], draws.horizon, midnight, standing.like[standing.running + number]
+            like = standing.like[standing.running + number]
+            mine = job, starts[:, number], draws.horizon, midnight, like, drawn[:, number]
             if its is None:
                 why = keeps_out(job, standing.record.jobs.machine)
                 return JobForecast(*mine, (Wait("held", shortened(why, 24), why),) if why else ())
@@ -431,10 +448,21 @@ class _Rules(NamedTuple):
             *(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed)), predictor=predictor, zone=clock
         )
 
+    def _of_arrivals(self, standing: QueueStanding) -> list[str]:
+        """Return what speaks against the arrivals, in sentences."""
+        weeks = standing.record.weeks(standing.now, self.draws.horizon)
+        if self.draws.arrivals == "none" or (weeks and weeks[0][0] == WEEK):
+            return []
+        if not weeks:
+            return [f"nobody submits anything: {self.log.name} is not a week longer than the horizon"]
+        return [f"arrivals are drawn from weeks {format_duration(weeks[0][0])} before and more, where the log ends"]
+
     def _of_calibration(self) -> list[str]:
         """Return what speaks against the calibration, in sentences."""
         stretch, found = self.stretch, []
-        if stretch.rules and (stretch.log, stretch.rules) != (self.log.name, rules_of(self.site)):
+        # A site has a name of its own; next month's log may have another one than this month's.
+        other_log = self.site is None and stretch.log != self.log.name
+        if stretch.rules and (other_log or stretch.rules != rules_of(self.site)):
             found.append(
                 f"the calibration is of {stretch.log} by the rules of {stretch.rules}, not of {self.log.name} by those "
                 f"of {rules_of(self.site)}: intervals may be wrong; make the backtest of this cluster"

@@ -2,7 +2,7 @@
 
 A future draws the run times of the running and the waiting jobs from what like jobs ran (`PastRuns`), of a running one
 given how long it has run; jobs of one user that ask for the same run alike. It draws which of the waiting jobs are
-cancelled, and when (`CancellationHazard`). What is submitted until the horizon is what was in the same hours of one of
+cancelled, and when (`JobRecord.hazard`). What is submitted until the horizon is what was in the same hours of one of
 the last weeks, as it came, and was cancelled. Draws hang on the seed, the future and the job alone: an alternative sees
 the same futures.
 """
@@ -21,15 +21,15 @@ from scipy.special import ndtr
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.core.text import shortened
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.record import CancellationHazard, JobRecord
+from policyfactory.forecasting.record import JobRecord
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.simulation.simulate import FcfsEasy
-from policyfactory.simulation.slurm.queue import place_queue, ready
+from policyfactory.simulation.slurm.queue import MOST_TASKS, keeps_out, place_queue, ready
+from policyfactory.site.fits import partition_names
 from policyfactory.site.model import Site
-from policyfactory.statistics.calibration import starts_if_kept
+from policyfactory.statistics.survival import starts_if_kept
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
 
@@ -105,6 +105,11 @@ class QueueStanding:
         return np.maximum(given, self.elapsed + 1)
 
     @functools.cached_property
+    def tasks(self) -> Int64Array:
+        """How many jobs each stands for: the tasks of an array that are simulated: int64 (n,)."""
+        return np.array([min(job.tasks, MOST_TASKS) for job in self.snapshot.jobs], dtype=np.int64)
+
+    @functools.cached_property
     def like(self) -> list[FloatArray]:
         """Of each job the run times of like ones, those that it may still have, ascending (s)."""
         past, record = self.record.past(self.now), self.record
@@ -115,9 +120,9 @@ class QueueStanding:
         ]
 
 
-# Given the run times (s) of the jobs that run or wait, when they are cancelled if they wait, and the number of the
-# future: the starts of those that wait, the horizon or later where they are later, or there is none. Cancellations and
-# starts are seconds from the instant on.
+# Given the run times (s) of the jobs that run or wait, those of an array's tasks beside each other, when the jobs are
+# cancelled if they wait, and the number of the future: the starts of those that wait, the horizon or later where they
+# are later, or there is none. Cancellations and starts are seconds from the instant on.
 RunFuture = Callable[[Int64Array, Int64Array, int], Int64Array]
 # Given the record's rows of jobs that are to come, and by how many seconds they come later than there.
 Queues = Callable[[Int64Array, int], RunFuture]
@@ -168,28 +173,29 @@ def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, In
 
 
 def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
-    """Return the run times of the jobs that run or wait in each future: int64 (futures, n), s."""
-    elapsed, limit, rows, record = standing.elapsed, standing.limit, standing.rows, standing.record
+    """Return the run times of the jobs that run or wait, each task's, in each future: int64 (futures, tasks), s."""
+    elapsed, rows, record, tasks = standing.elapsed, standing.rows, standing.record, standing.tasks
     if draws.run_times != "drawn":
-        given = limit if draws.run_times == "limit" else (record.end - record.start)[rows]
-        return np.broadcast_to(np.maximum(given, elapsed + 1), (draws.futures, len(rows)))
-    runs = np.empty((draws.futures, len(rows)), dtype=np.int64)
+        given = standing.limit if draws.run_times == "limit" else record.run_time(rows, NEVER - 1)
+        given = np.repeat(np.maximum(given, elapsed + 1), tasks)
+        return np.broadcast_to(given, (draws.futures, len(given)))
+    runs = [np.empty((0, draws.futures), dtype=np.int64)]
     common: dict[tuple[str, int, int], FloatArray] = {}
-    for column, (job, like) in enumerate(zip(standing.snapshot.jobs, standing.like, strict=True)):
+    for row, (job, like) in enumerate(zip(standing.snapshot.jobs, standing.like, strict=True)):
         group = (job.user, job.limit or 0, job.cores)
         if group not in common:
             common[group] = _normal(draws, _ALIKE, job.number)
-        alone = _normal(draws, _RUNS, job.number)
+        alone = generator(draws.seed, _RUNS, job.number).standard_normal((tasks[row], draws.futures))
         chance = ndtr(_mixed(common[group], alone, _CORRELATION))
         drawn = like[np.minimum((chance * len(like)).astype(np.int64), len(like) - 1)]
-        runs[:, column] = np.maximum(np.rint(drawn).astype(np.int64), elapsed[column] + 1)
-    return runs
+        runs.append(np.maximum(np.rint(drawn).astype(np.int64), elapsed[row] + 1))
+    return np.ascontiguousarray(np.concatenate(runs).T)
 
 
 def _patience(standing: QueueStanding, draws: Draws) -> Int64Array:
     """Return when the waiting jobs are cancelled in each future: int64 (futures, n), s from the instant on."""
     found = np.full((draws.futures, len(standing.rows)), NEVER)
-    model = CancellationHazard(standing.record, standing.now)
+    model = standing.record.hazard(standing.now)
     if draws.cancellations == "none" or not len(model.times):
         return found
     users, now = standing.record.jobs.user[standing.rows].tolist(), standing.snapshot.taken
@@ -228,16 +234,18 @@ class EasyQueues:
     def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
         """Return the queue with jobs that are to come."""
         standing, record = self._standing, self._standing.record
-        jobs, elapsed, n = record.jobs, standing.elapsed, len(standing.rows)
+        # Tasks of an array are as many jobs.
+        jobs, of = record.jobs, np.repeat(np.arange(len(standing.rows)), standing.tasks)
+        elapsed, n, firsts = standing.elapsed[of], len(of), np.cumsum(standing.tasks) - standing.tasks
         taken, never = standing.snapshot.taken, self._horizon + 1
         begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
         out = [never * bool(keeps_out(job, jobs.machine)) for job in standing.snapshot.jobs]
-        now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)
+        now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)[of]
         # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
         submit = np.concatenate([now, jobs.submit[arrivals] + shift - standing.now + 1])
         order = np.argsort(submit, kind="stable")
-        rows = np.concatenate([standing.rows, arrivals])[order]
-        limit = np.concatenate([standing.limit - elapsed, jobs.requested_time[arrivals]])[order]
+        rows = np.concatenate([standing.rows[of], arrivals])[order]
+        limit = np.concatenate([standing.limit[of] - elapsed, jobs.requested_time[arrivals]])[order]
         run_later, patience_later = _later(standing, arrivals, shift)
         gone_later = np.where(patience_later < never, submit[n:] + patience_later, NEVER)
         unknown = np.full(len(rows), -1)
@@ -245,24 +253,14 @@ class EasyQueues:
             *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit, limit),
             *(jobs.processors[rows], unknown, unknown),
         )
-        easy_queue, waiting = FcfsEasy(workload), np.argsort(order)[standing.running : n]
+        easy_queue, places = FcfsEasy(workload), np.argsort(order)[:n]
 
         def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
             left = np.concatenate([run_time - elapsed, run_later])[order]
-            return easy_queue.starts(left, np.concatenate([patience, gone_later])[order])[waiting]
+            found = easy_queue.starts(left, np.concatenate([patience[of], gone_later])[order])
+            return np.asarray(np.minimum.reduceat(found[places], firsts)[standing.running :])
 
         return run
-
-
-def keeps_out(job: QueuedJob, machine: int) -> str:
-    """Return why a waiting job takes no part in a queue under EASY on so many processors; empty if it does."""
-    if job.cores > machine:
-        return f"it can never start: it asks for {job.cores:,} processors, and there are {machine:,}"
-    if job.held:
-        return f"it is held, until it is released (scontrol release {job.number})"
-    if job.state == "waiting" and job.dependency:
-        return f"it depends on other jobs: {shortened(job.dependency, 60)}; give --site, whose rules know them"
-    return ""
 
 
 def _later(standing: QueueStanding, arrivals: Int64Array, shift: int) -> tuple[Int64Array, Int64Array]:
@@ -287,7 +285,7 @@ class SlurmQueues:
 
     def __init__(self, standing: QueueStanding, site: Site, horizon: int) -> None:
         self._standing, self._site, self._horizon = standing, site, horizon
-        self._partitions = partitions_of(site)
+        self._partitions = partition_names(site)
 
     def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
         """Return the queue with jobs that are to come."""
@@ -309,6 +307,9 @@ class SlurmQueues:
         # The jobs of the snapshot, of which some may be left out, and then those that come.
         numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
         which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
+        # Each task has a run time of its own.
+        tasks = np.append(standing.tasks, np.ones(len(later) + 1, dtype=np.int64))
+        columns = (np.cumsum(tasks) - tasks)[which] + queue.task
         run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals, shift))
         patience_later[-1] = NEVER
         waits_from = np.array([standing.snapshot.taken] * len(jobs) + [job.submit for job in (*later, last)])[which]
@@ -318,7 +319,7 @@ class SlurmQueues:
             since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
             waits = np.concatenate([patience, patience_later])[which]
             gone = np.where(waits < horizon, waits_from + waits, -1)
-            future = start.begin(np.concatenate([run_time, run_later])[which], since, gone)
+            future = start.begin(np.concatenate([run_time, run_later])[columns], since, gone)
             future.run(len(rows))
             found = np.full(len(jobs) - running, horizon)
             for index, second in future.starts(queue).items():
@@ -351,8 +352,3 @@ def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queue
 
 
 _NUMBERS = 1 << 40  # beyond those of jobs
-
-
-def partitions_of(site: Site) -> list[str]:
-    """Return the names of a site's partitions, the default one first."""
-    return [partition.name for partition in sorted(site.partitions, key=lambda its: not its.default)]

@@ -15,8 +15,9 @@ from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.run_times import WINDOW, PastRuns
 from policyfactory.prediction.training import Predictor, Training
 from policyfactory.simulation.predicted import predict_record
+from policyfactory.statistics.survival import CancellationHazard
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.snapshot import Snapshot, queued_job
+from policyfactory.workload.snapshot import Snapshot, queue_of
 
 WEEK = 7 * DAY
 LEAST = 500  # ended jobs without which nothing is forecast
@@ -60,6 +61,10 @@ class JobRecord:
         run = np.maximum(self.end[last] - self.start[last], 1).astype(np.float64)
         return PastRuns(self.mean[last], self.shortness[last], run)
 
+    def snapshot(self, now: int, partitions: Sequence[str] = ("all",)) -> tuple[Snapshot, Int64Array]:
+        """Return the queue at a second of the clock, as `policyfactory.workload.snapshot.queue_of` shows it."""
+        return queue_of(self.jobs, self.start, (self.running(now), self.waiting(now)), now, partitions)
+
     def running(self, now: int) -> Int64Array:
         """Return the jobs that run at a second of the clock, before the pass of that second."""
         return np.flatnonzero((self.start >= 0) & (self.start < now) & (self.end > now))
@@ -98,6 +103,19 @@ class JobRecord:
         gave_up = (self.start[rows] < 0) & (self.end[rows] <= now)
         return np.where(gave_up, self.end[rows] - self.jobs.submit[rows], NEVER)
 
+    def covered(self, now: int) -> int:
+        """Return up to when it is known what happened by a second of the clock: a log may end before that."""
+        ended = self.ended(now)
+        return min(int(self.end[ended[-1]]), now) if len(ended) else now
+
+    def hazard(self, now: int) -> CancellationHazard:
+        """Return how likely jobs were cancelled that had waited, in the last weeks before a second of the clock."""
+        submit = self.jobs.submit
+        rows = np.arange(*np.searchsorted(submit, [self.covered(now) - MOST_WEEKS * WEEK, now], side="right"))
+        left = np.where(self.start[rows] >= 0, self.start[rows], self.end[rows])
+        gave_up = (self.start[rows] < 0) & (self.end[rows] <= now)
+        return CancellationHazard(np.minimum(left, now) - submit[rows], gave_up)
+
     def weeks(self, now: int, horizon: int) -> list[tuple[int, Int64Array]]:
         """Return for each of the last weeks the jobs that were submitted in the same hours of the week.
 
@@ -111,10 +129,12 @@ class JobRecord:
         Returns
         -------
         list of (int, int64 array)
-            How many seconds ago a week was, and its jobs. Empty if the record is not a week long.
+            How many seconds ago a week was, and its jobs. Empty if the record is not a week longer.
         """
         submit = self.jobs.submit
-        shifts = [count * WEEK for count in range(1, MOST_WEEKS + 1) if now - count * WEEK >= submit[0]]
+        # The first of them that is over where the record ends.
+        first = max(-(-(now + horizon - self.covered(now)) // WEEK), 1)
+        shifts = [count * WEEK for count in range(first, first + MOST_WEEKS) if now - count * WEEK >= submit[0]]
         spans = (np.searchsorted(submit, [now - shift, now - shift + horizon], side="right") for shift in shifts)
         return [(shift, np.arange(*span)) for shift, span in zip(shifts, spans, strict=True)]
 
@@ -196,79 +216,3 @@ def recorded(jobs: Workload, cancelled: Int64Array) -> tuple[Int64Array, Int64Ar
             "log with waits (field 3)"
         )
     return jobs.start, np.where(known, jobs.start + jobs.run_time, np.where(cancelled >= 0, cancelled, NEVER))
-
-
-class CancellationHazard:
-    """The hazard of being cancelled by the time waited (W. Nelson, Technometrics 14, 1972).
-
-    Jobs that started, or wait still, count as long as they waited. All users are one: that one has cancelled more than
-    others does not say that he will (docs/forecast.md).
-
-    Parameters
-    ----------
-    record : JobRecord
-    now : int
-        Second of its clock; what came later is not looked at.
-
-    Attributes
-    ----------
-    times : int64 array (k,), s
-        After which jobs were cancelled, ascending.
-    """
-
-    def __init__(self, record: JobRecord, now: int) -> None:
-        submit = record.jobs.submit
-        rows = np.arange(*np.searchsorted(submit, [now - MOST_WEEKS * WEEK, now], side="right"))
-        left = np.where(record.start[rows] >= 0, record.start[rows], record.end[rows])
-        waited = np.minimum(left, now) - submit[rows]
-        gave_up = (record.start[rows] < 0) & (record.end[rows] <= now)
-        self.times, counts = np.unique(waited[gave_up], return_counts=True)
-        there = len(rows) - np.searchsorted(np.sort(waited), self.times)
-        self._hazard = np.cumsum(counts / there)
-
-    def draw(self, waited: int, chance: FloatArray) -> Int64Array:
-        """Return for how long a job waits from then on until it is cancelled.
-
-        Parameters
-        ----------
-        waited : int, s
-        chance : float64 array (futures,)
-            Uniform from 0 to 1.
-
-        Returns
-        -------
-        int64 array (futures,), s
-            At least 1; `NEVER` where it is not cancelled as far as anybody has waited.
-        """
-        before = int(np.searchsorted(self.times, waited, side="right"))
-        reached = (self._hazard[before - 1] if before else 0.0) - np.log1p(-chance)
-        times = np.append(self.times, NEVER)[np.searchsorted(self._hazard, reached)]
-        return np.where(times < NEVER, np.maximum(times - waited, 1), NEVER)
-
-
-# The queue of an instant, as squeue would have shown it ---------------------------------------------------------------
-
-
-def snapshot_of(record: JobRecord, now: int, partitions: Sequence[str] = ("all",)) -> tuple[Snapshot, Int64Array]:
-    """Return the queue at a second of the record's clock, and the row of each of its jobs.
-
-    The nodes of running jobs are not in a log; `policyfactory.forecasting.futures` gives them some.
-
-    Parameters
-    ----------
-    record : JobRecord
-        Whose jobs are as the site takes them.
-    now : int
-        Second of the clock.
-    partitions : sequence of str
-        Those of the site, the default one first.
-    """
-    running, waiting = record.running(now), record.waiting(now)
-    rows = np.concatenate([running, waiting])
-    present = {*record.jobs.job_id[rows].tolist()}
-    jobs = (
-        queued_job(record.jobs, row, partitions, int(record.start[row]) if runs else None, present=present)
-        for runs, its in ((True, running), (False, waiting))
-        for row in its.tolist()
-    )
-    return Snapshot(record.jobs.name, (record.jobs.unix_start or 0) + now, tuple(jobs)), rows

@@ -12,18 +12,19 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted, format_duration
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.futures import QueueStanding, partitions_of
-from policyfactory.forecasting.record import LEAST, JobRecord, record_of, recorded, snapshot_of
+from policyfactory.forecasting.futures import QueueStanding
+from policyfactory.forecasting.record import LEAST, JobRecord, record_of, recorded
 from policyfactory.prediction.run_times import WINDOW
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import FcfsEasy
 from policyfactory.simulation.slurm.queue import on_nodes, with_nodes
 from policyfactory.simulation.slurm.run import HeldNodes, NodesSeen, run_slurm
+from policyfactory.site.fits import partition_names
 from policyfactory.site.model import Site
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.snapshot import Snapshot, users_in, with_queue
+from policyfactory.workload.snapshot import Snapshot, check_processors, users_in, with_queue, without_untold
 
 _WEEKS, _LEARNED = 9, 40_000  # jobs
 _STALE = 30 * DAY  # between the last end of a log and the queue
@@ -103,6 +104,7 @@ def standing_of(
 def _on(site: Site | None, log: Workload, cancelled: Int64Array | None) -> tuple[Workload, Int64Array, list[str]]:
     """Return the jobs as a site takes them, when they were cancelled, and in sentences what was left out."""
     cancelled = np.full(len(log), -1) if cancelled is None else cancelled
+    log = without_untold(log)
     if site is None:
         return log, cancelled, []
     taken, assumed = jobs_on_site(log, site)
@@ -110,19 +112,8 @@ def _on(site: Site | None, log: Workload, cancelled: Int64Array | None) -> tuple
 
 
 def _checked(snapshot: Snapshot, log: Workload) -> list[str]:
-    """Return what is assumed of a queue without a site.
-
-    Raises
-    ------
-    UsageError
-        If a job is larger than the machine.
-    """
-    large = next((job for job in snapshot.jobs if job.cores > log.machine), None)
-    if large is not None and (large.state == "running" or all(job.cores > log.machine for job in snapshot.jobs)):
-        raise UsageError(
-            f"{snapshot.source}: job {large.name} asks for {large.cores:,} processors, and {log.name} has "
-            f"{log.machine:,}: is the queue of another cluster? give --processors, or the cluster's --site"
-        )
+    """Return what is assumed of a queue without a site, which is checked."""
+    check_processors(snapshot, log)
     rules = "EASY backfilling, first come, first served, on the log's processors (--site: by the cluster's rules)"
     assumed = [*snapshot.assumed, rules]
     if not snapshot.of("running"):
@@ -159,8 +150,8 @@ class Loop:
     def standing(self, now: int) -> QueueStanding:
         """Return the queue at a second of the record's clock."""
         if self.site is None:
-            return QueueStanding(*snapshot_of(self.record, now), self.record, now)
-        snapshot, rows = snapshot_of(self.record, now, partitions_of(self.site))
+            return QueueStanding(*self.record.snapshot(now), self.record, now)
+        snapshot, rows = self.record.snapshot(now, partition_names(self.site))
         held = self.held.get(int(np.searchsorted(self.record.jobs.submit, now, side="right")))
         if held is not None:
             snapshot = with_nodes(snapshot, self.site, rows, held)

@@ -16,9 +16,8 @@ import dataclasses
 import functools
 import heapq
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,7 +68,7 @@ def _fitted(features: FloatArray, outcome: FloatArray, options: PredictorOptions
         random_state=0,
     )
     # One thread: the sums of histograms are then added in one order, on any machine.
-    with one_thread():
+    with _threads().limit(limits=1):
         model.fit(features, outcome)
     return model
 
@@ -82,9 +81,37 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which the libraries that fit trees use one thread; scikit-learn is imported before."""
-    return cast("AbstractContextManager[object]", _threads().limit(limits=1))
+def quantile_model(
+    features: FloatArray, values: FloatArray, level: float, trees: int
+) -> Callable[[FloatArray], FloatArray]:
+    """Return what predicts a quantile of any values from features, by gradient boosting.
+
+    Parameters
+    ----------
+    features : float64 array (n, k)
+    values : float64 array (n,)
+    level : float
+        Of the quantile, from 0 to 1.
+    trees : int
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    model = HistGradientBoostingRegressor(
+        loss="quantile",
+        quantile=level,
+        max_iter=trees,
+        max_leaf_nodes=15,
+        min_samples_leaf=_SMALLEST_LEAF,
+        random_state=0,
+    )
+    with _threads().limit(limits=1):
+        model.fit(features, values)
+
+    def predict(asked: FloatArray) -> FloatArray:
+        with _threads().limit(limits=1):
+            return np.asarray(model.predict(asked))
+
+    return predict
 
 
 def _needed(features: FloatArray, outcome: FloatArray, options: PredictorOptions) -> float:

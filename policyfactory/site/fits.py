@@ -420,6 +420,11 @@ class Layout:
     members: NDArray[np.bool_]
 
 
+def partition_names(site: Site) -> list[str]:
+    """Return the names of a site's partitions, the default one first."""
+    return [partition.name for partition in sorted(site.partitions, key=lambda its: not its.default)]
+
+
 def lay_out(site: Site) -> Layout:
     """Return the nodes of a site and of its partitions as arrays.
 

@@ -62,7 +62,7 @@ def _node_counts(text: str) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
-def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") -> QueuedJob:
+def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "", account: str = "") -> QueuedJob:
     """Return the job that somebody would submit now.
 
     Parameters
@@ -74,6 +74,8 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
         Whose default partition is taken where none is named.
     user : str
         Who submits it; empty: nobody knows.
+    account : str
+        Where none is named; empty: not known, and no limit of an account holds.
 
     Raises
     ------
@@ -102,16 +104,19 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "") 
         usual = min(partition.default_time, partition.max_time)
         limit = round(usual) if math.isfinite(usual) else None
     memory = _memory(given.mem, max(nodes, 1)) if given.mem else _memory(given.mem_per_cpu, cores)
+    if memory == 0 and given.mem and partition is not None:
+        # All memory of its nodes.
+        memory = max(nodes, 1) * _least_memory(partition, site)
     gpus = _gpus(given.gres or given.gpus_per_node) * max(nodes, 1) or _gpus(given.gpus)
     return QueuedJob(
-        *(NEW, 1 + max((job.number for job in snapshot.jobs), default=0), "waiting", user, given.account or ""),
+        *(NEW, 1 + max((job.number for job in snapshot.jobs), default=0), "waiting", user, given.account or account),
         *(given.qos or "", tuple(its.name for its in partitions) or ("all",), snapshot.taken),
         eligible=snapshot.taken,
         limit=limit,
         nodes=nodes,
         most_nodes=most_nodes,
         cores=cores,
-        memory=memory,
+        memory=memory or None,
         gpus=gpus,
         exclusive=given.exclusive,
     )
@@ -149,7 +154,15 @@ def _memory(text: str | None, many: int) -> float | None:
     amount = float(match[1]) * _MB[match[2].upper()] * many if match else math.inf
     if amount > _LARGEST:
         _options().error(f"{shortened(text)!r} is no memory; as sbatch has it: 4000, 16G")
-    return amount or None
+    return amount
+
+
+def _least_memory(partition: Partition, site: Site | None) -> float:
+    """Return the least memory (MB) of a partition's nodes; 0 if it is not counted."""
+    if site is None:
+        return 0.0
+    layout = lay_out(site)
+    return float(layout.memory[layout.members[site.partitions.index(partition)]].min(initial=_LARGEST) % _LARGEST)
 
 
 def _gpus(text: str | None) -> int:
@@ -162,7 +175,7 @@ def _gpus(text: str | None) -> int:
 
 
 def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]:
-    """Give what else a user could ask for, in words: half the time, half the size, other partitions.
+    """Give what else a user could ask for, in words: half the time, half the size, other partitions that let it in.
 
     Parameters
     ----------
@@ -189,6 +202,8 @@ def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]
             for number, its in enumerate(site.partitions)
             if its.up
             and its.name not in job.partitions
+            and (not its.allowed_accounts or job.account in its.allowed_accounts)
+            and (not its.allowed_qos or not job.qos or job.qos in its.allowed_qos)
             and (job.limit or 0) <= its.max_time
             and job.nodes <= min(its.max_nodes, int(layout.members[number].sum()))
             and job.cores <= int(layout.cores[layout.members[number]].sum())

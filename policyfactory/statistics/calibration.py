@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray
 from policyfactory.core.text import shortened
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 _ENDS = (0, 1, 3, 4)  # of these, all but the median
-_GOLDEN = 0.618034
 TRUSTED = 0.8  # of starts that intervals of 90 % must have contained
 FEWEST = 30  # earlier forecasts without which nothing is stretched
 _LEAST, _MOST = 0.5, 5.0  # factors
@@ -147,30 +145,3 @@ def _weighted(values: FloatArray, weights: FloatArray, share: float) -> float:
 
 
 # Starts of jobs that were cancelled before ----------------------------------------------------------------------------
-
-
-def starts_if_kept(starts: FloatArray, patience: Int64Array, horizon: float) -> FloatArray:
-    """Return when jobs start that are not cancelled: where one was, as in the futures in which it starts later.
-
-    Each takes the start of one of those, the one with most patience first (the redistribution to the right of B. Efron,
-    5th Berkeley Symposium 4, 1967, which is the estimate of Kaplan and Meier).
-
-    Parameters
-    ----------
-    starts : float64 array (futures, jobs), s
-        At most the horizon.
-    patience : int64 array (futures, jobs), s
-        When it was cancelled if it waited still.
-    horizon : float, s
-    """
-    kept = starts.copy()
-    gone = (starts > patience) & (patience < horizon)
-    for column in np.flatnonzero(gone.any(axis=0)).tolist():
-        known = np.sort(starts[~gone[:, column], column]).tolist()
-        futures = np.flatnonzero(gone[:, column])
-        for future in futures[np.argsort(-patience[futures, column], kind="stable")].tolist():
-            first = bisect_right(known, int(patience[future, column]))
-            later = known[first + int(_GOLDEN * future % 1.0 * (len(known) - first))] if first < len(known) else horizon
-            kept[future, column] = later
-            insort(known, later)
-    return kept

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from policyfactory.core.errors import TraceFormatError
+from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
@@ -75,7 +75,8 @@ class QueuedJob:
     reason : str
         Why it waits, in Slurm's word.
     eligible, accrued, start : int or None
-        When it could start at the earliest, since when its age counts, when it started; None: not known.
+        When it could start at the earliest, since when its age counts, when it started, later by as long as it was
+        suspended; None: not known.
     limit : int or None
         Seconds; None: no limit. That of a job that is being cleaned up is over.
     nodes, most_nodes : int
@@ -103,6 +104,12 @@ class QueuedJob:
         Empty: none.
     array, tasks, array_limit : int
         Number of its array, 0 for none; how many tasks it stands for; how many of them may run at once, 0: all.
+    suspended : int or None
+        Since when it is suspended, which is taken to end when the queue is printed.
+    het : int
+        Number of the heterogeneous job of which it is a part; 0: of none.
+    only : str
+        What else of a node it asks for, in words: ``nodes n1``, ``features gpu``; empty: nothing.
     """
 
     name: str
@@ -134,6 +141,9 @@ class QueuedJob:
     array: int = 0
     tasks: int = 1
     array_limit: int = 0
+    suspended: int | None = None
+    het: int = 0
+    only: str = ""
 
     @property
     def held(self) -> bool:
@@ -225,6 +235,13 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
         runs = any(job.state == "running" for job in jobs)
         if others["last_update"] is None and (source.head.lstrip().startswith("{") or not runs):
             assumed.append("the queue is of the last time that is said in it (another one: --taken)")
+    # Limits count what jobs have run, without the time in which they were suspended.
+    jobs = [
+        job if job.start is None or job.suspended is None else _delayed(job, max(taken - job.suspended, 0))
+        for job in jobs
+    ]
+    if stopped := sum(job.suspended is not None for job in jobs):
+        assumed.append(f"{counted(stopped, 'suspended job')} taken to go on at once, on the nodes that they have")
     if jobs and not any(job.limit for job in jobs):
         usual = "that of its partition, or without a site a year"
         assumed.append(f"no job says its limit (squeue: TIME_LIMIT); each is taken to have {usual}")
@@ -234,6 +251,10 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     slurm = _table(meta.get("slurm") or meta.get("Slurm"))
     cluster, version = _text(slurm.get("cluster")), _text(slurm.get("release"))
     return Snapshot(printable(source.name, 200), taken, tuple(jobs), cluster, version, tuple(assumed))
+
+
+def _delayed(job: QueuedJob, seconds: int) -> QueuedJob:
+    return dataclasses.replace(job, start=(job.start or 0) + seconds)
 
 
 def _reader(
@@ -261,8 +282,9 @@ def _reader(
 
 def _size(job: QueuedJob) -> int:
     """Return about how many bytes the texts and lists of a job take."""
-    texts = (job.name, job.user, job.account, job.qos, job.reason, job.dependency, job.node_list, job.reservation)
-    return sum(len(text) + _TEXT for text in (*texts, *job.partitions, *job.resources)) + _TEXT * len(job.node_cores)
+    names = (job.name, job.user, job.account, job.qos, job.reservation, *job.partitions, *job.resources)
+    texts = (*names, job.reason, job.dependency, job.node_list, job.only)
+    return sum(len(text) + _TEXT for text in texts) + _TEXT * len(job.node_cores)
 
 
 # One job --------------------------------------------------------------------------------------------------------------
@@ -339,6 +361,8 @@ _KEYS = {
     "tres_alloc_str": "AllocTRES", "memory_per_node": "MinMemoryNode", "memory_per_cpu": "MinMemoryCPU",
     "tres_per_node": "TresPerNode", "tres_per_job": "TresPerJob", "dependency": "Dependency", "nodes": "NodeList",
     "resv_name": "Reservation", "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle",
+    "het_job_id": "HetJobId", "suspend_time": "SuspendTime", "pre_sus_time": "SecsPreSuspend",
+    "required_nodes": "ReqNodeList", "excluded_nodes": "ExcNodeList", "features": "Features", "licenses": "Licenses",
 }  # fmt: skip
 
 
@@ -377,6 +401,8 @@ def _table(value: Any) -> dict[str, Any]:
 
 # Lines: ``scontrol show job`` and ``squeue -o`` -----------------------------------------------------------------------
 
+# What a job may ask for that no rule of ours knows, by scontrol's words.
+_ONLY = {"ReqNodeList": "nodes", "ExcNodeList": "other nodes than", "Features": "features", "Licenses": "licenses"}
 # What scontrol calls it, by the headings of squeue.
 _HEADINGS = {
     "USER": "UserId", "ACCOUNT": "Account", "PARTITION": "Partition", "QOS": "QOS", "STATE": "JobState",
@@ -385,6 +411,7 @@ _HEADINGS = {
     "NICE": "Nice", "DEPENDENCY": "Dependency", "NODELIST": "NodeList", "OVER_SUBSCRIBE": "OverSubscribe",
     "RESERVATION": "Reservation", "TRES_PER_NODE": "TresPerNode", "ARRAY_JOB_ID": "ArrayJobId",
     "ARRAY_TASK_ID": "ArrayTaskId", "ELIGIBLE_TIME": "EligibleTime", "ACCRUE_TIME": "AccrueTime",
+    "REQ_NODES": "ReqNodeList", "EXC_NODES": "ExcNodeList", "FEATURES": "Features", "LICENSES": "Licenses",
 }  # fmt: skip
 
 
@@ -464,6 +491,12 @@ def _of_fields(
         raise TraceFormatError(f"{where}: a job without SubmitTime; {_CURE}")
     seen = (start or submit) + (duration(text("RunTime")) or 0) if state == "running" else submit
     seen = max(seen, time("LastSchedEval") or 0)
+    # When it was suspended or went on, and how long it had run until then.
+    turn, ran = time("SuspendTime") if state == "running" else None, _number(fields.get("SecsPreSuspend")) or 0
+    if start is not None and turn and 0 <= ran <= turn - start:
+        start, seen = turn - ran, max(seen, turn)
+    is_suspended = bool(turn) and "SUSPENDED" in fields["JobState"]
+    only = (f"{what} {text(name)}" for name, what in _ONLY.items() if state == "waiting" and text(name))
     tres = _tres((text("AllocTRES") if state == "running" else "") or text("ReqTRES") or text("TRES"))
     match = _NODES.fullmatch(text("NumNodes"))
     nodes, most = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
@@ -514,6 +547,9 @@ def _of_fields(
         array=parent if "ArrayTaskId" in fields and text("ArrayTaskId") else 0,
         tasks=count,
         array_limit=limit or min(max(_number(fields.get("ArrayTaskThrottle")) or 0, 0), _MOST_TASKS),
+        suspended=turn if is_suspended else None,
+        het=min(max(_number(fields.get("HetJobId")) or 0, 0), _LARGEST),
+        only=", ".join(only),
     ), seen
 
 
@@ -588,6 +624,38 @@ def queued_job(
     )
 
 
+def queue_of(
+    log: Workload, start: Int64Array, rows: tuple[Int64Array, Int64Array], now: int, partitions: Sequence[str]
+) -> tuple[Snapshot, Int64Array]:
+    """Return the queue at a second of a log's clock, and the row of each of its jobs, the running ones first.
+
+    A job that is not eligible yet is held in it: whether its begin time would have been told, or it waited for another
+    job or its user, a log does not say. The nodes of running jobs are not in a log.
+
+    Parameters
+    ----------
+    log : Workload
+        On a clock of seconds, its jobs as the site takes them.
+    start : int64 array (n,), s
+        When its jobs started.
+    rows : tuple of two int64 arrays
+        The running and the waiting jobs.
+    now : int
+    partitions : sequence of str
+        Those of the site, the default one first.
+    """
+    running, waiting = rows
+    both = np.concatenate([running, waiting])
+    present, taken = {*log.job_id[both].tolist()}, (log.unix_start or 0) + now
+    jobs = [queued_job(log, row, partitions, int(start[row]), present=present) for row in running.tolist()]
+    for row in waiting.tolist():
+        job = queued_job(log, row, partitions, present=present)
+        if (job.eligible or 0) > taken:
+            job = dataclasses.replace(job, eligible=None, priority=None if job.dependency else 0)
+        jobs.append(job)
+    return Snapshot(log.name, taken, tuple(jobs)), both
+
+
 def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: int) -> tuple[Workload, Int64Array]:
     """Return the jobs of a log and of a queue in the order of submission, and which of both each of them is.
 
@@ -596,7 +664,8 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
     log : Workload
         On a clock of seconds.
     jobs : sequence of QueuedJob
-        A job without a limit has one of a year; nothing else but processors is known of what they ask for.
+        A job without a limit has one of a year. The log's numbers of their partitions and QOS are found by names, those
+        of groups by users; what else they ask for is not known.
     user : int64 array (k,)
         The log's numbers of their users.
     now : int
@@ -624,8 +693,10 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
         joined: dict[str, Any] = {name: np.concatenate([getattr(asked, name), unknown])[order] for name in COLUMNS}
         asked = dataclasses.replace(asked, **joined)
     if attributes is not None:
-        names = [field.name for field in dataclasses.fields(Attributes)]
-        attributes = Attributes(**{name: np.concatenate([getattr(attributes, name), unknown])[order] for name in names})
+        found = {field.name: unknown for field in dataclasses.fields(Attributes)} | _attributes_of(log, jobs, user)
+        attributes = Attributes(
+            **{name: np.concatenate([getattr(attributes, name), values])[order] for name, values in found.items()}
+        )
     last = int(log.job_id.max(initial=0))
     workload = Workload(
         *(log.name, log.machine, column("job_id", last + 1 + np.arange(count))),
@@ -638,6 +709,77 @@ def with_queue(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array, now: 
         requests=asked,
     )
     return workload, order
+
+
+def _attributes_of(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array) -> dict[str, Int64Array]:
+    """Return the log's numbers of what a queue says of its jobs: as of the last job that had the same name."""
+    if log.attributes is None:
+        return {}
+    asked, attributes = log.requests, log.attributes
+    named = {
+        "queue": ("partition", [job.partitions[0] for job in jobs]),
+        "partition": ("qos", [job.qos for job in jobs]),
+    }
+    found = {"group": _last(log.user, attributes.group, user.tolist())}
+    for column, (key, names) in named.items():
+        if asked is not None and key in asked.names:
+            codes = {name: code for code, name in enumerate(asked.names[key])}
+            found[column] = _last(
+                getattr(asked, key), getattr(attributes, column), [codes.get(name, -1) for name in names]
+            )
+    return found
+
+
+def _last(keys: Int64Array, values: Int64Array, wanted: Sequence[int]) -> Int64Array:
+    last = dict(zip(keys.tolist(), values.tolist(), strict=True))
+    return np.array([last.get(key, -1) if key >= 0 else -1 for key in wanted], dtype=np.int64)
+
+
+def without_untold(log: Workload) -> Workload:
+    """Return a log without the attributes that a queue does not tell in its words, so that nothing is learned of them.
+
+    That are executables and the memory of a processor; partitions and QOS, if the log has no names for them.
+    """
+    if log.attributes is None:
+        return log
+    named = {} if log.requests is None else log.requests.names
+    untold = ["executable", "requested_memory"]
+    untold += [column for column, key in (("queue", "partition"), ("partition", "qos")) if key not in named]
+    return dataclasses.replace(log, attributes=log.attributes.without(untold))
+
+
+def usual_account(snapshot: Snapshot, log: Workload, user: str) -> str:
+    """Return the account of a user's last job in a queue, or else in a log; empty if neither says one."""
+    mine = [job for job in snapshot.jobs if job.user == user and job.account]
+    if mine:
+        return max(mine, key=lambda job: job.submit).account
+    asked, names = log.requests, {} if log.requests is None else log.requests.names
+    if asked is None or user not in names.get("user", ()) or "account" not in names:
+        return ""
+    rows = np.flatnonzero((asked.user_name == names["user"].index(user)) & (asked.account >= 0))
+    return names["account"][int(asked.account[rows[-1]])] if len(rows) else ""
+
+
+def check_processors(snapshot: Snapshot, log: Workload) -> None:
+    """Check that a queue can be of a log's machine.
+
+    Raises
+    ------
+    UsageError
+        If its running jobs have more processors, or no job asks for as few.
+    """
+    large = next((job for job in snapshot.jobs if job.cores > log.machine), None)
+    if large is not None and (large.state == "running" or all(job.cores > log.machine for job in snapshot.jobs)):
+        raise UsageError(
+            f"{snapshot.source}: job {large.name} asks for {large.cores:,} processors, and {log.name} has "
+            f"{log.machine:,}: is the queue of another cluster? give --processors, or the cluster's --site"
+        )
+    held = sum(job.cores for job in snapshot.of("running"))
+    if held > log.machine:
+        raise UsageError(
+            f"{snapshot.source}: its running jobs have {held:,} processors, and {log.name} has {log.machine:,}: does "
+            "squeue count threads, or is it another cluster? give --processors, or the cluster's --site"
+        )
 
 
 def users_in(log: Workload, jobs: Sequence[QueuedJob]) -> tuple[Int64Array, int]:

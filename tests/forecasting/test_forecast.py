@@ -12,8 +12,10 @@ from forecasting.queues_of import SITE, loop, recorded_log
 
 from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
 from policyfactory.forecasting.forecast import Forecast, forecast
-from policyfactory.site.model import Site
-from policyfactory.site.submission import submitted
+from policyfactory.forecasting.futures import Draws, _run_times
+from policyfactory.forecasting.standing import standing_of
+from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.site.submission import others, submitted
 from policyfactory.statistics.calibration import Stretch
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
@@ -243,3 +245,104 @@ def test_a_queued_job_is_what_the_record_says() -> None:
         assert job.cores == found.record.jobs.processors[row]
         assert (job.start is None) == (job.state == "waiting")
         assert len(job.node_cores) == (0 if job.state == "waiting" else job.cores)
+
+
+def test_sureness_is_that_of_the_futures_whatever_they_are_stretched_by(
+    case: tuple[Site | None, Snapshot, Workload],
+) -> None:
+    """What starts alike in a future is not made earlier, or later, by mending intervals."""
+    plain = told(case, submit="-n 4 -t 10:00:00", user="user 3")
+    narrow = Stretch(0.3, (0.6, 0.7, 0.8, 0.9), 50)
+    mended = told(case, submit="-n 4 -t 10:00:00", user="user 3", stretch=narrow)
+    assert mended.find("new").quantiles.tolist() != plain.find("new").quantiles.tolist()
+    for first, second in zip(plain.alternatives, mended.alternatives, strict=True):
+        assert (first.earlier, first.sure) == (second.earlier, second.sure)
+
+
+def test_parts_of_a_heterogeneous_job_start_together() -> None:
+    found, instants = loop(SITE)
+    now = max(instants, key=lambda instant: len(found.record.waiting(instant)))
+    snapshot = found.standing(now).snapshot
+    waiting = snapshot.of("waiting")
+    assert len(waiting) > 2
+    parts = (waiting[0], waiting[-1])
+    jobs = tuple(dataclasses.replace(job, het=7) if job in parts else job for job in snapshot.jobs)
+    its = forecast(dataclasses.replace(snapshot, jobs=jobs), SITE, recorded_log(found), futures=10, workers=1)
+    first, last = its.find(waiting[0].name), its.find(waiting[-1].name)
+    assert first.starts.tolist() == last.starts.tolist()
+
+
+@pytest.mark.parametrize("site", [None, SITE])
+def test_a_queue_in_which_nobody_waits_has_no_forecasts_and_trains_nothing(site: Site | None) -> None:
+    found, _ = loop()
+    its = forecast(Snapshot("queue", 1, ()), site, recorded_log(found).select(slice(0, 3)), futures=10)
+    assert (its.jobs, its.as_dict()["jobs"]) == ((), [])
+
+
+@pytest.mark.parametrize("site", [None, SITE])
+def test_arrivals_are_of_the_last_weeks_that_the_log_has(site: Site | None) -> None:
+    found, instants = loop(site, 14)
+    snapshot, log = found.standing(instants[-1]).snapshot, recorded_log(found)
+    cut = snapshot.taken - (log.unix_start or 0) - 20 * 86_400
+    old = log.select((log.start >= 0) & (log.start + log.run_time < cut))
+    its = forecast(snapshot, site, old, futures=10, workers=1)
+    assert any("arrivals are drawn from weeks" in text for text in its.assumed)
+    known = standing_of(snapshot, site, old)[0]
+    counts = [len(rows) for _, rows in known.record.weeks(known.now, 86_400)]
+    assert len(counts) > 3
+    assert min(counts) > 0
+
+
+def test_tasks_of_an_array_run_each_for_a_time_of_its_own() -> None:
+    found, instants = loop()
+    standing = found.standing(instants[-1])
+    jobs = tuple(dataclasses.replace(job, tasks=5) if job.state == "waiting" else job for job in standing.snapshot.jobs)
+    several = dataclasses.replace(standing, snapshot=dataclasses.replace(standing.snapshot, jobs=jobs))
+    one, runs = (_run_times(its, Draws(futures=400)) for its in (standing, several))
+    assert runs.shape[1] == standing.running + 5 * (one.shape[1] - standing.running)
+    # The first task is the job that it would be alone; the others are like it.
+    tasks = runs[:, standing.running : standing.running + 5]
+    assert (tasks[:, 0] == one[:, standing.running]).all()
+    related = np.corrcoef(tasks.argsort(axis=0).argsort(axis=0).T)[0, 1:]
+    assert (related > 0.35).all()
+    assert (related < 0.8).all()
+
+
+def test_under_easy_the_tasks_of_an_array_are_as_many_jobs() -> None:
+    found, instants = loop()
+    now = max(instants, key=lambda instant: len(found.record.waiting(instant)))
+    snapshot, log = found.standing(now).snapshot, recorded_log(found)
+    first = snapshot.of("waiting")[0]
+    jobs = tuple(
+        dataclasses.replace(job, tasks=40, cores=log.machine) if job is first else job for job in snapshot.jobs
+    )
+    behind = snapshot.of("waiting")[-1].name
+    plain, several = (
+        forecast(dataclasses.replace(snapshot, jobs=its), None, log, futures=20, workers=1, without=("arrivals",))
+        for its in (snapshot.jobs, jobs)
+    )
+    assert several.find(behind).median > plain.find(behind).median
+
+
+def test_running_jobs_beyond_the_logs_machine_are_of_another_cluster() -> None:
+    found, instants = loop()
+    snapshot, log = found.standing(instants[0]).snapshot, recorded_log(found)
+    jobs = tuple(dataclasses.replace(job, cores=15) if job.state == "running" else job for job in snapshot.jobs)
+    with refusal(UsageError, f"{log.machine} threads --site", cure=False):
+        forecast(dataclasses.replace(snapshot, jobs=jobs + jobs[:1]), None, log, futures=5)
+
+
+def test_what_is_submitted_is_of_the_users_account_and_stays_out_of_what_is_closed_to_it() -> None:
+    closed = Partition("lab", allowed_accounts=("lab",))
+    site = dataclasses.replace(
+        SITE, partitions=(*SITE.partitions, closed), nodes=(NodeGroup("n[1-16]", 1, memory=500),)
+    )
+    snapshot = Snapshot("queue", 1000, (QueuedJob("1", 1, "waiting", "ann", "physics", "", ("all",), 900),))
+    asked = submitted("-N 2 -t 1:00:00", snapshot, site, "ann", "physics")
+    assert asked.account == "physics"
+    assert not any("lab" in words for words, _ in others(asked, site))
+    let_in = submitted("-N 2 -t 1:00:00 -A lab", snapshot, site, "ann", "physics")
+    assert any("lab" in words for words, _ in others(let_in, site))
+    # All memory of its nodes.
+    assert submitted("-N 2 -t 1:00:00 --mem=0", snapshot, site).memory == 1000
+    assert submitted("-N 2 -t 1:00:00", snapshot, site).memory is None

@@ -10,7 +10,7 @@ from forecasting.queues_of import SITE, busy, given_up, loop
 
 from policyfactory.engine.events import NEVER
 from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, starts_of
-from policyfactory.forecasting.record import CancellationHazard, JobRecord, record_of
+from policyfactory.forecasting.record import JobRecord, record_of
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.policy.store import resolve
 from policyfactory.prediction.options import PredictorOptions
@@ -86,7 +86,7 @@ def record_with_hazard(mean: float) -> JobRecord:
 @pytest.mark.parametrize("waited", [0, 1800])
 def test_jobs_are_cancelled_as_often_as_others_were_that_had_waited_as_long(waited: int) -> None:
     record = record_with_hazard(7200.0)
-    model = CancellationHazard(record, int(record.jobs.submit[-1]))
+    model = record.hazard(int(record.jobs.submit[-1]))
     drawn = model.draw(waited, (np.arange(10_000) + 0.5) / 10_000)
     assert (drawn >= 1).all()
     for within in (600, 1200, 1700):

@@ -22,6 +22,7 @@ from policyfactory.site.model import (
     NodeGroup,
     Outage,
     Partition,
+    Preemption,
     Priority,
     Qos,
     Reservation,
@@ -218,6 +219,40 @@ def test_reservations_and_nodes_that_are_away_are_counted() -> None:
     found = explained(site, running(1, "n4", 60), waiting(2, 5))
     assert any(wait.kind == "reservation" and "repair" in wait.text for wait in found.jobs[0].waits)
     assert found.jobs[0].start >= NOW + 3900
+
+
+def test_a_node_on_which_a_job_has_started_since_is_back() -> None:
+    outages = (Outage("n[3-4]", NOW - 7000),)
+    found = explained(small(outages=outages), running(1, "n4", 60), waiting(2, 5, nodes=3, most_nodes=3, cores=12))
+    assert found.jobs[0].start == pytest.approx(NOW + 3600, abs=120)
+    assert any(text.startswith("node n4 in use") for text in found.assumed)
+    assert any(text.startswith("1 node away") for text in found.assumed)
+
+
+@pytest.mark.parametrize("reason", ["BadConstraints", "InvalidQOS", "AssocGrpCPUMinutesLimit", "AccountNotAllowed"])
+def test_what_only_a_change_ends_keeps_a_job_out(reason: str) -> None:
+    found = explained(small(1), running(1, "n1", 10), waiting(2, 5, reason=reason), waiting(3, 4))
+    (first, second) = sorted(found.jobs, key=lambda its: its.job.number)
+    assert (first.start, first.waits[0].kind) == (None, "never")
+    assert reason in first.waits[0].text
+    assert second.start == pytest.approx(NOW + 600, abs=60)
+
+
+def test_what_no_rule_knows_is_said_of_each_job() -> None:
+    jobs = (
+        waiting(2, 5, reason="Licenses"), waiting(3, 4, only="features gpu"), waiting(4, 3, het=4),
+        waiting(5, 2, reason="AssocGrpCPURunMinutesLimit"),
+    )  # fmt: skip
+    found = explained(small(1), running(1, "n1", 10), *jobs)
+    said = " ".join(found.assumed)
+    assert "2 (Licenses)" in said
+    assert "3 (features gpu)" in said
+    assert "job 4: parts of heterogeneous jobs" in said
+    assert all(its.start is not None for its in found.jobs)
+    assert any(
+        "PreemptType" in text
+        for text in explained(small(preemption=Preemption("partition_prio", "requeue")), *jobs).assumed
+    )
 
 
 def test_nodes_that_are_drained_are_not_told_as_free() -> None:

@@ -10,13 +10,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError
 from policyfactory.simulation.slurm.explanation import explain_queue
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload import snapshot
-from policyfactory.workload.snapshot import Snapshot, read_snapshot
+from policyfactory.workload.jobs import Attributes, Requests, Workload
+from policyfactory.workload.snapshot import (
+    QueuedJob,
+    Snapshot,
+    queue_of,
+    read_snapshot,
+    users_in,
+    usual_account,
+    with_queue,
+    without_untold,
+)
 from recorded_queues import FORMS, VERSIONS, queue_file
 
 # What not every form says: cores by node, the most nodes, what ended in the same second.
@@ -229,3 +240,70 @@ def test_strange_values_are_taken_as_unknown(tmp_path: Path, state: str) -> None
             assert max(abs(job.cores), job.tasks, job.memory or 0, job.gpus, *job.node_cores, 0) < 2**53
         with contextlib.suppress(PolicyfactoryError):
             explain_queue(queue, site)
+
+
+@pytest.mark.parametrize(
+    ("state", "turn", "start"), [("SUSPENDED", 2100, 8900), ("RUNNING", 5000, 4900), ("RUNNING", "None", 2000)]
+)
+def test_what_a_job_ran_is_told_without_the_time_in_which_it_was_suspended(
+    tmp_path: Path, state: str, turn: object, start: int
+) -> None:
+    """It had run for 100 s when it was suspended, or went on."""
+    words = SCONTROL.replace("PENDING", state).replace("StartTime=Unknown", f"StartTime=2000 SuspendTime={turn}")
+    words = words.replace("Partition", "SecsPreSuspend=100 Partition")
+    snapshot = read(tmp_path / "q.txt", words + "\n" + SCONTROL.replace("JobId=7", "JobId=8 LastSchedEval=9000"))
+    assert (snapshot.taken, snapshot.jobs[0].start) == (9000, start)
+    assert any("suspended" in text for text in snapshot.assumed) == (state == "SUSPENDED")
+
+
+def test_what_else_a_job_asks_for_is_kept_in_words(tmp_path: Path) -> None:
+    text = SCONTROL.replace("NodeList= ", "NodeList= ReqNodeList=n1 Features=fast Licenses=matlab:1 HetJobId=5 ")
+    (job,) = read(tmp_path / "q.txt", text).jobs
+    assert (job.only, job.het) == ("nodes n1, features fast, licenses matlab:1", 5)
+    (job,) = read(tmp_path / "q.txt", SCONTROL).jobs
+    assert (job.only, job.het) == ("", 0)
+
+
+def test_what_a_queue_names_is_what_the_log_has_of_the_same_names() -> None:
+    """Partitions and QOS by names, groups by users; what nobody can know is learned of nobody."""
+    unknown = np.full(3, -1)
+    asked = Requests(
+        *(unknown,) * 6,
+        partition=np.array([0, 1, 0]),
+        qos=np.array([0, 0, 1]),
+        account=np.array([0, 0, 1]),
+        user_name=np.array([0, 1, 1]),
+        names={"partition": ("batch", "short"), "qos": ("low", "high"), "account": ("a", "b"), "user": ("ann", "bob")},
+    )
+    told = Attributes(*np.array([[9, 9, 9], [4, 5, 6], [7, 7, 7], [1, 2, 3], [8, 8, 9], [-1, -1, -1]]))
+    columns = (np.arange(1, 4), np.array([0, 10, 20]), np.array([5, 5, 5]), np.array([9, 9, 9]), np.array([1, 1, 1]))
+    log = Workload("log", 4, *columns, np.array([11, 12, 12]), unknown, unix_start=100, attributes=told, requests=asked)
+    jobs = [
+        QueuedJob("8", 8, "waiting", "bob", "b", "high", ("batch",), 150),
+        QueuedJob("9", 9, "waiting", "eve", "", "odd", ("strange",), 150),
+    ]
+    user, strange = users_in(log, jobs)
+    assert strange == 1
+    joined, _ = with_queue(without_untold(log), jobs, user, 60)
+    assert joined.attributes is not None
+    new = joined.attributes.select(slice(3, None))
+    assert (new.queue.tolist(), new.partition.tolist(), new.group.tolist()) == ([3, -1], [9, -1], [6, -1])
+    assert (joined.attributes.executable < 0).all()
+    assert (joined.attributes.requested_memory < 0).all()
+    # Without names nobody knows what a queue's partition is called in the log.
+    plain = without_untold(dataclasses.replace(log, requests=None)).attributes
+    assert plain is not None
+    assert (plain.queue.max(), plain.partition.max(), plain.group.max()) == (-1, -1, 6)
+    queue = Snapshot("queue", 160, tuple(jobs))
+    assert [usual_account(queue, log, name) for name in ("bob", "ann", "eve")] == ["b", "a", ""]
+
+
+def test_a_job_that_is_not_eligible_yet_is_held_in_the_queue_of_an_instant() -> None:
+    """When it will be let in is not known then, though the log says it."""
+    unknown = np.full(2, -1)
+    asked = Requests(*(unknown,) * 4, np.array([500, 10]), *(unknown,) * 5)
+    columns = (np.arange(1, 3), np.array([0, 10]), np.array([5, 5]), np.array([9, 9]), np.array([1, 1]))
+    log = Workload("log", 4, *columns, unknown, unknown, unix_start=100, requests=asked)
+    snapshot, rows = queue_of(log, unknown, (np.zeros(0, dtype=np.int64), np.arange(2)), 20, ["all"])
+    assert rows.tolist() == [0, 1]
+    assert [(job.held, job.eligible) for job in snapshot.jobs] == [(True, None), (False, 110)]

@@ -38,7 +38,16 @@ from policyfactory.engine.slurm.nodes import (
 from policyfactory.engine.slurm.state import WAITING
 from policyfactory.simulation.slurm.jobs import Weighed, fixed_terms
 from policyfactory.simulation.slurm.machine import YEAR, Enforced, weights_of
-from policyfactory.simulation.slurm.queue import QueueOnSite, QueueRun, after, begin, begins_far, find_job, place_queue
+from policyfactory.simulation.slurm.queue import (
+    QueueOnSite,
+    QueueRun,
+    after,
+    begin,
+    begins_far,
+    find_job,
+    place_queue,
+    waits_for_change,
+)
 from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
 from policyfactory.site.file import read_site
 from policyfactory.site.fits import lay_out
@@ -390,9 +399,13 @@ def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...
 def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wait]:
     """Return what keeps a job out of the queue, or in it in vain."""
     job, now, partition = queue.jobs[index], queue.snapshot.taken, queue.partition[index]
+    number = int(run.parts.jobs.partition[row])
+    if run.parts.machine.closed[number]:
+        return [Wait("partition", f"partition {partition} (not up)", f"partition {partition} is not up")]
     if index in queue.stopped:
-        kind = "begin" if begins_far(job, now) else ("dependency" if job.dependency else "reservation")
+        kind = "begin" if begins_far(job, now) else "dependency" if job.dependency else "reservation"
         kind = "never" if job.cores > queue.workload.machine else "held" if job.held else kind
+        kind = "never" if waits_for_change(job) and not job.held else kind
         short = {
             "held": "its release (held)",
             "begin": "its begin time",
@@ -402,9 +415,6 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
         return [Wait(kind, short.get(kind, "its reservation"), queue.stopped[index])]
     if why := run.placed.never.get(row):
         return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]
-    number = int(run.parts.jobs.partition[row])
-    if run.parts.machine.closed[number]:
-        return [Wait("partition", f"partition {partition} (not up)", f"partition {partition} is not up")]
     found = []
     if (eligible := job.eligible or 0) > now:
         text = f"it may start {format_duration(eligible - now)} after the snapshot at the earliest (--begin)"

@@ -34,8 +34,16 @@ from policyfactory.site.values import Named
 from policyfactory.workload.jobs import Requests, Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
-_MOST_TASKS = 1_000  # of one array that are simulated
+MOST_TASKS = 1_000  # of one array that are simulated
 _MOST_ROWS = 100_000
+# Reasons of Slurm that last until somebody changes the job, the partition or a budget of minutes.
+_FOR_GOOD = re.compile(
+    r"BadConstraints|Invalid(?:QOS|Account)|(?:Account|QOS)NotAllowed|Partition(?:Down|Inactive)"
+    r"|\w*(?<!Run)Minutes\w*",
+    re.ASCII,
+)
+# Those of which nothing is known here: when they end, no rule says.
+_UNKNOWN = re.compile(r"Licenses|ReqNodeNotAvail|BurstBuffer\w*|Cleaning|FedJobLock|Prolog|DeadLine|NodeDown", re.ASCII)
 # Dependencies that end with one other job; what comes of the others is not known beforehand.
 _AFTER_END = re.compile(r"after(?:any|ok|corr):(\d{1,15})(?:\(unfulfilled\))?", re.ASCII)
 
@@ -78,6 +86,13 @@ class QueueOnSite:
     cores: tuple[Int64Array, ...]
     stopped: dict[int, str]
     assumed: tuple[str, ...]
+
+    @property
+    def task(self) -> Int64Array:
+        """Which of the rows of its job each row of the workload is, from 0 on: int64 (n,)."""
+        by_job, found = np.argsort(self.rows, kind="stable"), np.empty(len(self.rows), dtype=np.int64)
+        found[by_job] = np.arange(len(found)) - np.searchsorted(self.rows[by_job], self.rows[by_job])
+        return found
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,15 +145,15 @@ def place_queue(snapshot: Snapshot, site: Site, later: Sequence[QueuedJob] = ())
     """
     _check(snapshot, site)
     now, numbers = snapshot.taken, {partition.name: number for number, partition in enumerate(site.partitions)}
-    site = _as_now(site, now)
+    assumed = [*snapshot.assumed]
+    site = _as_now(site, snapshot, assumed)
     machine_layout = machine_of(site, 0)[1]
     layout = lay_out(site)
     node_numbers = {name: number for number, name in enumerate(machine_layout.names)}
-    assumed = [*snapshot.assumed]
     waiting = [job for job in snapshot.of("waiting") if any(name in numbers for name in job.partitions)]
     if lost := len(snapshot.of("waiting")) - len(waiting):
         assumed.append(f"{counted(lost, 'waiting job')} of partitions that {site.name} does not have left out")
-    rows = sum(min(job.tasks, _MOST_TASKS) for job in (*snapshot.of("running"), *waiting))
+    rows = sum(min(job.tasks, MOST_TASKS) for job in (*snapshot.of("running"), *waiting))
     if rows > _MOST_ROWS:
         raise UsageError(
             f"{snapshot.source}: {rows:,} jobs and tasks, and {_MOST_ROWS:,} are simulated; take the snapshot of "
@@ -149,8 +164,11 @@ def place_queue(snapshot: Snapshot, site: Site, later: Sequence[QueuedJob] = ())
     chosen = [_partition(job, site, layout, numbers) for job in jobs]
     if listed := [job.name for job in waiting if len(job.partitions) > 1]:
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
-    if long := [job.name for job in jobs if job.tasks > _MOST_TASKS]:
-        assumed.append(f"of {_first(long)} the first {_MOST_TASKS:,} tasks are simulated")
+    if long := [job.name for job in jobs if job.tasks > MOST_TASKS]:
+        assumed.append(f"of {_first(long)} the first {MOST_TASKS:,} tasks are simulated")
+    assumed += _not_known(waiting)
+    if site.preemption.kind != "none":
+        assumed.append(f"no job is stopped for another one, as {site.name} does (PreemptType)")
     reserved = {reservation.name for reservation in site.reservations}
     cores_of_site = int(layout.cores.sum())
     ends = _ends(snapshot, jobs)
@@ -416,15 +434,51 @@ def _check(snapshot: Snapshot, site: Site) -> None:
         )
 
 
-def _as_now(site: Site, now: int) -> Site:
+def _as_now(site: Site, snapshot: Snapshot, assumed: list[str]) -> Site:
     """Return a site with what is away at a time drained, and without what was before or is not known yet."""
-    away = [
-        dataclasses.replace(outage, start=float(now), end=math.inf, drained=True)
-        for outage in site.outages
-        if outage.start <= now < outage.end
-    ]
+    now, named, away, back = snapshot.taken, Named(), [], []
+    begun: dict[str, int] = {}
+    for job in snapshot.of("running"):
+        for name in _names(named, job.node_list):
+            begun[name] = max(begun.get(name, 0), job.start or 0)
+    for outage in site.outages:
+        if outage.start <= now < outage.end:
+            nodes = named.expand(outage.nodes)
+            # Where a job has started since, the node is back, whatever the site file says.
+            back += [name for name in nodes if begun.get(name, 0) > outage.start]
+            gone = ",".join(name for name in nodes if begun.get(name, 0) <= outage.start)
+            if gone:
+                away.append(dataclasses.replace(outage, nodes=gone, start=float(now), end=math.inf, drained=True))
+    if back:
+        assumed.append(f"{_first(back, 'node')} in use, though the site file has {'them' if back[1:] else 'it'} down")
+    if away:
+        count = len({name for outage in away for name in named.expand(outage.nodes)})
+        assumed.append(
+            f"{counted(count, 'node')} away as in the site file, for as long as is looked at; it is as old as its "
+            "import (policyfactory site import)"
+        )
     kept = tuple(reservation for reservation in site.reservations if reservation.end > now)
     return dataclasses.replace(site, outages=tuple(away), reservations=kept)
+
+
+def _names(named: Named, nodes: str) -> Sequence[str]:
+    """Return the names of a host list; none of what is none."""
+    try:
+        return named.expand(nodes)
+    except UsageError:
+        return ()
+
+
+def _not_known(waiting: Sequence[QueuedJob]) -> list[str]:
+    """Return in sentences which jobs wait for what no rule here knows, and may start later."""
+    found = []
+    if named := [f"{job.name} ({job.reason})" for job in waiting if _UNKNOWN.fullmatch(job.reason)]:
+        found.append(f"{_first(named)}: when that ends is not known; they may start later than is told")
+    if parts := [job.name for job in waiting if job.het]:
+        found.append(f"{_first(parts)}: parts of heterogeneous jobs, planned one by one; they start with the last one")
+    if only := [f"{job.name} ({shortened(job.only, 40)})" for job in waiting if job.only]:
+        found.append(f"{_first(only)}: planned on any nodes; they may start later than is told")
+    return found
 
 
 def _running(
@@ -522,9 +576,24 @@ def _stops(job: QueuedJob, now: int, reservations: set[str], ends: Mapping[int, 
         )
     if job.reservation and job.reservation not in reservations:
         return f"it asks for reservation {job.reservation}, which the site file does not have (it may be over)"
+    if waits_for_change(job):
+        return f"Slurm says {job.reason}, and it does not start until that is changed"
     if job.dependency and not _foreseen(job, ends):
         never = " and never met" if job.reason == "DependencyNeverSatisfied" else ""
         return f"it depends on other jobs{never}: {shortened(job.dependency, 60)}"
+    return ""
+
+
+def keeps_out(job: QueuedJob, machine: int) -> str:
+    """Return why a waiting job takes no part in a queue under EASY on so many processors; empty if it does."""
+    if job.cores > machine:
+        return f"it can never start: it asks for {job.cores:,} processors, and there are {machine:,}"
+    if job.held:
+        return f"it is held, until it is released (scontrol release {job.number})"
+    if waits_for_change(job):
+        return f"Slurm says {job.reason}, and it does not start until that is changed"
+    if job.state == "waiting" and job.dependency:
+        return f"it depends on other jobs: {shortened(job.dependency, 60)}; give --site, whose rules know them"
     return ""
 
 
@@ -533,6 +602,11 @@ def _exceeds(job: QueuedJob, cores: int) -> str:
     if job.cores <= cores:
         return ""
     return f"it can never start on this site: it asks for {counted(job.cores, 'core')}, and there are {cores:,}"
+
+
+def waits_for_change(job: QueuedJob) -> bool:
+    """Tell whether Slurm says that a job waits until somebody changes it, its partition or a budget."""
+    return job.state == "waiting" and _FOR_GOOD.fullmatch(job.reason) is not None
 
 
 def begins_far(job: QueuedJob, now: int) -> bool:
@@ -566,7 +640,7 @@ def _workload(
     """
     running, later = of[0], len(jobs) - of[1]
     rows = np.array(
-        [index for index, job in enumerate(jobs) for _ in range(min(job.tasks, _MOST_TASKS))], dtype=np.int64
+        [index for index, job in enumerate(jobs) for _ in range(min(job.tasks, MOST_TASKS))], dtype=np.int64
     )
     zero = min([now, *(job.submit for job in jobs[running:])]) - 1
     submit = np.array([max(min(job.submit, now) - zero, 1) for job in jobs], dtype=np.int64)
@@ -624,6 +698,6 @@ def _asks_nodes(job: QueuedJob) -> bool:
     return job.nodes > 1 or job.most_nodes == job.nodes
 
 
-def _first(names: Sequence[str]) -> str:
+def _first(names: Sequence[str], kind: str = "job") -> str:
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return f"job{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
+    return f"{kind}{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
