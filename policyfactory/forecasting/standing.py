@@ -18,7 +18,7 @@ from policyfactory.prediction.run_times import WINDOW
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import FcfsEasy
-from policyfactory.simulation.slurm.queue import on_nodes, with_nodes
+from policyfactory.simulation.slurm.queue import not_known, on_nodes, with_nodes
 from policyfactory.simulation.slurm.run import HeldNodes, NodesSeen, run_slurm
 from policyfactory.site.fits import partition_names
 from policyfactory.site.model import Site
@@ -115,7 +115,7 @@ def _checked(snapshot: Snapshot, log: Workload) -> list[str]:
     """Return what is assumed of a queue without a site, which is checked."""
     check_processors(snapshot, log)
     rules = "EASY backfilling, first come, first served, on the log's processors (--site: by the cluster's rules)"
-    assumed = [*snapshot.assumed, rules]
+    assumed = [*snapshot.assumed, rules, *not_known(snapshot.of("waiting"))]
     if not snapshot.of("running"):
         assumed.append("no job runs in the queue, so that all processors are taken for free; print it with all states")
     return assumed

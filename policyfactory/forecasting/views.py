@@ -93,9 +93,10 @@ def _alternative(words: str, its: JobForecast, size: str = "", sure: str = "", k
 def span(*seconds: float) -> str:
     """Return times in one unit: ``35 min``, ``2.3-5.6 h``."""
     scale = scale_for("s", seconds)
+    most = 1 if max(seconds) >= scale.divisor else scale.most
     # In hours, seconds are nothing.
     numbers = (
-        number_text(second / scale.divisor if second > 0.005 * max(seconds) else 0, digits=2, most=scale.most)
+        number_text(second / scale.divisor if second > 0.005 * max(seconds) else 0, digits=2, most=most)
         for second in seconds
     )
     return f"{'-'.join(dict.fromkeys(numbers))}{scale.suffix}"

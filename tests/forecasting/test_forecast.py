@@ -324,6 +324,14 @@ def test_under_easy_the_tasks_of_an_array_are_as_many_jobs() -> None:
     assert several.find(behind).median > plain.find(behind).median
 
 
+def test_what_no_rule_knows_is_said_without_a_site_too() -> None:
+    found, instants = loop()
+    snapshot = found.standing(instants[0]).snapshot
+    odd = dataclasses.replace(snapshot.of("waiting")[0], reason="Licenses")
+    its = forecast(dataclasses.replace(snapshot, jobs=(odd,)), None, recorded_log(found), futures=2, workers=1)
+    assert any("(Licenses)" in text for text in its.assumed)
+
+
 def test_running_jobs_beyond_the_logs_machine_are_of_another_cluster() -> None:
     found, instants = loop()
     snapshot, log = found.standing(instants[0]).snapshot, recorded_log(found)

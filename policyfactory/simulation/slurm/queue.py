@@ -166,7 +166,7 @@ def place_queue(snapshot: Snapshot, site: Site, later: Sequence[QueuedJob] = ())
         assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > MOST_TASKS]:
         assumed.append(f"of {_first(long)} the first {MOST_TASKS:,} tasks are simulated")
-    assumed += _not_known(waiting)
+    assumed += not_known(waiting)
     if site.preemption.kind != "none":
         assumed.append(f"no job is stopped for another one, as {site.name} does (PreemptType)")
     reserved = {reservation.name for reservation in site.reservations}
@@ -469,7 +469,7 @@ def _names(named: Named, nodes: str) -> Sequence[str]:
         return ()
 
 
-def _not_known(waiting: Sequence[QueuedJob]) -> list[str]:
+def not_known(waiting: Sequence[QueuedJob]) -> list[str]:
     """Return in sentences which jobs wait for what no rule here knows, and may start later."""
     found = []
     if named := [f"{job.name} ({job.reason})" for job in waiting if _UNKNOWN.fullmatch(job.reason)]:
