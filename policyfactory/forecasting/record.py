@@ -129,7 +129,7 @@ class JobRecord:
         Returns
         -------
         list of (int, int64 array)
-            How many seconds ago a week was, and its jobs. Empty if the record is not a week longer.
+            How many seconds ago a week was, and its jobs. Empty if the record has none.
         """
         submit = self.jobs.submit
         # The first of them that is over where the record ends.

@@ -162,7 +162,8 @@ def _least_memory(partition: Partition, site: Site | None) -> float:
     if site is None:
         return 0.0
     layout = lay_out(site)
-    return float(layout.memory[layout.members[site.partitions.index(partition)]].min(initial=_LARGEST) % _LARGEST)
+    memory = layout.memory[layout.members[site.partitions.index(partition)]]
+    return float(memory.min()) if len(memory) else 0.0
 
 
 def _gpus(text: str | None) -> int:
