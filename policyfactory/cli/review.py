@@ -176,7 +176,7 @@ def write(
 
     manifest = Manifest("evaluation", command_line(), parameters.get("seed"), inputs, dict(parameters), {})
     drawings = Drawings()
-    content = Page(title, groups=(BoardGroup(title, tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
+    content = Page(title, groups=(BoardGroup("Results", tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
     with room(folder, overwrite=overwrite) as work_folder, together():
         parts = save_sections(work_folder, "", sections, drawings)
         save(work_folder, {_PAGE: render(content, drawings), **(others or {})}, manifest, parts)
