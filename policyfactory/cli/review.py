@@ -176,7 +176,8 @@ def write(
 
     manifest = Manifest("evaluation", command_line(), parameters.get("seed"), inputs, dict(parameters), {})
     drawings = Drawings()
-    content = Page(title, groups=(BoardGroup("Results", tuple(sections)),), manifest=manifest.as_dict(), verdict=verdict)
+    results = BoardGroup("Results", tuple(sections))
+    content = Page(title, groups=(results,), manifest=manifest.as_dict(), verdict=verdict)
     with room(folder, overwrite=overwrite) as work_folder, together():
         parts = save_sections(work_folder, "", sections, drawings)
         save(work_folder, {_PAGE: render(content, drawings), **(others or {})}, manifest, parts)
