@@ -717,7 +717,7 @@ def _attributes_of(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array) -
         return {}
     asked, attributes = log.requests, log.attributes
     named = {
-        "queue": ("partition", [job.partitions[0] for job in jobs]),
+        "queue": ("partition", [next(iter(job.partitions), "") for job in jobs]),
         "partition": ("qos", [job.qos for job in jobs]),
     }
     found = {"group": _last(log.user, attributes.group, user.tolist())}

@@ -281,13 +281,14 @@ def test_what_a_queue_names_is_what_the_log_has_of_the_same_names() -> None:
     jobs = [
         QueuedJob("8", 8, "waiting", "bob", "b", "high", ("batch",), 150),
         QueuedJob("9", 9, "waiting", "eve", "", "odd", ("strange",), 150),
+        QueuedJob("10", 10, "waiting", "eve", "", "", (), 150),
     ]
     user, strange = users_in(log, jobs)
     assert strange == 1
     joined, _ = with_queue(without_untold(log), jobs, user, 60)
     assert joined.attributes is not None
     new = joined.attributes.select(slice(3, None))
-    assert (new.queue.tolist(), new.partition.tolist(), new.group.tolist()) == ([3, -1], [9, -1], [6, -1])
+    assert (new.queue.tolist(), new.partition.tolist(), new.group.tolist()) == ([3, -1, -1], [9, -1, -1], [6, -1, -1])
     assert (joined.attributes.executable < 0).all()
     assert (joined.attributes.requested_memory < 0).all()
     # Without names nobody knows what a queue's partition is called in the log.
