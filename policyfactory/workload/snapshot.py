@@ -600,6 +600,8 @@ def queued_job(
         return asked.names[key][number] if asked is not None and number >= 0 and key in asked.names else ""
 
     nodes = max(of("nodes"), 0)
+    # Of several partitions, it is known in which it ran once it has started.
+    several = name("partitions", "partitions") if start is None else ""
     return QueuedJob(
         name=str(log.job_id[row]),
         number=int(log.job_id[row]),
@@ -607,7 +609,7 @@ def queued_job(
         user=name("user_name", "user") or (f"user {user}" if user >= 0 else ""),
         account=name("account", "account"),
         qos=name("qos", "qos"),
-        partitions=(name("partition", "partition") or partitions[0],),
+        partitions=tuple((several or name("partition", "partition") or partitions[0]).split(",")),
         submit=zero + int(log.submit[row]) + shift,
         eligible=None if of("eligible") < 0 else zero + of("eligible") + shift,
         start=None if start is None else zero + start,
@@ -738,14 +740,22 @@ def _last(keys: Int64Array, values: Int64Array, wanted: Sequence[int]) -> Int64A
 def without_untold(log: Workload) -> Workload:
     """Return a log without the attributes that a queue does not tell in its words, so that nothing is learned of them.
 
-    That are executables and the memory of a processor; partitions and QOS, if the log has no names for them.
+    That are executables and the memory of a processor; partitions and QOS, if the log has no names for them. A job that
+    may start in several partitions is of the first of them, not of that in which it ran.
     """
     if log.attributes is None:
         return log
     named = {} if log.requests is None else log.requests.names
     untold = ["executable", "requested_memory"]
     untold += [column for column, key in (("queue", "partition"), ("partition", "qos")) if key not in named]
-    return dataclasses.replace(log, attributes=log.attributes.without(untold))
+    attributes = log.attributes.without(untold)
+    if log.requests is not None and "partitions" in named and "queue" not in untold:
+        numbers = dict(zip(log.requests.partition.tolist(), attributes.queue.tolist(), strict=True))
+        codes = {name: numbers.get(code, -1) for code, name in enumerate(named["partition"])}
+        firsts = np.array([*(codes.get(names.split(",")[0], -1) for names in named["partitions"]), -1], dtype=np.int64)
+        listed = log.requests.partitions
+        attributes = dataclasses.replace(attributes, queue=np.where(listed >= 0, firsts[listed], attributes.queue))
+    return dataclasses.replace(log, attributes=attributes)
 
 
 def usual_account(snapshot: Snapshot, log: Workload, user: str) -> str:

@@ -24,9 +24,12 @@ from policyfactory.forecasting.backtest import (
     backtest,
 )
 from policyfactory.forecasting.baselines import features_of, waits_alike
+from policyfactory.forecasting.standing import loop_of
 from policyfactory.forecasting.views import sections_of_backtest
-from policyfactory.site.model import Site
+from policyfactory.site.model import Partition, Site
+from policyfactory.site.values import Named
 from policyfactory.statistics.calibration import LEVELS, Stretch
+from policyfactory.workload.jobs import Requests
 from refusals import refusal
 
 
@@ -89,6 +92,23 @@ def test_a_backtest_by_the_record_is_that_of_the_simulation_if_the_record_is_sim
     by_record, by_simulation = (backtest(log, None, 10, futures=10, recorded=recorded) for recorded in (True, False))
     for first, second in zip(by_record.told, by_simulation.told, strict=True):
         assert first.quantiles[RAW].tobytes() == second.quantiles[RAW].tobytes()
+
+
+def test_jobs_of_several_partitions_wait_for_all_and_run_in_one() -> None:
+    two = Partition("fat", "n[1-8]", default=True), Partition("thin", "n[9-16]")
+    site, log = dataclasses.replace(SITE, partitions=two), busy(10)
+    asked = Requests.unknown(len(log))
+    names = {"partition": ("fat",), "partitions": ("fat,thin",)}
+    ones = {"partition": np.zeros(len(log), dtype=np.int64), "partitions": np.where(log.processors <= 8, 0, -1)}
+    log = dataclasses.replace(log, requests=dataclasses.replace(asked, names=names, **ones))
+    instants = log.submit[-400::40]
+    found = loop_of(log, site, instants, is_recorded=False)
+    jobs = [job for now in instants.tolist() for job in found.standing(now).snapshot.jobs if job.cores <= 8]
+    assert {job.partitions for job in jobs if job.state == "running"} == {("fat",), ("thin",)}
+    assert {job.partitions for job in jobs if job.state == "waiting"} == {("fat", "thin")}
+    for job in jobs:
+        nodes = {int(name[1:]) for name in Named().expand(job.node_list)} if job.node_list else set()
+        assert not nodes or (max(nodes) <= 8) == (job.partitions == ("fat",))
 
 
 def test_nobody_is_forecast_who_does_not_wait() -> None:

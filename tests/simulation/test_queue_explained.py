@@ -351,7 +351,18 @@ def test_a_run_goes_on_from_a_snapshot_as_if_it_had_not_been_left(seed: int) -> 
     What no snapshot says is how many cores a job was planned to have, by which Slurm holds it against limits: where
     that decides (2 of 40 seeds), it does not.
     """
-    site, jobs = draw(seed, 30, "cores", "memory", "gpus", "partitions", "weights", "limits", "plan", "reservations")
+    goes_on(seed)
+
+
+@pytest.mark.parametrize("seed", seeds((1, 4, 5), 12, 12))
+def test_a_job_of_several_partitions_is_looked_at_in_each(seed: int) -> None:
+    goes_on(seed, "lists")
+
+
+def goes_on(seed: int, *more: str) -> None:
+    site, jobs = draw(
+        seed, 30, "cores", "memory", "gpus", "partitions", "weights", "limits", "plan", "reservations", *more
+    )
     regular = {"bf_interval": 10.0, "sched_interval": 10.0, "bf_resolution": 1.0, "batch_sched_delay": 10.0}
     site = dataclasses.replace(
         site, scheduling=dataclasses.replace(site.scheduling, **regular), priority=Priority(calculation_period=1e6)
@@ -377,15 +388,25 @@ def as_queued(plain: slurm.Simulation, job: slurm.Job, now: int) -> QueuedJob | 
     has = (
         sorted((plain.c.nodes.number[inner], cores) for inner, (cores, *_) in entry.allocation.items()) if runs else []
     )
-    nodes, default = max(job.nodes, 0), next((its.name for its in plain.site.partitions if its.default), "batch")
+    nodes, first = max(job.nodes, 0), min((entry, *entry.others), key=lambda its: its.place)
     return QueuedJob(
         str(job.id), job.id, "running" if runs else "waiting", job.user, job.account, job.qos,
-        (job.partition or default,), job.submit, eligible=job.submit, accrued=job.submit,
-        start=entry.start if runs else None, limit=job.limit, nodes=nodes or len(has), most_nodes=nodes,
-        cores=job.cores, priority=int(entry.priority), node_list=",".join(plain.site.node_names[at] for at, _ in has),
+        (entry.partition.name,) if runs or not job.partitions else job.partitions,
+        job.submit, eligible=job.submit, accrued=job.submit, start=entry.start if runs else None, limit=job.limit,
+        nodes=nodes or len(has), most_nodes=nodes,
+        cores=job.cores, priority=int(first.priority), node_list=",".join(plain.site.node_names[at] for at, _ in has),
         node_cores=tuple(cores for _, cores in has), exclusive=job.exclusive,
         memory=job.memory if job.memory >= 0 else None, gpus=job.gpus, reservation=job.reservation,
     )  # fmt: skip
+
+
+def test_a_job_of_several_partitions_is_told_of_the_one_that_is_up_and_fits() -> None:
+    two = Partition("down", up=False), Partition("batch", "n[1-2]"), Partition("short", "n[3-4]", max_time=60.0)
+    jobs = [running(n, f"n{n}", 5, partitions=("batch",)) for n in (1, 2)]
+    jobs += [waiting(5, 9, partitions=("batch",)), waiting(6, 5, partitions=("down", "short", "batch"), limit=600)]
+    found = explained(small(partitions=two), *jobs).find("6")
+    assert (found.partition, found.ahead, found.waits[0].kind) == ("batch", 1, "nodes")
+    assert found.start == NOW + 300
 
 
 # Mistakes -------------------------------------------------------------------------------------------------------------

@@ -295,6 +295,12 @@ def test_what_a_queue_names_is_what_the_log_has_of_the_same_names() -> None:
     plain = without_untold(dataclasses.replace(log, requests=None)).attributes
     assert plain is not None
     assert (plain.queue.max(), plain.partition.max(), plain.group.max()) == (-1, -1, 6)
+    # Of several partitions a queue tells the first, and not in which the job will run.
+    names = asked.names | {"partitions": ("short,batch",)}
+    listed = dataclasses.replace(asked, partitions=np.array([0, 0, -1]), names=names)
+    several = without_untold(dataclasses.replace(log, requests=listed)).attributes
+    assert several is not None
+    assert several.queue.tolist() == [2, 2, 3]
     queue = Snapshot("queue", 160, tuple(jobs))
     assert [usual_account(queue, log, name) for name in ("bob", "ann", "eve")] == ["b", "a", ""]
 

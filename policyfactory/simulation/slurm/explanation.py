@@ -374,24 +374,35 @@ def _order(site: Site, job: ExplainedJob, other: ExplainedJob) -> QueueOrder:
 
 def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...]], dict[int, int]]:
     """Return by index what each waiting job waits for, and how many jobs are before it on nodes that it may use."""
-    parts, ahead, before = run.parts, {}, Counter[int]()
+    parts, ahead, before = run.parts, {}, Counter[tuple[int, ...]]()
     members = parts.machine.partition.astype(np.int64)
     shared = members @ members.T > 0
-    first_row: dict[int, int] = {}
-    for row, index in enumerate(queue.rows.tolist()):
-        first_row.setdefault(index, row)
+    first, partition = parts.jobs.first, parts.jobs.partition
+    names = [its.name for its in queue.site.partitions]
+    told: dict[int, int] = {}  # the row that each job is told of: of its first task, in the partition of its plan
+    for row, index in enumerate(queue.rows[first].tolist()):
+        mine = told.setdefault(index, row)
+        if first[row] == first[mine] and names[partition[row]] == queue.partition[index] != names[partition[mine]]:
+            told[index] = row
+    looked_at: dict[int, set[int]] = {}  # partitions in which each is
+    tasks: dict[int, list[int]] = {}  # the rows of each task there
+    for row in parts.run.waiting[: parts.run.state[WAITING]].tolist():
+        looked_at.setdefault(int(queue.rows[first[row]]), set()).add(int(partition[row]))
+        tasks.setdefault(int(first[row]), []).append(row)
     for index in run.order:
-        number = int(parts.jobs.partition[first_row[index]])
-        ahead[index] = sum(count for other, count in before.items() if shared[number, other])
-        before[number] += 1
+        its = tuple(sorted(looked_at[index]))
+        ahead[index] = sum(count for others, count in before.items() if shared[np.ix_(its, others)].any())
+        before[its] += 1
     looked = _not_looked_at(queue, run)
     waits = {}
     for index in range(queue.running, len(queue.jobs)):
-        found = [*_outside(queue, run, index, first_row[index])]
+        row = told[index]
+        found = [*_outside(queue, run, index, row)]
         if not found and index in ahead:
-            found = _inside(queue, run, index, first_row[index], ahead[index])
-            if why := looked.get(first_row[index]):
-                found.append(Wait("backfill", "not looked at in backfilling", why))
+            found = _inside(queue, run, index, row, ahead[index])
+            whys = [looked.get(its_row, "") for its_row in tasks.get(int(first[row]), [row])]
+            if all(whys):
+                found.append(Wait("backfill", "not looked at in backfilling", whys[0]))
         waits[index] = tuple(found) or (Wait("nothing", "nothing known", "nothing that these rules know keeps it"),)
     return waits, ahead
 
@@ -413,7 +424,7 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
             "never": "it cannot run here",
         }
         return [Wait(kind, short.get(kind, "its reservation"), queue.stopped[index])]
-    if why := run.placed.never.get(row):
+    if why := run.placed.never.get(int(run.parts.jobs.first[row])):
         return [Wait("never", "it cannot run here", f"it can never start on this site: {why}")]
     found = []
     if (eligible := job.eligible or 0) > now:

@@ -3,7 +3,8 @@
 The jobs become a workload whose clock begins before the first of them was submitted. The running ones come first in it
 and are put on their nodes as they are (`policyfactory.engine.slurm.resuming`); they end by their limits, or when the
 caller says. The waiting ones have the priorities that the snapshot says, whatever they are made of; from then on only
-their age grows: fair share stays as it is. Tasks of an array are as many jobs.
+their age grows: fair share stays as it is. Tasks of an array are as many jobs; jobs that may start in several
+partitions are looked at in each.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class QueueOnSite:
         The place in ``jobs`` of each row of the workload: tasks of an array have a row each.
     workload : Workload
     partition : tuple of str
-        In which each of ``jobs`` runs or is planned.
+        In which each of ``jobs`` runs; of a waiting one the first that can have it.
     nodes : tuple of int64 array
         Of the running ones: their nodes, in the engine's order, and their cores there.
     cores : tuple of int64 array
@@ -120,7 +121,7 @@ class QueueRun:
     def starts(self, queue: QueueOnSite) -> dict[int, int]:
         """Return when jobs start (Unix seconds), by place in `QueueOnSite.jobs`; of an array the first task."""
         first: dict[int, int] = {}
-        for index, start in zip(queue.rows.tolist(), self.parts.run.start.tolist(), strict=True):
+        for index, start in zip(queue.rows.tolist(), self.parts.run.start[: len(queue.rows)].tolist(), strict=True):
             if start >= 0 and index >= queue.running:
                 first[index] = min(first.get(index, start), start)
         return first
@@ -162,8 +163,6 @@ def place_queue(snapshot: Snapshot, site: Site, later: Sequence[QueuedJob] = ())
     running, nodes, cores = _running(snapshot, numbers, node_numbers, machine_layout, assumed)
     jobs = (*running, *waiting, *later)
     chosen = [_partition(job, site, layout, numbers) for job in jobs]
-    if listed := [job.name for job in waiting if len(job.partitions) > 1]:
-        assumed.append(f"{_first(listed)} may start in several partitions, and is planned in the first that fits it")
     if long := [job.name for job in jobs if job.tasks > MOST_TASKS]:
         assumed.append(f"of {_first(long)} the first {MOST_TASKS:,} tasks are simulated")
     assumed += not_known(waiting)
@@ -231,7 +230,7 @@ class ReadyQueue:
             it is not.
         """
         placed = self.placed
-        jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time)
+        jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time[placed.jobs.first])
         if cancelled is not None:
             row = np.flatnonzero(cancelled >= 0)
             jobs = cancelling(jobs, row, cancelled[row])
@@ -239,8 +238,8 @@ class ReadyQueue:
         parts = Parts(jobs, self.machine, run, self.settings, self.weights, self.counting)
         resume(*parts, self.start, self.parts_from, self.node, self.cores)
         run.state[PASSED] -= since
-        of = self.rows.tolist()
-        return QueueRun(parts, placed, tuple(dict.fromkeys(of[row] for row in run.waiting[: run.state[WAITING]])))
+        waiting = self.rows[jobs.first[run.waiting[: run.state[WAITING]]]]
+        return QueueRun(parts, placed, tuple(dict.fromkeys(waiting.tolist())))
 
 
 def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
@@ -259,13 +258,13 @@ def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
     reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
     placed = place_jobs(workload, site, layout, associations, None, reservation)
     jobs, weights = placed.jobs, weights_of(site)._replace(fair_share=0.0)
-    # Rows are in the engine's order already, which is that of submission.
-    of = queue.rows.tolist()
+    # Rows are in the engine's order already, which is that of submission; behind them, jobs in other partitions.
+    of = queue.rows[jobs.first].tolist()
     aside = np.array([index in queue.stopped or (only is not None and queue.running <= index != only) for index in of])
     hopeless = np.where(aside & (jobs.hopeless == WELCOME), ABSENT, jobs.hopeless).astype(np.uint8)
-    since = jobs.submit if weights.from_submission else jobs.ready
+    since = jobs.submit[jobs.first] if weights.from_submission else jobs.ready
     age = weights.age * np.clip((now - since) / weights.max_age, 0.0, 1.0)
-    fixed, is_known = _fixed(queue, jobs.fixed + age)
+    fixed, is_known = _fixed([queue.jobs[index] for index in of], jobs.fixed + age, jobs.first)
     nothing = np.zeros(len(of))
     jobs = jobs._replace(
         hopeless=hopeless,
@@ -296,28 +295,30 @@ def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
     )
 
 
-def _fixed(queue: QueueOnSite, computed: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _fixed(jobs: Sequence[QueuedJob], computed: FloatArray, first: Int64Array) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the priority of each row at the snapshot, and whether that is what Slurm says.
 
-    What Slurm's own are more than computed, fair share and nice, other jobs of the user have as well, or of the
-    account, or, for want of both, of the queue: the mean of these.
+    What Slurm's own are more than computed, fair share and nice, a job has in its other partitions, and other jobs of
+    the user have as well, or of the account, or, for want of both, of the queue: the mean of these.
 
     Parameters
     ----------
-    queue : QueueOnSite
+    jobs : sequence of QueuedJob
+        Of the rows.
     computed : float64 array (n,)
         Without fair share and nice.
+    first : int64 array (n,)
+        The row of the same job whose priority Slurm says.
     """
-    jobs = [queue.jobs[index] for index in queue.rows.tolist()]
     # Of the fraction that the snapshot cuts off, its mean.
     told = np.array([math.nan if job.priority is None else job.priority + 0.5 for job in jobs], dtype=np.float64)
-    is_known, more = ~np.isnan(told), told - computed
+    is_known, more = ~np.isnan(told), (told - computed)[first]
     rest: dict[tuple[str, str], list[float]] = {}
-    waiting = [row for row in np.flatnonzero(is_known).tolist() if jobs[row].state == "waiting" and jobs[row].priority]
-    for row in waiting:
+    known = np.flatnonzero(is_known & (first == np.arange(len(first)))).tolist()
+    for row in (row for row in known if jobs[row].state == "waiting" and jobs[row].priority):
         for group in _groups(jobs[row]):
             rest.setdefault(group, []).append(float(more[row]))
-    priority = np.where(is_known, told, computed)
+    priority = computed + np.where(is_known, more, 0.0)
     for row in np.flatnonzero(~is_known).tolist() if rest else ():
         values = next(rest[group] for group in _groups(jobs[row]) if group in rest)
         priority[row] += sum(values) / len(values)
@@ -368,12 +369,14 @@ def with_nodes(snapshot: Snapshot, site: Site, rows: Int64Array, held: HeldNodes
     held : HeldNodes
     """
     names, jobs = machine_of(site, snapshot.taken)[1], list(snapshot.jobs)
-    places = {row: slice(*held.first[number : number + 2]) for number, row in enumerate(held.rows.tolist())}
+    entries = {row: entry for entry, row in enumerate(held.rows.tolist())}
     for number, row in enumerate(rows.tolist()):
-        if row in places and jobs[number].state == "running":
-            nodes, cores = held.node[places[row]], held.cores[places[row]]
+        if row in entries and jobs[number].state == "running":
+            its = slice(*held.first[entries[row] : entries[row] + 2])
+            nodes, cores = held.node[its], held.cores[its]
             jobs[number] = dataclasses.replace(
                 jobs[number],
+                partitions=(site.partitions[held.partition[entries[row]]].name,),
                 node_list=",".join(names.names[node] for node in nodes.tolist()),
                 node_cores=tuple((cores * names.threads[nodes]).tolist()),
             )
@@ -677,6 +680,7 @@ def _workload(
         eligible=column(lambda job: max(min(job.accrued or job.eligible or zero, now + YEAR) - zero, 0)),
         after=np.array([ranks.get(after(jobs[index]) or -1, -1) for index in rows], dtype=np.int64),
         partition=named("partition", [its.name for its in chosen]),
+        partitions=named("partitions", [_listed(job) for job in jobs]),
         qos=named("qos", [job.qos for job in jobs]),
         account=named("account", [job.account for job in jobs]),
         user_name=named("user", [job.user for job in jobs]),
@@ -691,6 +695,11 @@ def _workload(
         unix_start=zero,
         requests=requests,
     ), rows
+
+
+def _listed(job: QueuedJob) -> str:
+    """Return the partitions of a job that may start in several; empty for one that runs, or has one."""
+    return ",".join(job.partitions) if job.state == "waiting" and len(job.partitions) > 1 else ""
 
 
 def _asks_nodes(job: QueuedJob) -> bool:

@@ -350,6 +350,7 @@ class HeldNodes(NamedTuple):
     """The nodes of the jobs that run at an instant: job by job, in rows of the workload."""
 
     rows: Int64Array
+    partition: Int64Array
     first: Int64Array
     node: Int64Array
     cores: Int64Array
@@ -380,7 +381,8 @@ class NodesSeen:
             first = np.cumsum([0, *(len(its) for its in held)])
             which = np.concatenate([first[:0], *held])
             cores = run.held_cores[which].astype(np.int64)
-            self.seen[count] = HeldNodes(placed.order[running], first, run.held_node[which].astype(np.int64), cores)
+            rows, partition = placed.order[parts.jobs.first[running]], parts.jobs.partition[running]
+            self.seen[count] = HeldNodes(rows, partition, first, run.held_node[which].astype(np.int64), cores)
         advance(parts)
 
 
