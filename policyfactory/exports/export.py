@@ -125,9 +125,7 @@ class _Work:
             nodes=options.nodes,
             weight=options.weight or LARGEST,
             log_only=options.log_only,
-            foresight=site_predictions(options, model=self.policy.needs_model)
-            if self.policy.needs_predictions
-            else None,
+            foresight=site_predictions(options) if self.policy.needs_model else None,
             advise=self._advise if target.name not in _PROGRAMS else None,
         )
         self.advice: list[str] = []

@@ -67,8 +67,8 @@ class SitePredictions:
             raise UsageError(f"the log has {len(self.queues):,} queues; {_MOST_QUEUES:,} can be written down")
 
 
-def site_predictions(options: ExportOptions, *, model: bool) -> SitePredictions | None:
-    """Return what the options say of predictions; None where they name no history, or no model and one is needed.
+def site_predictions(options: ExportOptions) -> SitePredictions | None:
+    """Return what the options say of predictions; None where they name no history, or no model.
 
     The numbers of partitions are those in the header of the site's own log.
 
@@ -80,13 +80,11 @@ def site_predictions(options: ExportOptions, *, model: bool) -> SitePredictions 
         If the model is malformed.
     """
     given = options.predictor
-    if options.state is None or (given is None and model):
+    if options.state is None or given is None:
         return None
     from policyfactory.prediction.training import Forests
 
-    if given is None:
-        forests, origin = Forests(), "none, the user's jobs are counted"
-    elif isinstance(given, Forests):
+    if isinstance(given, Forests):
         forests, origin = given, ""
     else:
         from policyfactory.prediction.store import load_forests
@@ -103,29 +101,21 @@ def site_predictions(options: ExportOptions, *, model: bool) -> SitePredictions 
 
 
 def foresight_of(policy: Policy, given: SitePredictions | None, target: str) -> SitePredictions | None:
-    """Return what predicts for a policy, None for one that reads no predictions.
+    """Return what predicts for a policy, None for one for which no model is needed.
 
     Raises
     ------
     ExportError
         If the policy reads predictions and nothing predicts, or not what it reads.
     """
-    if not policy.needs_predictions:
+    if not policy.needs_model:
         return None
     read = ", ".join(name for name in PREDICTIONS if name in policy.variables)
     if given is None:
-        state = "--state /var/spool/policyfactory/history"
-        if not policy.needs_model:
-            raise ExportError(
-                f"policy {policy.name} reads {read}, which {target} counts in a history of the users' jobs; give it: "
-                f"{state}"
-            )
         raise ExportError(
             f"policy {policy.name} reads {read}, which {target} predicts from a trained model and a history of the "
-            f"users' jobs; give both: --predictor model.json {state}"
+            "users' jobs; give both: --predictor model.json --state /var/spool/policyfactory/history"
         )
-    if not policy.needs_model:
-        return given
     if not len(given.forests.shortness.roots) or not len(given.forests.share.roots):
         raise ExportError(f"the predictor of policy {policy.name} was not trained: it has no trees; give another")
     if "e90" in policy.variables and not len(given.forests.tail.roots):

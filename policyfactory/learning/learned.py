@@ -195,9 +195,7 @@ class Learned:
         reading += as_typed({"backfill": backfill, "site": self.options.site})
         command = ["policyfactory", "export", policy, "--workload", log, *reading]
         if self.policy.needs_model:
-            command += ["--predictor", str(Path(policy).parent / PREDICTOR)]
-        if self.policy.needs_predictions:
-            command += ["--state", _STATE]
+            command += ["--predictor", str(Path(policy).parent / PREDICTOR), "--state", _STATE]
         if "r" in self.policy.variables:
             command += ["--epoch" if self.policy.epoch.rule == "window-start" else "--begin", self._day_of_use()]
         return command + target

@@ -126,8 +126,8 @@ class LearnOptions:
     site: str | None = same_option(OPTIONS["site"])
     predictions: bool = option(
         True,
-        "let formulas compete that read what is predicted of a job from its user's past, or count the user's jobs; "
-        "`--no-predictions`: for a site that keeps no history of them",
+        "let formulas compete that read what is predicted of a job from its user's past; "
+        "`--no-predictions`: for a site that keeps no history of it",
     )
     minutes: float = option(
         3.0,

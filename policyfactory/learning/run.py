@@ -401,9 +401,10 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     options = run.options
     if run.parts.windows or options.replicas == 0:
         return None
-    why = why_not(run.parts.workload) if options.predictions else "--no-predictions"
+    why, uncounted = why_not(run.parts.workload), why_not_counted(run.parts.workload)
     if options.judged_under_slurm and math.isfinite(run.parts.judging.threshold):
-        why = why or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
+        uncounted = uncounted or f"no export to Slurm carries them together with --threshold {options.threshold_text}"
+    why = (why or uncounted) if options.predictions else "--no-predictions"
     sized = _replicas_of(run, "choosing", predicted=not why)
     if sized is None:
         return None
@@ -413,7 +414,7 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
     more += softened_rivals(folder)
-    if options.predictions and not why_not_counted(run.parts.workload):
+    if not uncounted:
         more += counted_rivals(folder)
     if why:
         run.steps.progress.message(f"no predictions: {why}")

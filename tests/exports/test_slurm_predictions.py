@@ -130,22 +130,67 @@ def test_jobs_get_the_numbers_of_the_engine(tmp_path: Path, version: str, policy
     assert controller.names - {"seen"} == {"policyfactory", "slurm_job_submit", "slurm_job_modify"}
 
 
-def test_what_counts_the_users_jobs_needs_the_history_and_no_model(tmp_path: Path) -> None:
-    site, state = make_site_past(), tmp_path / "history"
-    export = export_of(state, COUNTED, Forests())
-    controller = Predicting(export.text)
-    counts = site.foreseen.predictions[4]
-    chosen = [job for job in site.comparable() if counts[job] > 0][:20]
+@pytest.mark.parametrize("version", LUAS)
+def test_what_counts_the_users_jobs_counts_them_in_slurmctld(version: str) -> None:
+    """At each submission slurmctld knows the jobs of the simulation that wait, run, or have ended not long ago."""
+    site = make_site_past()
+    jobs, start = site.workload, site.foreseen.start
+    policy = Policy("BOTH", "ln(p) + 0.2*ln(q) + 0.3*ln(1 + user_running) - 0.1*ln(1 + user_waiting)")
+    export = TARGET.make(Model(policy), make_site())
+    controller = Controller(export.text, version)
+    chosen = [job for job in site.comparable() if site.foreseen.predictions[3:, job].all()][:20]
     assert len(chosen) > 5
     for job in chosen:
-        site.bring_up(state, int(site.workload.submit[job]) - 1)
-        assert controller.submit_of(job) == pytest.approx(number_of(export, COUNTED, job), abs=1)
+        now = int(jobs.submit[job])
+        known = np.flatnonzero((jobs.submit < now) & (start + jobs.run_time > now - 300))
+        states = np.where(start[known] > now, 0, np.where(start[known] + jobs.run_time[known] > now, 1, 3))
+        records = [
+            {"job_id": number, "user_id": FIRST_USER + int(jobs.user[number]), "job_state": int(state) + 0x4000}
+            for number, state in zip(known.tolist(), states, strict=True)
+        ]
+        slurmctld(controller, *records)
+        asked = {"time_limit": int(jobs.requested_time[job]) // 60, "min_cpus": int(jobs.processors[job])}
+        found = controller.submit(user_id=FIRST_USER + int(jobs.user[job]), **asked).site_factor
+        assert found == pytest.approx(number_of(export, policy, job), abs=1)
     assert not controller.errors
     assert not controller.logged
-    refused(ExportError, "user_running --state", TARGET.make, Model(COUNTED), make_site())
-    with pytest.raises(ExportError, match=r"counts .*; give it: --state"):
-        pf.export(Model(COUNTED), TARGET.name)
-    assert "the user's jobs are counted" in pf.export(Model(COUNTED), TARGET.name, state=str(state)).files[0].text
+
+
+def slurmctld(controller: Controller, *records: dict[str, int]) -> None:
+    """Let slurmctld know some jobs."""
+    known = {str(record["job_id"]): controller.table(record) for record in records}
+    controller.lua.globals().slurm.jobs = controller.table(known)
+
+
+def test_tasks_of_an_array_count_each_and_a_job_that_is_changed_not_itself() -> None:
+    site = dataclasses.replace(make_site(), log_only=True)
+    controller = Controller(TARGET.make(Model(Policy("W", "user_waiting + 100*user_running")), site).text)
+    one = {"user_id": 7, "job_state": 0}
+    jobs = [one | {"job_id": 1}, one | {"job_id": 2, "array_task_cnt": 30}, one | {"job_id": 3, "job_state": 2}]
+    slurmctld(controller, *jobs, {"job_id": 4, "user_id": 8, "job_state": 1})
+
+    def score() -> float:
+        return float(controller.logged[-1].partition(" score=")[2].split()[0])
+
+    controller.submit(user_id=7)
+    assert score() == 131
+    controller.modify({"job_id": 1, "user_id": 7}, nice=0, user_id=0)
+    assert score() == 130
+    controller.submit(user_id=9)
+    assert score() == 0
+    # What cannot be counted is said, and the job has its number.
+    controller.lua.globals().slurm.jobs = None
+    controller.submit(user_id=7)
+    assert score() == 0
+    assert "not counted" in controller.logged[-2]
+    assert not controller.errors
+
+
+def test_what_counts_needs_neither_model_nor_history(tmp_path: Path) -> None:
+    state = tmp_path / "history"
+    done = pf.export(Model(COUNTED), TARGET.name, state=str(state))
+    assert str(state) not in done.files[0].text
+    assert any("without effect" in note and "--state" in note for note in done.notes)
 
 
 def test_the_engine_and_a_plain_reading_of_the_file_see_the_same(tmp_path: Path) -> None:

@@ -193,8 +193,10 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
 def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None:
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", predictions=False)
     assert learned.replicas is not None
-    assert not any(rival.model.policy.needs_predictions for rival in learned.rivals)
-    assert not learned.policy.needs_predictions
+    assert not any(rival.model.policy.needs_model for rival in learned.rivals)
+    # Jobs that wait and run the scheduler counts itself.
+    assert any(rival.model.policy.needs_predictions for rival in learned.rivals)
+    assert not learned.policy.needs_model
     # Under EASY run all of them, under Slurm's rules the best.
     assert learned.replicas.screening is not None
     assert len(learned.replicas.screening.rows) == len(learned.rivals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from policyfactory.exports.content import Export
 from policyfactory.exports.queue import UNLIMITED_S
 from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster
 from slurm.orders import (
@@ -90,6 +92,26 @@ def test_jobs_start_in_the_order_of_the_formula(cluster: Cluster, name: str) -> 
     policy, export = export_of(name)
     cluster.replace_file("job_submit.lua", export.text)
     prove_order(cluster, policy, export.priorities)
+
+
+def test_what_counts_the_users_jobs_sees_them_in_slurmctld(cluster: Cluster) -> None:
+    policy = Policy("counts", "user_waiting + 1000*user_running")
+    site = dataclasses.replace(usual_site(), log_only=True)
+    cluster.replace_file("job_submit.lua", TARGET.make(Model(policy), site).text)
+    for _ in range(2):
+        cluster.wait_state(cluster.submit(1, 30, body="sleep 100"), "RUNNING")
+    jobs = []
+    for options in ((), ("--array=1-20%2",), (), ()):
+        time.sleep(1.2)  # slurmctld tells Lua of jobs from second to second
+        jobs.append(cluster.submit(1, 30, *CLOSED, *options))
+    # A job that is changed does not count itself, and of a task that is changed the array is the rest.
+    for job in (jobs[2], f"{jobs[1]}_7"):
+        time.sleep(1.2)
+        cluster.run("scontrol", "update", f"JobId={job}", "Nice=1")
+    log = (cluster.log / "slurmctld.log").read_text(errors="replace")
+    found = [int(score) for score in re.findall(r"policy=counts .* score=(\d+)", log)]
+    cluster.empty()
+    assert found == [0, 1000, 2000, 2001, 2021, 2022, 2022, 2022]
 
 
 def test_every_priority_is_that_of_the_python_map(cluster: Cluster, export: Export) -> None:

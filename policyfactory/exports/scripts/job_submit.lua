@@ -147,6 +147,31 @@ local function requested_processors(job, record, partitions)
     requested_nodes(job, record) * on_each, gpus * by_gpu)
 end
 
+--=== count
+-- user_waiting and user_running: the jobs of the same user that wait and run now, but this one; tasks of an array each.
+local function count_jobs(job, record)
+  local user, waiting, running = (record or job).user_id, 0.0, 0.0
+  for _, other in pairs(slurm.jobs) do
+    if other.user_id == user and not (record and other.job_id == record.job_id) then
+      local state = other.job_state % 256 -- without flags; 2: suspended
+      if state == 0 then
+        waiting = waiting + math.max(tonumber(other.array_task_cnt) or 1.0, 1.0)
+      elseif state <= 2 then
+        running = running + 1.0
+      end
+    end
+  end
+  return waiting, running
+end
+
+-- Where they cannot be counted there are none, and slurmctld's log has a line.
+local function present_jobs(job, record)
+  local fine, waiting, running = pcall(count_jobs, job, record)
+  if fine then return waiting, running end
+  pcall(slurm.log_info, "%s", "policyfactory: the user's jobs not counted, none is taken: " .. tostring(waiting))
+  return 0.0, 0.0
+end
+
 --=== value
 local function is_set(value)
   return value ~= nil and value ~= NO_VAL

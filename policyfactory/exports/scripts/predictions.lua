@@ -309,7 +309,7 @@ local function predict(job, record, partitions, submitted, p, q)
   if group then names.group = string.format("g%.0f", group) end
   local parts = parts_for(now, names)
   local counts = numbers(parts.user, "U")
-  if SHORTNESS.roots[1] and (counts[3] or 0) < 1 then
+  if (counts[3] or 0) < 1 then
     error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0)
   end
   local _, partition = partition_of(job, record, partitions)
@@ -320,11 +320,8 @@ local function predict(job, record, partitions, submitted, p, q)
   local f = describe(parts, executable, QUEUES[partition or ""] or -1.0, now, submitted, p, q)
   -- The request is that of the logarithm, as in the simulation.
   local request = math.exp(f[0])
-  local shortness, share, tail = TAU / math.max(request, TAU), 1.0, 1.0
-  if SHORTNESS.roots[1] then
-    shortness = bounded(math.exp(forest_sum(SHORTNESS, f)))
-    share = bounded(math.exp(forest_sum(SHARE, f)))
-  end
+  local shortness, share = bounded(math.exp(forest_sum(SHORTNESS, f))), bounded(math.exp(forest_sum(SHARE, f)))
+  local tail = 1.0
   if TAIL.roots[1] then tail = bounded(forest_sum(TAIL, f)) end
   return {share * request, shortness, tail * request, (counts[1] or 0) + 0.0, (counts[2] or 0) + 0.0}
 end

@@ -74,6 +74,7 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
     static_only(policy, target)
     fixed_epoch(policy, target)
     foresight = foresight_of(policy, site.foresight, target)
+    counts = policy.needs_predictions and not policy.needs_model
     scale = learn_scale(policy, site.sample, largest=site.weight)
     does = "log_only" if site.log_only else what
     settings, install, rollback, limits = (
@@ -87,6 +88,7 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
                 "lua_limits",
                 "lua_asked_limits" if policy.asked else "hardware",
                 *(["lua_prediction_limits"] if foresight else []),
+                *(["lua_counting_limits"] if counts else []),
                 *([] if site.log_only else ["backfilling"]),
                 f"{does}_limits",
             ],
@@ -98,10 +100,12 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
         rollback += sentences("slurm.txt", "lua_prediction_rollback")
     predicted = [ascii_text(line) for line in prediction_lines(foresight)] if foresight else []
     head = header(model, site, target, scale) + predicted + instructions(settings, install, rollback, limits)
+    # Several numbers: only the last call of a list gives all that it returns.
     more, given, changes = ([ASKED_MORE], [ASKED], CHANGES) if policy.asked else ([], [], "")
     if foresight:
-        # Several numbers: only the last call of a list gives all that it returns.
         more, given = [*more, MORE], [*given, FORESEEN]
+    elif counts:
+        more, given = [*more, ", user_waiting, user_running"], [*given, ", present_jobs(job, record)"]
     values = {
         "HEAD": "\n".join(comment(head, "--")),
         "EPOCH": policy.epoch.unix_time or 0,
@@ -119,8 +123,9 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
         fill(script[part], values) for part in ("start", "value", does if site.log_only else f"set_{what}", "entry")
     )
     asked = whole("asked.lua") if policy.asked else ""
-    text = "".join([start, asked, prediction_script(policy, foresight) if foresight else "", *others])
-    priorities = None if foresight or policy.asked else scaled_priorities(policy, scale)
+    foreseen = script["count"] if counts else prediction_script(policy, foresight) if foresight else ""
+    text = "".join([start, asked, foreseen, *others])
+    priorities = None if counts or foresight or policy.asked else scaled_priorities(policy, scale)
     jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
     uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
     files = (File("job_submit.lua", text),)
