@@ -158,7 +158,7 @@ class Screen(BarScreen, Progress):
 
         with self._results():
             title = f"On {ranking.replicas} replicas, as ratios to {ranking.peer}, the best published policy"
-            heads = ["policy", *ranking.aims, "95 % interval of the first", ""]
+            heads = ["policy", *ranking.measured, "95 % interval of the first", ""]
             show_table(title, heads, [_ranked(row) for row in ranking.rows])
 
     def wrote(self, paths: Sequence[Path]) -> None:

@@ -778,13 +778,15 @@ def finding(outcome: Outcome) -> dict[str, Any]:
     -------
     dict
         ``winner`` is the policy that is best in the first metric, null where the logs do not agree or several are
-        equally good; ``recorded`` is there if the recorded schedule is shown.
+        equally good; ``chosen`` the one that the verdict is on, if it was chosen before; ``recorded`` is there if the
+        recorded schedule is shown.
     """
     evaluation = outcome.evaluation
     by_log = winners(outcome.summaries, evaluation.metrics[0])
     content = {
         "winner": next(iter(by_log.values())) if len(set(by_log.values())) == 1 else None,
         "winners": by_log,
+        **({"chosen": outcome.chosen} if outcome.chosen else {}),
         "words": list(outcome.words),
         "verdict": None if outcome.verdict is None else dataclasses.asdict(outcome.verdict),
         "precision": list(outcome.precision),

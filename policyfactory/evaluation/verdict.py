@@ -269,7 +269,14 @@ def requests_invented(jobs: Workload) -> tuple[str, ...]:
     """
     share = invented_share(jobs.cleaning)
     if share <= _INVENTED:
-        return ()
+        same = float(np.mean(jobs.same_requests)) if len(jobs) else 0.0
+        if same <= _INVENTED:
+            return ()
+        sentence = (
+            f"{100 * same:.3g} % of the requested times are the run times, to the second, which no user knows: "
+            "backfilling plans by requested times, so that the simulation is not of this site's queue."
+        )
+        return (sentence,)
     sentence = (
         f"{100 * share:.3g} % of the jobs have no requested time in the log, and were given one: backfilling plans by "
         "requested times, so that the simulation is not of this site's queue."

@@ -101,7 +101,7 @@ def gaming(policy: Policy, processors: int | None) -> str:
     processors : int or None
         Of the machine, if known.
     """
-    if policy.needs_predictions:
+    if policy.needs_model:
         return (
             "Gaming: what its user's jobs did before decides about a job's place, beside what it asks for; many short "
             "jobs put a user's later ones further ahead, until some of them run long."
@@ -112,8 +112,11 @@ def gaming(policy: Policy, processors: int | None) -> str:
     # They stay what they are while time or size change.
     asked = possible_requests(q) if policy.asked else None
 
+    # Of a user without other jobs.
+    alone = np.stack([p, 10.0 / p, p, 0.0 * p, 0.0 * p]) if policy.needs_predictions else None
+
     def scores(p: FloatArray, q: FloatArray) -> FloatArray:
-        return policy.scores(p, q, r, w, m=float(largest), asked=asked)
+        return policy.scores(p, q, r, w, m=float(largest), predictions=alone, asked=asked)
 
     usual = scores(p, q)
     wide = q >= 2
@@ -121,7 +124,8 @@ def gaming(policy: Policy, processors: int | None) -> str:
     by_size = _gain(usual[wide], scores(p, np.floor(q / 2))[wide]) if wide.any() else (0.0, 0.0)
     time = _in_words(by_time, "time", "a limit that is too short ends the job, and nothing else stops it")
     size = _in_words(by_size, "processors", "work can be cut into smaller jobs, each of them further ahead")
-    return f"Gaming: {time}. As for processors: {size}."
+    counted = " How many jobs of its user wait or run decides too." if policy.needs_predictions else ""
+    return f"Gaming: {time}. As for processors: {size}.{counted}"
 
 
 def _gain(usual: FloatArray, less: FloatArray) -> tuple[float, float]:

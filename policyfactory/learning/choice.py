@@ -112,10 +112,13 @@ class Tested:
         The same values, as ratios to each of the policies that were the best published ones by the second quarter.
     to_baseline : Ranking
         As ratios to the baseline.
+    weeks : float
+        How long the part lasts.
     """
 
     to_peers: tuple[Ranking, ...]
     to_baseline: Ranking
+    weeks: float
 
     @property
     def to_peer(self) -> Ranking:
@@ -297,15 +300,17 @@ def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *
 
 
 def tested_on(
-    parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peers: Sequence[str], part: str
+    parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peers: Sequence[str], size: Size
 ) -> Tested:
     """Return the policies, the baseline first, on replicas of a part of the second half."""
+    submit = parts.workload.submit[size.part.first : size.part.last]
+    weeks = float(submit[-1] - submit[0]) / (WEEK * parts.workload.ticks)
     options, values = parts.options, _values(parts, replicas, policies, learns=True)
     names = [policy.name for policy in policies]
     how: dict[str, Any] = {"limits": options.limits, "whole": replicas.whole, "loads": replicas.loads}
     to = [rank(values, names, [name], aims_of(options), **how) for name in (*peers, names[0])]
-    *to_peers, to_baseline = (dataclasses.replace(ranking, part=part) for ranking in to)
-    return Tested(tuple(to_peers), to_baseline)
+    *to_peers, to_baseline = (dataclasses.replace(ranking, part=size.words) for ranking in to)
+    return Tested(tuple(to_peers), to_baseline, weeks)
 
 
 def with_threshold(

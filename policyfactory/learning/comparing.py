@@ -283,7 +283,7 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     row = ranking.row(ranking.chosen)
     sentence = (
         f"{policy.name} was the best, at a price that is allowed, of {count} policies{screened} {where}: "
-        f"{ranking.aims[0]} is "
+        f"{ranking.measured[0]} is "
         f"{row.ratios[0]:.2f} times that of {ranking.peer}, the best published one, there, and "
         f"{ranking.expected:.2f} where such a choice had no part in it (each replica left out in turn)."
     )

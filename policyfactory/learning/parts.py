@@ -80,6 +80,10 @@ class LogParts:
         self.rules, self.judging = options.rules, options.judging
         self._site = self.rules.site
         self.read = clean(log, **options.reading)
+        # What is little of the whole log may be much of a part.
+        self.reading = {**options.reading}
+        if options.estimate_missing == "error":
+            self.reading["estimate_missing"] = "drop"
         workload, self.left_out = self._on_site(self.read)
         if len(workload) < _FEWEST:
             raise WorkloadError(
@@ -127,7 +131,7 @@ class LogParts:
 
     def workload_of(self, log: SwfLog) -> Workload:
         """Return the jobs of a part, cleaned, without those that could never start on the site."""
-        return self._on_site(clean(log, **self.options.reading))[0]
+        return self._on_site(clean(log, **self.reading))[0]
 
     def _on_site(self, jobs: Workload) -> tuple[Workload, str]:
         return (jobs, "") if self._site is None else without_misfits(jobs, self._site)
@@ -157,6 +161,12 @@ class LogParts:
         if not self.windows:
             # Of what is left after cleaning, the rows at which the second quarter and the second half begin.
             kept = [len(self.workload_of(parts[name])) for name in ("training", "choosing")]
+            if kept[1] in (kept[0], len(self.workload)):
+                half = "second quarter" if kept[1] == kept[0] else "second half"
+                raise WorkloadError(
+                    f"{self.log.path}: no job of its {half} is left after cleaning (policyfactory workload clean says "
+                    "why), so nothing can be chosen and tested; import a longer time"
+                )
             self.edges = kept[0], kept[1]
             self._lead_in = {"choosing": kept[0], "thresholds": kept[0], "test": kept[1]}
         return parts
@@ -220,7 +230,7 @@ class LogParts:
             "threshold": None if threshold is None or math.isinf(threshold) else options.threshold_text,
             "backfill": "slurm" if judged else options.backfill,
             "site": options.site,
-            **options.reading,
+            **self.reading,
         }
         policies, output = ",".join(rival.source for rival in rivals), self.steps.path_of(part)
         words = ("--policies", policies, *as_typed(evaluated), "--output", output, "--overwrite")

@@ -128,6 +128,11 @@ class Ranking:
     part: str = ""
     loads: tuple[tuple[float, float], ...] = ()
 
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """What the ratios are of, of which less is better."""
+        return tuple(f"1/{aim}" if METRICS[aim].lower_is_better is False else aim for aim in self.aims)
+
     def row(self, name: str) -> Ranked:
         """Return the row of a policy."""
         return next(row for row in self.rows if row.name == name)
@@ -135,7 +140,7 @@ class Ranking:
     def price(self, row: Ranked) -> str:
         """Return the ratios of all but the first aim, with their intervals where they are known."""
         intervals = row.price_intervals or (None,) * len(self.aims[1:])
-        known = zip(self.aims[1:], row.ratios[1:], intervals, strict=True)
+        known = zip(self.measured[1:], row.ratios[1:], intervals, strict=True)
         return ", ".join(
             f"{aim} {ratio:.2f}" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")
             for aim, ratio, ends in known
@@ -150,8 +155,8 @@ class Ranking:
 
     def in_words(self, name: str) -> str:
         """Return what a policy gains, and at what price."""
-        row = self.row(name)
-        return f"{name}, with {row.ratio_text} times the {self.aims[0]} of {self.peer}; as ratios: {self.price(row)}"
+        row, price = self.row(name), self.price(self.row(name))
+        return f"{name}, with {row.ratio_text} times the {self.measured[0]} of {self.peer}; as ratios: {price}"
 
     def as_dict(self) -> dict[str, object]:
         """Return the ranking as JSON values."""
@@ -159,7 +164,7 @@ class Ranking:
             "replicas": self.replicas,
             "part": self.part,
             "loads": [list(bounds) for bounds in self.loads],
-            "aims": list(self.aims),
+            "aims": list(self.measured),
             "best_published": list(self.best),
             "chosen": self.chosen,
             "runner_up": self.runner_up,
@@ -167,7 +172,7 @@ class Ranking:
             "policies": [
                 {
                     "policy": row.name,
-                    "ratios": dict(zip(self.aims, map(_finite, row.ratios), strict=True)),
+                    "ratios": dict(zip(self.measured, map(_finite, row.ratios), strict=True)),
                     "interval": None if row.interval is None else list(map(_finite, row.interval)),
                     "verdict": row.verdict,
                     "out": row.out,
@@ -278,19 +283,21 @@ def rank(
         shown = "" if name == peer or not judging else verdict
         rows.append(Ranked(name, ratios, ends, shown, means.out[index], by_load=by_load, price_intervals=price_ends))
     rows.sort(key=lambda row: (_last(row.ratios[0]), row.name))
-    expected = math.nan if judging else expected_ratio(values, names, published, aims, limits=limits)
+    expected = math.nan
+    if not judging:
+        expected = expected_ratio(values, names, published, aims, limits=limits, searched=searched)
     gains = below if judging else {row.name: round(row.ratios[0], 2) < 1 for row in rows}
     taken = [row for row in rows if row.name == peer or (gains[row.name] and not row.out)]
 
     def margin_of(first: Ranked, second: Ranked) -> Paired:
-        both = (logs[:count, list(names).index(row.name), 0] for row in (first, second))
-        return compare_values(*both, statistic="mean")
+        return _margin(logs[:count], *(list(names).index(row.name) for row in (first, second)))
 
     while taken[0].name in searched and margin_of(*taken[:2]).verdict != "better":
         unproved = taken.pop(0)
         out = f"it was searched for such jobs, and is not shown to be better than {taken[0].name}"
         rows[rows.index(unproved)] = dataclasses.replace(unproved, out=out)
     chosen, others = taken[0], taken[1:]
+    usable = [row.name for row in rows if row.name == peer or row.name in {names[index] for index in means.usable}]
     margin = margin_of(chosen, others[0]) if others else None
     second = others[0].name if others else ""
     return Ranking(
@@ -303,8 +310,13 @@ def rank(
         replicas=count,
         expected=expected,
         loads=tuple((float(min(those)), float(max(those))) for those in (np.asarray(loads)[third] for third in thirds)),
-        best=tuple(row.name for row in rows if row.name in published)[:PEERS],
+        best=tuple(sorted(usable, key=lambda name: name != peer))[:PEERS],
     )
+
+
+def _margin(logs: FloatArray, first: int, second: int) -> Paired:
+    """Return how much better one policy is than another over replicas."""
+    return compare_values(logs[:, first, 0], logs[:, second, 0], statistic="mean")
 
 
 def _ends(paired: Paired) -> tuple[float, float] | None:
@@ -320,6 +332,7 @@ def expected_ratio(
     aims: Sequence[str],
     *,
     limits: Sequence[EpisodeLimit] = (),
+    searched: Sequence[str] = (),
 ) -> float:
     """Return the ratio of the first aim to the best published policy's that a choice has where it was not made.
 
@@ -333,9 +346,11 @@ def expected_ratio(
     for replica in range(len(values)):
         others = [number for number in range(len(values)) if number != replica]
         means = _Means(values[others], logs[others], names, published, aims, limits)
-        allowed = [index for index, out in enumerate(means.out) if not out]
-        best = min(allowed, key=lambda index: _last(means.ratios[index, 0]))
-        left.append(logs[replica, best, 0] - logs[replica, means.base, 0])
+        allowed = [index for index, out in enumerate(means.out) if not out or index == means.base]
+        allowed.sort(key=lambda index: (_last(means.ratios[index, 0]), names[index]))
+        while names[allowed[0]] in searched and _margin(logs[others], *allowed[:2]).verdict != "better":
+            allowed.pop(0)
+        left.append(logs[replica, allowed[0], 0] - logs[replica, means.base, 0])
     return float(np.exp(np.mean(left)))
 
 
@@ -353,13 +368,21 @@ class _Means:
     ) -> None:
         of_logs, levels = logs.mean(axis=0), values.mean(axis=0)
         known = [list(names).index(name) for name in published]
-        self.base = min(known, key=lambda index: (_last(of_logs[index, 0]), index))
+        # Who waits for longer than some seconds allow is no policy to take, published or not.
+        seconds = [limit for limit in limits if limit.times is None and limit.guard in aims]
+        self.usable = [
+            index
+            for index in known
+            if all(levels[index, list(aims).index(limit.guard)] <= limit.bound(0.0) for limit in seconds)
+        ]
+        self.base = min(self.usable or known, key=lambda index: (_last(of_logs[index, 0]), index))
         self.peer = names[self.base]
         self.ratios = np.exp(of_logs - of_logs[self.base])
         self.out = []
         for index, name in enumerate(names):
             costs = dict(zip(aims, zip(self.ratios[index].tolist(), levels[index].tolist(), strict=True), strict=True))
-            beyond = () if name == self.peer else (_beyond(limit, costs, self.peer) for limit in limits)
+            bounds = seconds if name == self.peer else limits
+            beyond = (_beyond(limit, costs, self.peer) for limit in bounds)
             self.out.append("; ".join(filter(None, beyond)))
 
 

@@ -59,7 +59,7 @@ from policyfactory.learning.comparing import (
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import Progress, Ranking
+from policyfactory.learning.ranking import PEERS, Progress, Ranking
 from policyfactory.learning.searching import searched
 from policyfactory.learning.steps import Steps
 from policyfactory.learning.verdict import Evidence, verdict_of
@@ -221,7 +221,7 @@ def _score(run: Run) -> None:
         run.logs["training"],
         GenerateOptions(options.tuples, options.trials, seed=options.seed),
         *("--preset", options.preset, *options.machine_words),
-        reading=options.reading,
+        reading=run.parts.reading,
     )
 
 
@@ -248,7 +248,7 @@ def _test(run: Run) -> None:
     """Test the choice on the second half, and on replicas of it."""
     # The baseline, what is hard to beat, and the best published one stand beside the choice.
     named = {rival.name: rival for rival in (*run.rivals, run.winner)}
-    peers: tuple[str, ...] = ()
+    peers = _best_before(run) if run.replicas is None else ()
     if run.replicas is not None:
         named[run.replicas.published.name] = run.replicas.published
         peers = (*run.replicas.ranking.best, run.replicas.published.name)
@@ -256,6 +256,20 @@ def _test(run: Run) -> None:
     title = f"The choice, {run.winner.name}, on jobs that had no part in the choice"
     run.test = run.parts.compare_on(title, "test", run.logs, beside)
     run.tested = None if run.short or run.replicas is None else _tested(run, run.replicas, named)
+
+
+def _best_before(run: Run) -> tuple[str, ...]:
+    """Return the published policies that were best on the second quarter itself, for a choice that is none of them."""
+    name = run.winner.name
+    if name in PUBLISHED or name.rpartition("-")[0] in PUBLISHED:
+        return ()
+    metric = run.options.metric
+    rows = [
+        row for row in run.choosing.outcome.summaries if row.metric == metric and row.policy in {*PUBLISHED} - {name}
+    ]
+    sign = -1.0 if METRICS[metric].lower_is_better is False else 1.0
+    rows.sort(key=lambda row: (sign * row.value if math.isfinite(row.value) else math.inf, row.policy))
+    return tuple(row.policy for row in rows[:PEERS])
 
 
 def _judge(run: Run) -> None:
@@ -269,9 +283,9 @@ def _judge(run: Run) -> None:
                 row = ranking.row(chosen)
                 dear = f", and {row.out}" if row.out else ""
                 why = (
-                    f"{chosen} was chosen on the second quarter; on replicas of {ranking.part} its {ranking.aims[0]} "
-                    f"is {row.ratio_text} times that of {ranking.peer}, the best published policy before{dear}. So it "
-                    f"is not recommended, and {peer.name} stands in its place."
+                    f"{chosen} was chosen on the second quarter; on replicas of {ranking.part} its "
+                    f"{ranking.measured[0]} is {row.ratio_text} times that of {ranking.peer}, the best published "
+                    f"policy before{dear}. So it is not recommended, and {peer.name} stands in its place."
                 )
                 run.winner = peer
                 run.verdict = dataclasses.replace(
@@ -481,12 +495,12 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_model)
     if sized is None:
         return None
-    test_replicas, part = sized[0], sized[1].words
+    test_replicas, size = sized
     best = (*replicas.ranking.best, replicas.published.name)
     names = list(dict.fromkeys((CLASSICAL[0], *best, replicas.winner.name)))
-    run.steps.begin(f"The choice on replicas of {part}, each predictor learning in its own run")
+    run.steps.begin(f"The choice on replicas of {size.words}, each predictor learning in its own run")
     policies = [named[name].model.policy for name in names]
-    tested = tested_on(run.parts, test_replicas, policies, replicas.ranking.best, part)
+    tested = tested_on(run.parts, test_replicas, policies, replicas.ranking.best, size)
     run.steps.progress.ranked(tested.to_peer)
     return tested
 
@@ -506,6 +520,8 @@ def _verdict(run: Run, winner: Rival) -> Verdict:
             tested=run.tested,
             short=run.short,
             limits=run.options.limits,
+            peers=_best_before(run) if run.replicas is None else (),
+            can_have_threshold=not (run.options.judged_under_slurm and winner.model.policy.needs_predictions),
         )
     )
     if short := run.parts.windows_too_short(unsound=True):

@@ -23,6 +23,7 @@ from policyfactory.report.verdict import Finding, Verdict, difference_in_words, 
 from policyfactory.search.environment.goals import EpisodeLimit
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
+from policyfactory.statistics.compare import compare_policies
 from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
@@ -55,6 +56,10 @@ class Evidence:
         What to import, where the second half is too short for a verdict; empty if it is not.
     limits : tuple of EpisodeLimit
         What the choice may cost.
+    peers : tuple of str
+        Without replicas, the published policies that were best before, where what was learned is none of them.
+    can_have_threshold : bool
+        Whether an export carries one with the choice.
     """
 
     outcome: Outcome
@@ -65,6 +70,8 @@ class Evidence:
     tested: Tested | None = None
     short: str = ""
     limits: tuple[EpisodeLimit, ...] = ()
+    peers: tuple[str, ...] = ()
+    can_have_threshold: bool = True
 
     def row(self, rows: Iterable[Row], policy: str = "") -> Row:
         """Return what is known of a policy, or else of the choice."""
@@ -158,7 +165,7 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
         if by_load := ranking.by_load(name):
             against += f"; by load the ratio is {by_load}"
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
-        more = _more_weeks(evidence, value, Interval(*ends) if ends else None)
+        more = _more_weeks(evidence, value, Interval(*ends) if ends else None, evidence.tested.weeks)
         if {tested.verdict, row.verdict} == {"better", "worse"}:
             more = f"its replicas say {tested.verdict}, its own weeks {row.verdict}; import a longer time"
         elif row.verdict == "worse" and tested.verdict != "worse":
@@ -176,15 +183,20 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
     return sources, (f"{sentence}: {more}." if weeks_help else f"{sentence}.",)
 
 
-def _more_weeks(evidence: Evidence, value: float, interval: Interval | None) -> str:
-    """Return how much longer a log would show the difference if it stays: intervals shrink as 1 / sqrt(weeks)."""
+def _more_weeks(evidence: Evidence, value: float, interval: Interval | None, seen: float | None = None) -> str:
+    """Return how much longer a log would show the difference if it stays: intervals shrink as 1 / sqrt(weeks).
+
+    ``seen``: how many weeks the interval is of; all of the second half, if not given.
+    """
     jobs = evidence.baseline.workload
     weeks = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
     if interval is None or not value or not math.isfinite(value + interval.half_width):
         return "import a longer time"
-    want = needed(weeks, interval.half_width, abs(value))
+    want = needed(weeks if seen is None else seen, interval.half_width, abs(value))
     if want is None or want > _LONGEST:
         return "so small a difference would not show in five years of jobs; leave the queue as it is"
+    if want <= weeks:
+        return f"take replicas of {want:.0f} weeks of it (more --minutes); so large a difference would show then"
     # Of a longer log, half are the second half.
     return (
         f"import {counted(max(math.ceil(2 * (want - weeks)), 2), 'more week')}; so large a difference would show then"
@@ -198,14 +210,16 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
     worse than a published formula, which needs nothing, is not to be worse than what a site has.
     """
     tested = evidence.tested
-    if tested is None or evidence.chosen in (tested.to_peer.peer, _BASELINE):
+    if tested is None:
+        return _against_published(evidence)
+    if evidence.chosen in {_BASELINE, *(ranking.peer for ranking in tested.to_peers)}:
         return (), ()
     ranking, chosen = tested.to_peer, evidence.chosen
     row, peer = ranking.row(chosen), ranking.peer
     more = [f"{other.row(chosen).ratio_text} times that of {other.peer}" for other in tested.to_peers[1:]]
     next_best = f" ({', '.join(more)}, the next best)" if more else ""
     sentence = (
-        f"On {ranking.replicas} replicas of {ranking.part} {evidence.metric} is {row.ratio_text} times that of "
+        f"On {ranking.replicas} replicas of {ranking.part} {ranking.measured[0]} is {row.ratio_text} times that of "
         f"{peer}, the best published policy before{next_best}; its price, as ratios: {ranking.price(row)}."
     )
     is_guarded_peer = chosen.removeprefix(f"{peer}-")[:-1].isdigit()
@@ -224,14 +238,37 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
     return (Finding(""),), (sentence, f"{alike}.")
 
 
+def _against_published(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return what the second half itself says of what was learned and the published policies that were best before."""
+    evaluation, chosen, said, found = evidence.outcome.evaluation, evidence.chosen, [], []
+    for peer in evidence.peers:
+        paired = compare_policies(evaluation, evaluation.logs[0], evidence.metric, chosen, peer, statistic="mean")
+        values = [value_in_words(evidence.row(evidence.outcome.summaries, name)) for name in (chosen, peer)]
+        said.append(f"{' against '.join(values)} of {peer} ({paired.verdict})")
+        found.append(Finding(paired.verdict if paired.verdict == "better" else ""))
+    if not said:
+        return (), ()
+    sentence = (
+        f"There are no replicas, so that {chosen} has to be better on the second half itself than the published "
+        f"policies that were best before: {'; '.join(said)}."
+    )
+    return tuple(found), (sentence,)
+
+
 def _too_dear(evidence: Evidence) -> tuple[str, ...]:
     """Return in what the choice costs more than is allowed, beside the best published policy or the record."""
     jobs, found = evidence.baseline.workload, []
     if evidence.tested is not None:
         found += [evidence.tested.to_peer.row(evidence.chosen).out]
+    names = [limit.guard for limit in evidence.limits]
+    choice = measure(evidence.choice, names) if names else {}
+    found += [
+        f"{limit.guard} is {format_duration(choice[limit.guard])}, and at most {limit.text} is allowed"
+        for limit in evidence.limits
+        if limit.times is None and choice[limit.guard] > limit.bound(0.0)
+    ]
     if evidence.limits and not lacking_starts(jobs):
-        names = [limit.guard for limit in evidence.limits]
-        record, choice = measure(recorded_schedule(jobs), names), measure(evidence.choice, names)
+        record = measure(recorded_schedule(jobs), names)
         found += [
             f"{limit.guard} is {choice[limit.guard] / record[limit.guard]:.2f} times the record's, and at most "
             f"{limit.text} is allowed"
@@ -240,9 +277,10 @@ def _too_dear(evidence: Evidence) -> tuple[str, ...]:
         ]
     if not any(found):
         return ()
+    guard = "learn with a threshold (--threshold 20h), or " if evidence.can_have_threshold else ""
     sentence = (
         f"{evidence.chosen} costs more than is allowed, so it is not recommended: {'; '.join(filter(None, found))}. "
-        "Next step: learn with a threshold (--threshold 20h), or allow more (--max-p99, --max-longest, --max-area)."
+        f"Next step: {guard}allow more (--max-p99, --max-longest, --max-area)."
     )
     return (sentence,)
 

@@ -81,13 +81,15 @@ def requests_of(workload: Workload) -> FloatArray:
 
 
 def raised_requests(workload: Workload) -> NDArray[np.bool_]:
-    """Return which requests tell the run time: unusual ones that exceed it by less than a minute: bool array (n,).
+    """Return which requests tell the run time: bool array (n,).
 
+    That are unusual ones that exceed it by less than a minute, above a usual one; and what equals it to the second.
     Under one that was raised lies a usual one, which is known; but that it was raised is known only afterwards.
     """
-    beyond = workload.requested_time - workload.run_time
+    beyond, minute = workload.requested_time - workload.run_time, 60 * workload.ticks
     raised: NDArray[np.bool_] = _undone(workload) != workload.requested_time
-    return raised & (beyond >= 0) & (beyond < 60 * workload.ticks)
+    told: NDArray[np.bool_] = (raised & (beyond >= 0) & (beyond < minute)) | workload.same_requests
+    return told
 
 
 def _undone(workload: Workload) -> Int64Array:

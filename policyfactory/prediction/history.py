@@ -64,8 +64,9 @@ def group_keys(request: int, processors: int, executable: str) -> tuple[GroupKey
 
 
 def without_numbers(name: str) -> str:
-    """Return the name of a job with one ``#`` for each number, at most 100 characters."""
-    return _DIGITS.sub("#", name)[:_LONGEST_NAME]
+    """Return the name of a job with one ``#`` for each number, at most 100 bytes of UTF-8."""
+    cut = _DIGITS.sub("#", name).encode("utf-8", "surrogateescape")[:_LONGEST_NAME]
+    return cut.decode("utf-8", "surrogateescape")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def hash_with(key: bytes) -> Callable[[str], str]:
     """Return the function from a name to its hash under a key."""
 
     def hashed(name: str) -> str:
-        return hashlib.sha256(key + name.encode()).hexdigest()[:_DIGITS]
+        return hashlib.sha256(key + name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
 
     return hashed
 
@@ -396,8 +396,10 @@ def _jobs_of(block: RecordBlock, source: str) -> Iterator[SiteJob]:
                 f"column UID: sacct -a -X -P -o {_COLUMNS}"
             )
         limit, size = columns["limit"][row], columns["requested"][row]
-        if limit <= 0 and columns["limit_kind"][row] != LimitKind.unlimited:
+        known = limit > 0 or columns["limit_kind"][row] == LimitKind.unlimited
+        if not known and state != State.pending:
             continue  # the request is not known, and nothing can be told from such a job
+        # One that waits has that of its partition, once it starts; until then it is only counted.
         yield SiteJob(
             job=_ODD.sub("_", job[:_LONGEST_ID]),
             user=user,

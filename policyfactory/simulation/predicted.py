@@ -213,8 +213,8 @@ def telling_requests(workload: Workload) -> str:
         return ""
     return (
         f"{raised:,} of {len(workload):,} requests are unusual times of the run time or less than a minute more, as if "
-        "they had been raised to it: they tell what is to be predicted; take a log with the requests as users made "
-        "them (policyfactory workload import of the accounting), or policies without predictions"
+        "they had been raised or set to it: they tell what is to be predicted; take a log with the requests as users "
+        "made them (policyfactory workload import of the accounting), or policies without predictions"
     )
 
 

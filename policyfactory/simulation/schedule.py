@@ -411,8 +411,8 @@ def lacking_starts(workload: Workload, lead_in: int = 0) -> str:
     if not lacking.any():
         return ""
     first = workload.job_id[int(np.argmax(lacking))]
-    count = int(np.count_nonzero(lacking))
-    return f"{count:,} of {len(workload):,} jobs {'has' if count == 1 else 'have'} no recorded start, first job {first}"
+    count, measured = int(np.count_nonzero(lacking)), len(workload) - lead_in
+    return f"{count:,} of {measured:,} jobs {'has' if count == 1 else 'have'} no recorded start, first job {first}"
 
 
 def recorded_schedule(workload: Workload, lead_in: int = 0) -> Schedule:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.inputs import sha256_bytes
@@ -613,6 +614,13 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}: {len(self):,} jobs on {self.machine:,} processors>"
+
+    @property
+    def same_requests(self) -> NDArray[np.bool_]:
+        """Which requests are the run time, to the second and no whole minutes, as no user asks: bool array (n,)."""
+        same: NDArray[np.bool_] = self.requested_time == self.run_time
+        same &= self.requested_time % (60 * self.ticks) != 0
+        return same
 
     @property
     def offered_load(self) -> float:

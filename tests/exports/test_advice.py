@@ -58,6 +58,11 @@ def test_a_scale_that_loses_minutes_ends_earlier() -> None:
         ("p*q", ["half the time puts every job further ahead", "half the processors puts every job further ahead"]),
         ("r", ["asking for less or more time changes no", "asking for less or more processors changes no"]),
         ("-p", ["asking for MORE time than needed pays", "asking for less or more processors changes no"]),
+        (
+            "ln(p) + ln(1 + user_running)",
+            ["half the time puts every job further ahead", "user wait or run decides too"],
+        ),
+        ("ln(e)", ["its user's jobs did before decides"]),
         ("abs(p - 3600) + q", ["% of the shapes of jobs further ahead and", "processors puts every job further ahead"]),
     ],
 )

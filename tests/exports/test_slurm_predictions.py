@@ -178,6 +178,12 @@ def test_tasks_of_an_array_count_each_and_a_job_that_is_changed_not_itself() -> 
     assert score() == 130
     controller.submit(user_id=9)
     assert score() == 0
+    # A table is counted once, when it is new: records of jobs that have gone since are in it, and must not be read.
+    table = controller.lua.globals().slurm.jobs
+    for number in list(table):
+        table[number] = None
+    controller.submit(user_id=7)
+    assert score() == 131
     # What cannot be counted is said, and the job has its number.
     controller.lua.globals().slurm.jobs = None
     controller.submit(user_id=7)

@@ -157,6 +157,27 @@ def test_what_cannot_be_learned_from_is_refused(workload: Workload) -> None:
         learn(workload.select(slice(0, 150)))
 
 
+def test_what_is_much_of_a_part_and_little_of_the_whole_is_left_out_and_a_part_without_jobs_refused(
+    tmp_path: Path,
+) -> None:
+    write_swf(recorded(daily(13), "FCFS"), tmp_path / "whole.swf")
+    head = [line for line in (tmp_path / "whole.swf").read_text().splitlines() if line.startswith(";")]
+    jobs = [line.split() for line in (tmp_path / "whole.swf").read_text().splitlines() if not line.startswith(";")]
+
+    def log(changed: slice, field: int) -> Path:
+        lines = [list(job) for job in jobs]
+        for job in lines[changed]:
+            job[field - 1] = "-1"
+        (tmp_path / "log.swf").write_text("\n".join([*head, *map(" ".join, lines)]) + "\n")
+        return tmp_path / "log.swf"
+
+    few = int(0.007 * len(jobs))
+    learned = learn(log(slice(few), 9), **FEW, replicas=0)
+    assert sum(len(part) for part in learned.parts.values()) >= len(jobs)
+    with pytest.raises(WorkloadError, match="no job of its second half is left"):
+        learn(log(slice(len(jobs) // 2, None), 4), **FEW, replicas=0)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [

@@ -114,6 +114,9 @@ def test_of_a_metric_that_is_better_when_higher_less_is_still_a_worse_ratio() ->
     ranking = rank(values, NAMES, PUBLISHED, ["utilisation"])
     assert ranking.chosen == "A"
     assert ranking.row("A").ratios[0] == pytest.approx(8 / 9, rel=0.01)
+    # Words and files say what it is a ratio of.
+    assert "times the 1/utilisation of " in ranking.in_words("A")
+    assert ranking.as_dict()["aims"] == ["1/utilisation"]
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.0 - 1e-12, 0.999, 1.004, 0.97, 1.03])
@@ -289,6 +292,34 @@ def test_what_a_choice_is_worth_is_told_by_the_replicas_that_had_no_part_in_it()
     limits = limits_of("1.1x", None, None)
     assert expected_ratio(values, NAMES, PUBLISHED, AIMS) == pytest.approx(0.5, rel=0.05)
     assert expected_ratio(values, NAMES, PUBLISHED, AIMS, limits=limits) == pytest.approx(0.7, rel=0.05)
+
+
+def test_a_limit_in_seconds_binds_published_policies_too() -> None:
+    values = made({"A": (0.5, 1.3), "B": (0.7, 0.8), "C": (0.9, 1.0), "FCFS": (3.0, 0.9)})
+    limits = limits_of("34000s", None, None)
+    ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits)
+    assert (ranking.peer, ranking.best, ranking.chosen) == ("FCFS", ("FCFS",), "B")
+    assert ranking.row("SPF").out
+    # Where none keeps it, the best of them is what it is, and that costs too much.
+    none = rank(values[:, [0, 1, 2]], NAMES[:3], PUBLISHED, AIMS, limits=limits_of("1h", None, None))
+    assert (none.peer, none.chosen) == ("SPF", "SPF")
+    assert none.row("SPF").out.startswith("p99_wait is 10h on average")
+    assert rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("0.5x", None, None)).row("SPF").out == ""
+
+
+def test_of_published_policies_that_order_alike_the_peer_is_the_first_of_the_best() -> None:
+    values = made({"A": (0.9, 1.0), "B": (1.0, 1.0), "C": (1.0, 1.0)})
+    values[:, [0, 3, 4]] = values[:, [1]]
+    assert rank(values, NAMES, ("SPF", "FCFS", "B", "C"), AIMS).peer == "FCFS"
+    assert rank(values[:, ::-1], NAMES[::-1], ("SPF", "FCFS", "B", "C"), AIMS).best == ("C", "B", "FCFS")
+
+
+def test_what_a_searched_one_gains_where_it_had_no_part_is_not_told_of_another_that_is_taken() -> None:
+    values = made({"A": (0.68, 1.0), "B": (0.7, 1.0), "C": (0.9, 1.0)}, noise=0.1)
+    stock = values[:, [0, 1, 3, 4]]
+    found = rank(values, NAMES, PUBLISHED, AIMS, searched=["A"])
+    assert found.chosen == "B"
+    assert found.expected == pytest.approx(rank(stock, [*NAMES[:2], "B", "C"], PUBLISHED, AIMS).expected, rel=0.02)
 
 
 def test_a_limit_may_be_a_time_and_on_the_longest_wait() -> None:

@@ -36,15 +36,16 @@ def verdict(
     short: str = "",
     weeks: str = "",
     limits: tuple[EpisodeLimit, ...] = (),
+    peers: tuple[str, ...] = (),
 ) -> Verdict:
-    policies = list(dict.fromkeys(["FCFS", chosen]))
+    policies = list(dict.fromkeys(["FCFS", chosen, *peers]))
     metrics = list(dict.fromkeys([metric, "mean_wait"]))
     outcome = pf.evaluate(log, policies, metrics=metrics, recorded="if-known").outcome
     if weeks:
         rows = tuple(dataclasses.replace(row, verdict=weeks) for row in outcome.comparisons)
         outcome = dataclasses.replace(outcome, comparisons=rows)
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
-    return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short, limits))
+    return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short, limits, peers))
 
 
 def test_better_than_the_record_and_than_first_come_first_served() -> None:
@@ -147,10 +148,14 @@ def test_the_baseline_is_no_improvement() -> None:
 
 
 def replicas(
-    word: str, ratio: float = 0.5, interval: tuple[float, float] | None = (0.4, 0.6), name: str = "SPF"
+    word: str,
+    ratio: float = 0.5,
+    interval: tuple[float, float] | None = (0.4, 0.6),
+    name: str = "SPF",
+    weeks: float = 13.9,
 ) -> choice.Tested:
     ranking = ranking_to("SPF", Ranked(name, (ratio, 1.0), interval, word, ""))
-    return choice.Tested((ranking,), ranking)
+    return choice.Tested((ranking,), ranking, weeks)
 
 
 def ranking_to(peer: str, row: Ranked) -> Ranking:
@@ -249,6 +254,51 @@ def test_what_costs_more_than_is_allowed_on_replicas_or_beside_the_record_is_not
         assert "--max-longest" in said
 
 
+def test_a_limit_in_seconds_holds_whatever_the_record_is() -> None:
+    longest = measure(simulate(daily(), resolve("SPF"), Rules()), ["max_wait"])["max_wait"]
+    for log in (recorded(daily(), "FCFS"), daily()):
+        for tested in (None, replicas("better")):
+            found = verdict(log, tested=tested, limits=limits_of(None, f"{int(longest) - 60}s", None))
+            assert found.light != "better"
+            assert any("max_wait is" in text and "not recommended" in text for text in found.sentences)
+    kept = verdict(recorded(daily(), "FCFS"), limits=limits_of(None, f"{int(longest) + 60}s", None))
+    assert kept.light == "better"
+
+
+def test_where_no_export_carries_a_threshold_none_is_proposed() -> None:
+    log, limits = recorded(daily(), "FCFS"), limits_of(None, "1m", None)
+    result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded="if-known")
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
+    for can in (True, False):
+        evidence = Evidence(result.outcome, "mean_bsld", "SPF", base, own, limits=limits, can_have_threshold=can)
+        assert ("--threshold" in " ".join(verdict_of(evidence).sentences)) == can
+
+
+def test_a_published_policy_need_not_be_better_than_others_that_order_alike() -> None:
+    # On jobs of one width these are one policy.
+    alike = Ranked("SPF", (1.0, 1.0), (1.0, 1.0), "no difference", "")
+    tested = replicas("better")
+    tested = dataclasses.replace(tested, to_peers=tuple(ranking_to(name, alike) for name in ("SAF", "SPF", "SRF")))
+    assert verdict(recorded(daily(), "FCFS"), tested=tested).light == "better"
+
+
+@pytest.mark.parametrize(("peer", "light"), [("SPF", "cannot tell"), ("LPF", "better")])
+def test_without_replicas_what_was_learned_has_to_be_better_than_published_policies(peer: str, light: str) -> None:
+    # It orders as SPF does.
+    log, policy = recorded(daily(), "FCFS"), pf.Policy("LEARNED", "p + 1")
+    result: Any = pf.evaluate(log, ["FCFS", policy, peer], metrics=["mean_bsld"], recorded="if-known")
+    base, own = (simulate(log, its, Rules()) for its in (resolve("FCFS"), policy))
+    found = verdict_of(Evidence(result.outcome, "mean_bsld", "LEARNED", base, own, peers=(peer,)))
+    assert found.light == light
+    assert any("no replicas" in text and peer in text for text in found.sentences)
+
+
+def test_weeks_to_import_follow_from_the_weeks_that_were_replicated() -> None:
+    unsure = replicas("no difference", 0.9, (0.9 / 1.25, 0.9 * 1.25), weeks=2.0)
+    said = " ".join(verdict(recorded(daily(), "FCFS"), tested=unsure).sentences)
+    assert "take replicas of 9 weeks of it (more --minutes)" in said
+
+
 def test_too_few_weeks_say_how_many_to_import() -> None:
     short = weeks_to_import(3, "the second half", 2)
     actual = verdict(recorded(daily(4), "FCFS"), short=short)
@@ -305,7 +355,7 @@ def test_where_a_threshold_is_all_that_is_more_the_route_that_keeps_it_is_named(
     result: Any = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld", "mean_wait"], recorded="if-known")
     base, own = (simulate(log, resolve(name), Rules(threshold=threshold)) for name in ("FCFS", "SPF"))
     alike = ranking_to("SAF", Ranked("SPF", (1.0, 1.0), (0.9, 1.1), "no difference", ""))
-    tested = choice.Tested((alike,), alike)
+    tested = choice.Tested((alike,), alike, 14.0)
     said = " ".join(verdict_of(Evidence(result.outcome, "mean_bsld", "SPF", base, own, tested)).sentences)
     assert "SPF is not shown to be better than SAF, which anybody can use" in said
     assert "Next step: " not in said  # The replicas do not show it to be better than first come, first served either.
@@ -322,7 +372,7 @@ def test_the_best_published_policy_with_a_threshold_need_not_be_better_than_with
         ranking_to(name, Ranked("SPF-65h", (1.0, 1.0), (0.9, 1.1), found, ""))
         for name, found in (("SPF", word), ("FCFS", "better"))
     )
-    tested = choice.Tested((peer,), first)
+    tested = choice.Tested((peer,), first, 14.0)
     actual = verdict_of(Evidence(result.outcome, "mean_bsld", "SPF-65h", base, own, tested))
     assert actual.light == light
     assert "slurm-site-factor-c" in " ".join(actual.sentences)

@@ -39,6 +39,9 @@ def test_requests_that_tell_the_run_time_are_unusual_and_just_above_it() -> None
     requests, run_time = [3600] * 10 + [3607, 3607, 3607, 3667, 3600], [60] * 10 + [3607, 3548, 3547, 3660, 3600]
     raised = raised_requests(workload(requests, run_time=np.array(run_time)))
     assert np.flatnonzero(raised).tolist() == [10, 11, 13]
+    # Nor does a request to the second tell, whatever is usual; whole minutes are limits that were reached.
+    same = [61, 95, 3599, 3600, 120, 7], [61, 95, 3599, 3600, 120, 6]
+    assert np.flatnonzero(raised_requests(workload(same[0], run_time=np.array(same[1])))).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import InputError, OutputError, TraceFormatError, UsageError
-from policyfactory.prediction.history import MOST_JOBS, Asleep, Ended, History, HistoryLimits, Means, UserPast
+from policyfactory.prediction.history import (
+    MOST_JOBS,
+    Asleep,
+    Ended,
+    History,
+    HistoryLimits,
+    Means,
+    UserPast,
+    without_numbers,
+)
 from policyfactory.prediction.history_file import (
     HEADER,
     LINE,
@@ -55,9 +64,15 @@ def test_lines_of_sacct_become_jobs(tmp_path: Path) -> None:
     )
     (tmp_path / "sacct.txt").write_text(text)
     found = {one.job: one for one in read_jobs(tmp_path / "sacct.txt")}
-    assert set(found) == {"1", "2_[0-20%3]", "3", "4"}
+    # One that waits without a limit has that of its partition, which sacct does not say yet; it is only counted.
+    assert set(found) == {"1", "2_[0-20%3]", "3", "4", "5"}
     assert found["1"] == job("1", NOW, NOW + 500, NOW + 1100, run=600, request=600, state=State.timeout)
     assert (found["2_[0-20%3]"].tasks, found["4"].request, found["3"].start) == (21, 365 * 86_400, -1)
+
+
+def test_a_long_name_is_cut_where_luas_is_by_bytes() -> None:
+    assert without_numbers("x" * 99 + "é12") == "x" * 99 + "é".encode()[:1].decode("utf-8", "surrogateescape")
+    assert HASHED(without_numbers("x" * 99 + "é")) != HASHED("x" * 99)
 
 
 def test_an_end_is_noted_once_and_in_its_order() -> None:

@@ -92,6 +92,7 @@ def test_what_plays_windows_by_our_own_rules_predicts() -> None:
 
 def test_a_lead_in_may_be_ordered_by_predictions() -> None:
     log = busy_log()
+    log = dataclasses.replace(log, requested_time=-(-log.requested_time // 60) * 60)
     episodes = Episodes(log, EpisodeOptions(jobs=20, lead_in=40, lead_in_policy=POLICY))
     episodes.begin(0, 60)
     assert np.isfinite(episodes.scores("SPF")).any()

@@ -102,6 +102,8 @@ def test_a_record_that_says_too_little_is_refused() -> None:
     assert lacking_starts(as_recorded(FOUR, [0, 0, 0, 0])) == ""
     partly = dataclasses.replace(FOUR, start=np.array([0, -1, 120, -1]))
     snapshot(lacking_starts(partly), part="1")
+    # Of those that are measured.
+    assert lacking_starts(partly, 2).startswith("1 of 2 jobs")
     # A start before the submission is none.
     early = dataclasses.replace(FOUR, start=np.array([0, 59, 120, 180]))
     snapshot(lacking_starts(early), part="2")

@@ -12,7 +12,7 @@ local function attempt(what, ...)
   return fine
 end
 
-attempt(function() -- all of it, to the entry points at the end
+@LOOK@attempt(function() -- all of it, to the entry points at the end
 
 @HELPERS@-- The score of a job; the job with the lowest runs first.
 local function score(p, q, r@MORE@)
@@ -148,27 +148,38 @@ local function requested_processors(job, record, partitions)
 end
 
 --=== count
--- user_waiting and user_running: the jobs of the same user that wait and run now, but this one; tasks of an array each.
-local function count_jobs(job, record)
-  local user, waiting, running = (record or job).user_id, 0.0, 0.0
-  for _, other in pairs(slurm.jobs) do
-    if other.user_id == user and not (record and other.job_id == record.job_id) then
-      local state = other.job_state % 256 -- without flags; 2: suspended
-      if state == 0 then
-        waiting = waiting + math.max(tonumber(other.array_task_cnt) or 1.0, 1.0)
-      elseif state <= 2 then
-        running = running + 1.0
-      end
+-- slurm.jobs is a table of slurmctld's own records, which stays as it is for the rest of a second: of a job that has gone
+-- since, nothing may be read. So each table is counted once, in the call for which it was made.
+local counted, waiting, running, tasks
+
+look = function()
+  if counted and slurm.jobs == counted then return end
+  counted, waiting, running, tasks = nil, {}, {}, {}
+  for number, job in pairs(slurm.jobs) do
+    local user, state = job.user_id, job.job_state % 256 -- without flags; 2: suspended
+    if state == 0 then
+      tasks[number] = math.max(tonumber(job.array_task_cnt) or 1.0, 1.0)
+      waiting[user] = (waiting[user] or 0.0) + tasks[number]
+    elseif state <= 2 then
+      running[user] = (running[user] or 0.0) + 1.0
     end
   end
-  return waiting, running
+  counted = slurm.jobs
+end
+pcall(look)
+
+-- user_waiting and user_running: the jobs of the same user that wait and run, but this one; tasks of an array each.
+local function count_jobs(job, record)
+  look()
+  local user, own = (record or job).user_id, record and tasks[string.format("%.0f", record.job_id)]
+  return (waiting[user] or 0.0) - (own or 0.0), running[user] or 0.0
 end
 
 -- Where they cannot be counted there are none, and slurmctld's log has a line.
 local function present_jobs(job, record)
-  local fine, waiting, running = pcall(count_jobs, job, record)
-  if fine then return waiting, running end
-  pcall(slurm.log_info, "%s", "policyfactory: the user's jobs not counted, none is taken: " .. tostring(waiting))
+  local fine, wait, run = pcall(count_jobs, job, record)
+  if fine then return wait, run end
+  pcall(slurm.log_info, "%s", "policyfactory: the user's jobs not counted, none is taken: " .. tostring(wait))
   return 0.0, 0.0
 end
 
@@ -278,12 +289,12 @@ end
 end)
 
 function slurm_job_submit(...)
-  attempt(function(...) policyfactory.submit(...) end, ...)
+@LOOKS@  attempt(function(...) policyfactory.submit(...) end, ...)
   return slurm.SUCCESS
 end
 
 function slurm_job_modify(...)
-  attempt(function(...) policyfactory.modify(...) end, ...)
+@LOOKS@  attempt(function(...) policyfactory.modify(...) end, ...)
   return slurm.SUCCESS
 end
 
