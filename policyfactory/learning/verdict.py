@@ -240,17 +240,17 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
 
 def _against_published(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return what the second half itself says of what was learned and the published policies that were best before."""
-    evaluation, chosen, said, found = evidence.outcome.evaluation, evidence.chosen, [], []
+    evaluation, chosen, beside, found = evidence.outcome.evaluation, evidence.chosen, [], []
     for peer in evidence.peers:
         paired = compare_policies(evaluation, evaluation.logs[0], evidence.metric, chosen, peer, statistic="mean")
         values = [value_in_words(evidence.row(evidence.outcome.summaries, name)) for name in (chosen, peer)]
-        said.append(f"{' against '.join(values)} of {peer} ({paired.verdict})")
+        beside.append(f"{' against '.join(values)} of {peer} ({paired.verdict})")
         found.append(Finding(paired.verdict if paired.verdict == "better" else ""))
-    if not said:
+    if not beside:
         return (), ()
     sentence = (
         f"There are no replicas, so that {chosen} has to be better on the second half itself than the published "
-        f"policies that were best before: {'; '.join(said)}."
+        f"policies that were best before: {'; '.join(beside)}."
     )
     return tuple(found), (sentence,)
 
