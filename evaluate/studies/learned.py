@@ -111,7 +111,7 @@ def _learned(log: SwfLog, options: LearnOptions) -> tuple[Learned, dict[str, Any
         "loads": tested.to_peer.loads,
         "by_load": judged.by_load,
         "to_others": {other.peer: other.row(name).ratio_text for other in tested.to_peers[1:]},
-        "to_fcfs": tested.to_baseline.row(name).ratio_text if name != CLASSICAL[0] else "",
+        "to_fcfs": tested.to_baseline.row(name).ratio_text if tested.to_baseline and name != CLASSICAL[0] else "",
     }
 
 

@@ -23,6 +23,8 @@ from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.predicted import telling_requests
+from policyfactory.simulation.rules import Rules
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.resample import VERDICT_WEEKS
@@ -110,14 +112,14 @@ class Tested:
     ----------
     to_peers : tuple of Ranking
         The same values, as ratios to each of the policies that were the best published ones by the second quarter.
-    to_baseline : Ranking
-        As ratios to the baseline.
+    to_baseline : Ranking or None
+        As ratios to the baseline; None if there was no time for it.
     weeks : float
         How long the part lasts.
     """
 
     to_peers: tuple[Ranking, ...]
-    to_baseline: Ranking
+    to_baseline: Ranking | None
     weeks: float
 
     @property
@@ -135,6 +137,8 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
 # the result is the same on any machine. CPU seconds of one of 2026 for a job under EASY, for one whose run time is
 # predicted, for a training and each job of it, and under Slurm's rules for a job and for each that waits.
 _EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 9e-6, 0.8, 40e-6, 8e-6, 1e-6
+_PASS_S = 2.5e-6  # for each that waits, of a queue so long that passes look at nothing but that
+_BASELINE_SHARE = 0.2  # of the time, for the baseline under Slurm's rules
 _CORES = 2
 _SHARE = 0.4  # of the time, for each of the two parts; the rest is the search
 _FEWEST = {"choosing": 6, "test": 8}  # replicas
@@ -237,9 +241,29 @@ def _test_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
 def _waiting(parts: LogParts, first: int, last: int) -> float:
     """Return how many jobs wait when one is submitted, first come, first served, in the last jobs before a row."""
     rows = slice(max(first, last - _PILOT), last)
-    schedule = simulate(parts.workload.select(rows), CLASSICAL[0], parts.judging)
+    return _queue_length(simulate(parts.workload.select(rows), CLASSICAL[0], parts.judging))
+
+
+def _queue_length(schedule: Schedule) -> float:
     submit = schedule.workload.submit
     return float(np.mean(np.arange(len(submit)) - np.searchsorted(np.sort(schedule.start), submit, side="right")))
+
+
+def baseline_minutes(parts: LogParts, replicas: Replicated) -> float:
+    """Return the minutes of two cores that the baseline takes on replicas under Slurm's rules, beyond what is allowed.
+
+    Whoever sorts by the requested time has a short queue; first come, first served has a long one, and each pass looks
+    at all of it. How long it is, EASY tells in no time. 0 where there is time for it, or it was said how many replicas
+    there are to be.
+    """
+    if not parts.options.judged_under_slurm or parts.options.replicas is not None:
+        return 0.0
+    seconds = 0.0
+    for prepared in replicas.prepared:
+        waiting = _queue_length(simulate(prepared.workload, CLASSICAL[0], Rules()))
+        seconds += len(prepared.workload) * (_SLURM_S + waiting * _PASS_S)
+    allowed = _BASELINE_SHARE * 60.0 * parts.options.minutes * _CORES
+    return seconds / _CORES / 60.0 if seconds > allowed else 0.0
 
 
 def replicas_of(parts: LogParts, part: str, size: Size) -> Replicated | None:
@@ -302,15 +326,18 @@ def _values(parts: LogParts, replicas: Replicated, policies: Sequence[Policy], *
 def tested_on(
     parts: LogParts, replicas: Replicated, policies: Sequence[Policy], peers: Sequence[str], size: Size
 ) -> Tested:
-    """Return the policies, the baseline first, on replicas of a part of the second half."""
+    """Return the policies, the first of which the baseline is if it takes part, on replicas of a part."""
     submit = parts.workload.submit[size.part.first : size.part.last]
     weeks = float(submit[-1] - submit[0]) / (WEEK * parts.workload.ticks)
     options, values = parts.options, _values(parts, replicas, policies, learns=True)
     names = [policy.name for policy in policies]
     how: dict[str, Any] = {"limits": options.limits, "whole": replicas.whole, "loads": replicas.loads}
-    to = [rank(values, names, [name], aims_of(options), **how) for name in (*peers, names[0])]
-    *to_peers, to_baseline = (dataclasses.replace(ranking, part=size.words) for ranking in to)
-    return Tested(tuple(to_peers), to_baseline, weeks)
+    to = {
+        name: dataclasses.replace(rank(values, names, [name], aims_of(options), **how), part=size.words)
+        for name in dict.fromkeys((*peers, CLASSICAL[0]))
+        if name in names
+    }
+    return Tested(tuple(to[name] for name in peers), to.get(CLASSICAL[0]), weeks)
 
 
 def with_threshold(

@@ -273,7 +273,9 @@ class Learned:
                     rankings["choosing_easy"] = self.replicas.screening.as_dict()
                 if self.tested is not None:
                     to_peers = [ranking.as_dict() for ranking in self.tested.to_peers]
-                    rankings |= {"test": to_peers, "test_fcfs": self.tested.to_baseline.as_dict()}
+                    rankings["test"] = to_peers
+                    if self.tested.to_baseline is not None:
+                        rankings["test_fcfs"] = self.tested.to_baseline.as_dict()
                 atomic_write(folder / RANKING, dump_json(rankings))
                 outputs[RANKING] = digest_of(folder / RANKING)
             if self.predictor is not None:

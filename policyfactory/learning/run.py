@@ -25,6 +25,7 @@ from policyfactory.learning.choice import (
     ByReplicas,
     Size,
     Tested,
+    baseline_minutes,
     counted_rivals,
     finalists,
     predicted_rivals,
@@ -498,6 +499,12 @@ def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Teste
     test_replicas, size = sized
     best = (*replicas.ranking.best, replicas.published.name)
     names = list(dict.fromkeys((CLASSICAL[0], *best, replicas.winner.name)))
+    if CLASSICAL[0] not in best and (minutes := baseline_minutes(run.parts, test_replicas)):
+        names = names[1:]
+        run.steps.progress.message(
+            f"{CLASSICAL[0]} has so long a queue under Slurm's rules that its replicas would take some "
+            f"{format_duration(round(60 * minutes))} more: the weeks of the second half stand for them (--minutes)"
+        )
     run.steps.begin(f"The choice on replicas of {size.words}, each predictor learning in its own run")
     policies = [named[name].model.policy for name in names]
     tested = tested_on(run.parts, test_replicas, policies, replicas.ranking.best, size)

@@ -150,12 +150,12 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
     against = f"simulated {_BASELINE} in {evidence.metric}: {choice} against {base}"
     if evidence.short:
         return (Finding(""),), (f"{where} {name} cannot be told from {against}: {evidence.short}.",)
-    if evidence.tested is None:
+    ranking = None if evidence.tested is None else evidence.tested.to_baseline
+    if evidence.tested is None or ranking is None:
         sources: tuple[Finding, ...] = (Finding(row.verdict),)
         against = f"{against}{difference_in_words(row)}"
         more = _more_weeks(evidence, row.difference, row.interval)
     else:
-        ranking = evidence.tested.to_baseline
         tested = ranking.row(name)
         sources = (Finding(tested.verdict), Finding(row.verdict, needed=False))
         against = (

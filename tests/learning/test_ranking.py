@@ -193,6 +193,19 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
     assert (tmp_path / "predicted" / f"{learned.formula_name}.json").exists()
 
 
+def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"tuples": 32, "trials": 320, "threshold": "inf", "predictions": False, "minutes": 0.1}
+    monkeypatch.setattr(choice, "_BASELINE_SHARE", 0.0)
+    without = learn(habits(), **how, output=tmp_path)
+    assert without.tested is not None
+    assert without.tested.to_baseline is None
+    assert without.tested.to_peer.row(without.policy.name).interval
+    assert any("is better than simulated FCFS" in text and "weeks" in text for text in without.verdict.sentences)
+    assert "test_fcfs" not in json.loads((tmp_path / "replicas.json").read_text())
+
+
 def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None:
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", predictions=False)
     assert learned.replicas is not None
