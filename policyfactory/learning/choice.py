@@ -345,7 +345,8 @@ def with_threshold(
 ) -> tuple[Policy, tuple[str, ...]]:
     """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
 
-    Thresholds above its longest wait bind nothing, and are not tried.
+    They are tried from the highest on, down to the first that is not: the lower they are, the nearer to first come,
+    first served, the longer are queues and simulations. Those above its longest wait bind nothing, and are not tried.
 
     Parameters
     ----------
@@ -360,17 +361,20 @@ def with_threshold(
     """
     schedules = list(replicas.schedules(policy))
     waits = np.concatenate([schedule.wait for schedule in schedules])
-    tried = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
-    if not tried:
-        return policy, ()
-    aims, names = aims_of(parts.options)[:1], tuple(candidate.name for candidate in tried)
+    candidates = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
+    aims, tried, kept = aims_of(parts.options)[:1], [], policy
     unguarded = [[[measure(schedule, aims)[aims[0]]]] for schedule in schedules]
-    notify = parts.steps.progress.message
-    values = values_of(replicas, tried, aims, workers=parts.steps.workers, notify=notify)
-    # To the choice without a threshold: all ratios are then losses.
-    ranking = rank(np.concatenate([unguarded, values], axis=1), (policy.name, *names), [policy.name], aims)
-    kept = [candidate for candidate in tried if _loss(ranking, candidate.name) <= (1 - KEPT_GAIN) * gain]
-    return (kept or [policy])[0], names
+    for candidate in sorted(candidates, key=lambda its: -its.threshold):
+        tried.append(candidate.name)
+        notify = parts.steps.progress.message
+        values = values_of(replicas, [candidate], aims, workers=parts.steps.workers, notify=notify)
+        # To the choice without a threshold: all ratios are then losses.
+        names = (policy.name, candidate.name)
+        ranking = rank(np.concatenate([unguarded, values], axis=1), names, names[:1], aims)
+        if _loss(ranking, candidate.name) > (1 - KEPT_GAIN) * gain:
+            break
+        kept = candidate
+    return kept, tuple(tried)
 
 
 def with_order(parts: LogParts, replicas: Replicated, policy: Policy, *, predicted: bool) -> Policy:

@@ -142,7 +142,8 @@ def difference_in_words(row: Comparison, shown: str = "", case: str = "case") ->
     if not interval:
         return f" ({value}, no interval)"
     better = f"better in {row.wins} of {row.cases} {'week' if row.statistic == 'weeks' else case}s"
-    return f" ({value}, 95 % interval {interval}; {better})"
+    typical = "median difference " if row.statistic == "median" else ""
+    return f" ({typical}{value}, 95 % interval {interval}; {better})"
 
 
 def value_in_words(row: Summary) -> str:

@@ -13,6 +13,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.learning.choice import why_not
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
+from policyfactory.prediction import training
 from policyfactory.review.shadow import judge_simulated
 from policyfactory.workload.jobs import Attributes, Workload
 from refusals import refusal, refused
@@ -50,7 +51,9 @@ def test_the_result_does_not_depend_on_the_workers(log: Workload, options: dict[
 
 
 @pytest.mark.slow
-def test_processes_give_the_same(log: Workload) -> None:
+def test_processes_give_the_same(log: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Other processes train with as many trees as usual.
+    monkeypatch.setattr(training, "_fitted", training._fitted.usual)  # type: ignore[attr-defined]
     alone, processes = (evaluated(log, workers, windows="2x2w") for workers in (1, Workers(2, "loky")))
     assert alone.outcome.evaluation.values.tobytes() == processes.outcome.evaluation.values.tobytes()
 

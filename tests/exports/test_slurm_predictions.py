@@ -174,7 +174,14 @@ def test_tasks_of_an_array_count_each_and_a_job_that_is_changed_not_itself() -> 
 
     controller.submit(user_id=7)
     assert score() == 131
-    controller.modify({"job_id": 1, "user_id": 7}, nice=0, user_id=0)
+    # What is changed has the counts of its submission, or, where nobody knows these any more, those of now.
+    slurmctld(controller, *jobs[:1])
+    controller.modify({"job_id": 5, "user_id": 7}, nice=0, user_id=0)
+    assert score() == 131
+    controller.modify({"job_id": 5, "user_id": 7, "submit_time": controller.now + 1}, nice=0, user_id=0)
+    assert score() == 131
+    slurmctld(controller, *jobs)
+    controller.modify({"job_id": 1, "user_id": 7, "submit_time": controller.now - 9}, nice=0, user_id=0)
     assert score() == 130
     controller.submit(user_id=9)
     assert score() == 0
@@ -190,6 +197,24 @@ def test_tasks_of_an_array_count_each_and_a_job_that_is_changed_not_itself() -> 
     assert score() == 0
     assert "not counted" in controller.logged[-2]
     assert not controller.errors
+
+
+def test_a_renewal_keeps_the_counts_of_the_submission(tmp_path: Path) -> None:
+    site, state = make_site_past(), tmp_path / "history"
+    policy = Policy("W", "0*s + user_waiting + 100*user_running")
+    foresight = SitePredictions(site.forests, str(state), 1e9, QUEUES)
+    export = TARGET.make(Model(policy), dataclasses.replace(make_site(), foresight=foresight, log_only=True))
+    controller, waits = Predicting(export.text), site.foreseen.predictions[3]
+    job = next(one for one in site.comparable() if waits[one] > 1)
+    site.bring_up(state, int(site.workload.submit[job]) - 1)
+    controller.submit_of(job)
+    first = controller.logged[-1].partition(" score=")[2].split()[0]
+    assert float(first) == site.foreseen.predictions[3, job] + 100 * site.foreseen.predictions[4, job]
+    site.bring_up(state, int(site.workload.submit[job]) + 3 * 3600)
+    record = {"user_id": FIRST_USER + int(site.workload.user[job]), "time_limit": 60, "min_cpus": 1}
+    for later, same in ((0, True), (3600, False)):
+        controller.modify(record | {"submit_time": controller.now + later}, nice=0, user_id=0)
+        assert (controller.logged[-1].partition(" score=")[2].split()[0] == first) == same
 
 
 def test_what_counts_needs_neither_model_nor_history(tmp_path: Path) -> None:

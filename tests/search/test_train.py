@@ -22,6 +22,7 @@ from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.models.lublin import generate_lublin
+from policyfactory.workload.models.tsafrir import tsafrir_estimates
 from refusals import refusal, refused
 
 SMALL = TrainOptions(window_jobs=80, training_windows=6, choosing_windows=4, judged_windows=6, bands=())
@@ -89,7 +90,7 @@ def test_any_number_of_workers_finds_the_same(workload, workers: int | Workers) 
 
 
 def test_a_family_may_read_predictions_which_other_programs_do_not_make(workload, tmp_path: Path) -> None:
-    family = "index=-ln(s) + a*ln(e) + b*ln(q)"
+    family, workload = "index=-ln(s) + a*ln(e) + b*ln(q)", tsafrir_estimates(workload, max_estimate=64_800, seed=5)
     few = SearchOptions(families=(family,), start=(("a", 1.0), ("b", 0.4)), restarts=1, evaluations=10)
     train(workload, FormulaSearch.of(few), SMALL, output=tmp_path / "found")
     assert load_model(tmp_path / "found" / "policy.json").policy.variables == {"e", "s", "q"}

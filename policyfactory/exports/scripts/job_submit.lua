@@ -147,6 +147,25 @@ local function requested_processors(job, record, partitions)
     requested_nodes(job, record) * on_each, gpus * by_gpu)
 end
 
+--=== remember
+-- user_waiting and user_running stay what they were at the submission: kept for each second in which a user submitted,
+-- until slurmctld restarts, or there are too many of them.
+local kept, seconds = {}, 0
+
+local function at_submission(user, submitted, record, waiting, running)
+  local key = string.format("%.0f %.0f", user, submitted)
+  if not record then
+    if seconds == 100000 then kept, seconds = {}, 0 end
+    if not kept[key] then seconds = seconds + 1 end
+    kept[key] = {waiting, running}
+    return waiting, running
+  end
+  -- The clock at the submission may have been a second behind.
+  local known = kept[key] or kept[string.format("%.0f %.0f", user, submitted - 1)]
+  if known then return known[1], known[2] end
+  return waiting, running
+end
+
 --=== count
 -- slurm.jobs is a table of slurmctld's own records, which stays as it is for the rest of a second: of a job that has gone
 -- since, nothing may be read. So each table is counted once, in the call for which it was made.
@@ -169,15 +188,15 @@ end
 pcall(look)
 
 -- user_waiting and user_running: the jobs of the same user that wait and run, but this one; tasks of an array each.
-local function count_jobs(job, record)
+local function count_jobs(job, record, submitted)
   look()
   local user, own = (record or job).user_id, record and tasks[string.format("%.0f", record.job_id)]
-  return (waiting[user] or 0.0) - (own or 0.0), running[user] or 0.0
+  return at_submission(user, submitted, record, (waiting[user] or 0.0) - (own or 0.0), running[user] or 0.0)
 end
 
 -- Where they cannot be counted there are none, and slurmctld's log has a line.
-local function present_jobs(job, record)
-  local fine, wait, run = pcall(count_jobs, job, record)
+local function present_jobs(job, record, submitted)
+  local fine, wait, run = pcall(count_jobs, job, record, submitted)
   if fine then return wait, run end
   pcall(slurm.log_info, "%s", "policyfactory: the user's jobs not counted, none is taken: " .. tostring(wait))
   return 0.0, 0.0

@@ -323,7 +323,9 @@ local function predict(job, record, partitions, submitted, p, q)
   local shortness, share = bounded(math.exp(forest_sum(SHORTNESS, f))), bounded(math.exp(forest_sum(SHARE, f)))
   local tail = 1.0
   if TAIL.roots[1] then tail = bounded(forest_sum(TAIL, f)) end
-  return {share * request, shortness, tail * request, (counts[1] or 0) + 0.0, (counts[2] or 0) + 0.0}
+  -- A job that waits is one of those that the history counts.
+  local waiting, running = math.max((counts[1] or 0.0) - (record and 1.0 or 0.0), 0.0), (counts[2] or 0) + 0.0
+  return {share * request, shortness, tail * request, at_submission(user, submitted, record, waiting, running)}
 end
 
 -- e, s, e90, user_waiting and user_running of a job; where they cannot be known, what the request says, and a line in

@@ -105,7 +105,7 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
     if foresight:
         more, given = [*more, MORE], [*given, FORESEEN]
     elif counts:
-        more, given = [*more, ", user_waiting, user_running"], [*given, ", present_jobs(job, record)"]
+        more, given = [*more, ", user_waiting, user_running"], [*given, ", present_jobs(job, record, submitted)"]
     values = {
         "HEAD": "\n".join(comment(head, "--")),
         "EPOCH": policy.epoch.unix_time or 0,
@@ -126,7 +126,8 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
     )
     asked = whole("asked.lua") if policy.asked else ""
     foreseen = script["count"] if counts else prediction_script(policy, foresight) if foresight else ""
-    text = "".join([start, asked, foreseen, *others])
+    remember = script["remember"] if foreseen else ""
+    text = "".join([start, asked, remember, foreseen, *others])
     priorities = None if counts or foresight or policy.asked else scaled_priorities(policy, scale)
     jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
     uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
