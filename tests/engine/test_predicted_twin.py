@@ -52,6 +52,9 @@ def random_case(seed: int, ticks: int = 1) -> tuple[np.random.Generator, Workloa
     workload = random_workload(rng, dataclasses.replace(SHAPE, ticks=ticks))
     n = len(workload)
     columns = {field.name: rng.integers(-1, 3, n) for field in dataclasses.fields(Attributes)}
+    # A request to the second would tell the run time.
+    asked = workload.requested_time + workload.same_requests
+    workload = dataclasses.replace(workload, requested_time=asked)
     return rng, dataclasses.replace(workload, user=rng.integers(-1, 4, n), attributes=Attributes(**columns))
 
 
