@@ -53,7 +53,7 @@ SEARCHED = "SEARCHED"  # what `policyfactory.learning.searching` finds
 ORDERS = {"P": "p", "E": "e", "S": "-ln(s)"}
 _WHAT = "e and s are predicted from what the user's jobs did before"
 _SOFT = "between SPF and SAF"
-_COUNTS = "and users who run much wait"
+_COUNTS = f"{_SOFT}; users who run much wait"
 
 
 def softened_rivals(folder: str) -> list[Rival]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from policyfactory.core.text import WEEK, counted, format_duration
+from policyfactory.core.text import WEEK, counted, enumerated, format_duration
 from policyfactory.evaluation.experiment import Outcome
 from policyfactory.evaluation.precision import needed
 from policyfactory.evaluation.verdict import Row, against_record, nobody_waits, requests_invented, row_of
@@ -231,7 +231,7 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
     if is_guarded_peer and row.verdict != "worse":
         # The published policy itself, with a guard: there is nothing that it would have to be better than.
         return (), (sentence, f"{chosen} is {peer} with a threshold, which {_GUARDED}.")
-    alike = f"So {chosen} is not shown to be better than {' and '.join(unbeaten)}, which anybody can use"
+    alike = f"So {chosen} is not shown to be better than {enumerated(unbeaten)}, which anybody can use"
     if math.isfinite(evidence.choice.rules.threshold):
         # The route that export takes by default has no threshold: who takes it gets the peer.
         alike += f" by any route into a scheduler; the threshold of {chosen} {_GUARDED}"
