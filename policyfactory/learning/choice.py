@@ -305,7 +305,7 @@ def finalists(ranking: Ranking) -> list[str]:
     The simulation of Slurm's rules takes a hundred times as long as that of EASY: only these run under them, and what a
     policy costs is another thing there.
     """
-    published = [row.name for row in ranking.rows if row.name in PUBLISHED]
+    published = ranking.best
     others = [row.name for row in ranking.rows if row.name not in PUBLISHED]
     allowed = [name for name in others if not ranking.row(name).out]
     return list(dict.fromkeys((*published[:_FINALISTS], *allowed[:_FINALISTS], *others[:_AT_ANY_PRICE])))
@@ -343,10 +343,10 @@ def tested_on(
 def with_threshold(
     parts: LogParts, replicas: Replicated, policy: Policy, gain: float
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy with the lowest threshold that is sure to keep its gain, and the names of those tried.
+    """Return the policy with the lowest threshold above the first that is not sure to keep its gain, and those tried.
 
-    They are tried from the highest on, down to the first that is not: the lower they are, the nearer to first come,
-    first served, the longer are queues and simulations. Those above its longest wait bind nothing, and are not tried.
+    They are tried from the highest on: the lower they are, the nearer to first come, first served, the longer are
+    queues and simulations. Those above its longest wait bind nothing, and are not tried.
 
     Parameters
     ----------

@@ -346,7 +346,8 @@ def expected_ratio(
     for replica in range(len(values)):
         others = [number for number in range(len(values)) if number != replica]
         means = _Means(values[others], logs[others], names, published, aims, limits)
-        allowed = [index for index, out in enumerate(means.out) if not out or index == means.base]
+        gains = np.round(means.ratios[:, 0], 2) < 1
+        allowed = [index for index, out in enumerate(means.out) if index == means.base or (gains[index] and not out)]
         allowed.sort(key=lambda index: (_last(means.ratios[index, 0]), names[index]))
         while names[allowed[0]] in searched and _margin(logs[others], *allowed[:2]).verdict != "better":
             allowed.pop(0)

@@ -394,10 +394,11 @@ def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | Non
     baseline = next(rival for rival in choosing.rivals if rival.name == CLASSICAL[0])
     compared = run.parts.compare_on(title, "thresholds", run.logs, [baseline, winner, *candidates])
     values = {row.policy: row.value for row in compared.outcome.summaries if row.metric == run.options.metric}
-    gain = values[winner.name] - values[baseline.name]
-    for candidate in candidates:
-        if _loss(run, compared, candidate.name, winner.name) <= (1 - KEPT_GAIN) * abs(gain):
-            return candidate, compared
+    unguarded, gain = winner.name, values[winner.name] - values[baseline.name]
+    for candidate in reversed(candidates):
+        if _loss(run, compared, candidate.name, unguarded) > (1 - KEPT_GAIN) * abs(gain):
+            break
+        winner = candidate
     return winner, compared
 
 

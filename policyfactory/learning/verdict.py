@@ -23,7 +23,7 @@ from policyfactory.report.verdict import Finding, Verdict, difference_in_words, 
 from policyfactory.search.environment.goals import EpisodeLimit
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
-from policyfactory.statistics.compare import compare_policies
+from policyfactory.statistics.compare import Paired, compare_policies
 from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
@@ -126,8 +126,16 @@ def _to_peer(evidence: Evidence) -> tuple[str, ...]:
 
 def _unbeaten(evidence: Evidence) -> list[str]:
     """Return the best published policies that the choice is not shown to be better than."""
-    to_peers = () if evidence.tested is None else evidence.tested.to_peers
+    if evidence.tested is None:
+        return [peer for peer in evidence.peers if _paired(evidence, peer).verdict != "better"]
+    to_peers = evidence.tested.to_peers
     return [ranking.peer for ranking in to_peers if ranking.row(evidence.chosen).verdict != "better"]
+
+
+def _paired(evidence: Evidence, peer: str) -> Paired:
+    """Return the choice against another policy on the second half itself."""
+    evaluation = evidence.outcome.evaluation
+    return compare_policies(evaluation, evaluation.logs[0], evidence.metric, evidence.chosen, peer, statistic="mean")
 
 
 def _to_record(evidence: Evidence) -> tuple[str, ...]:
@@ -195,7 +203,7 @@ def _more_weeks(evidence: Evidence, value: float, interval: Interval | None, see
     want = needed(weeks if seen is None else seen, interval.half_width, abs(value))
     if want is None or want > _LONGEST:
         return "so small a difference would not show in five years of jobs; leave the queue as it is"
-    if want <= weeks:
+    if seen is not None and seen < want <= weeks:
         return f"take replicas of {want:.0f} weeks of it (more --minutes); so large a difference would show then"
     # Of a longer log, half are the second half.
     return (
@@ -240,19 +248,17 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
 
 def _against_published(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return what the second half itself says of what was learned and the published policies that were best before."""
-    evaluation, chosen, beside, found = evidence.outcome.evaluation, evidence.chosen, [], []
+    chosen, beside = evidence.chosen, []
     for peer in evidence.peers:
-        paired = compare_policies(evaluation, evaluation.logs[0], evidence.metric, chosen, peer, statistic="mean")
         values = [value_in_words(evidence.row(evidence.outcome.summaries, name)) for name in (chosen, peer)]
-        beside.append(f"{' against '.join(values)} of {peer} ({paired.verdict})")
-        found.append(Finding(paired.verdict if paired.verdict == "better" else ""))
+        beside.append(f"{' against '.join(values)} of {peer} ({_paired(evidence, peer).verdict})")
     if not beside:
         return (), ()
     sentence = (
         f"There are no replicas, so that {chosen} has to be better on the second half itself than the published "
         f"policies that were best before: {'; '.join(beside)}."
     )
-    return tuple(found), (sentence,)
+    return ((Finding(""),) if _unbeaten(evidence) else ()), (sentence,)
 
 
 def _too_dear(evidence: Evidence) -> tuple[str, ...]:

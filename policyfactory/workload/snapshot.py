@@ -24,7 +24,7 @@ from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration, shown
 from policyfactory.workload.header import printable
-from policyfactory.workload.jobs import COLUMNS, Attributes, Workload
+from policyfactory.workload.jobs import COLUMNS, Attributes, Requests, Workload
 
 _YEAR = 365 * DAY  # the limit of a job without any
 _MINUTE = 60
@@ -726,9 +726,8 @@ def _attributes_of(log: Workload, jobs: Sequence[QueuedJob], user: Int64Array) -
     for column, (key, names) in named.items():
         if asked is not None and key in asked.names:
             codes = {name: code for code, name in enumerate(asked.names[key])}
-            found[column] = _last(
-                getattr(asked, key), getattr(attributes, column), [codes.get(name, -1) for name in names]
-            )
+            keys = _first_partition(asked) if key == "partition" else asked.qos
+            found[column] = _last(keys, getattr(attributes, column), [codes.get(name, -1) for name in names])
     return found
 
 
@@ -749,13 +748,19 @@ def without_untold(log: Workload) -> Workload:
     untold = ["executable", "requested_memory"]
     untold += [column for column, key in (("queue", "partition"), ("partition", "qos")) if key not in named]
     attributes = log.attributes.without(untold)
-    if log.requests is not None and "partitions" in named and "queue" not in untold:
-        numbers = dict(zip(log.requests.partition.tolist(), attributes.queue.tolist(), strict=True))
-        codes = {name: numbers.get(code, -1) for code, name in enumerate(named["partition"])}
-        firsts = np.array([*(codes.get(names.split(",")[0], -1) for names in named["partitions"]), -1], dtype=np.int64)
-        listed = log.requests.partitions
-        attributes = dataclasses.replace(attributes, queue=np.where(listed >= 0, firsts[listed], attributes.queue))
+    if log.requests is not None and "queue" not in untold:
+        queue = _last(log.requests.partition, attributes.queue, _first_partition(log.requests).tolist())
+        listed = log.requests.partitions >= 0
+        attributes = dataclasses.replace(attributes, queue=np.where(listed, queue, attributes.queue))
     return dataclasses.replace(log, attributes=attributes)
+
+
+def _first_partition(asked: Requests) -> Int64Array:
+    """Return the place in ``names["partition"]`` of the first partition that each job asks for; -1 for none."""
+    codes = {name: code for code, name in enumerate(asked.names.get("partition", ()))}
+    firsts = [codes.get(names.split(",")[0], -1) for names in asked.names.get("partitions", ())]
+    found: Int64Array = np.array([*firsts, -1], dtype=np.int64)[asked.partitions]
+    return np.where(asked.partitions >= 0, found, asked.partition)
 
 
 def usual_account(snapshot: Snapshot, log: Workload, user: str) -> str:

@@ -183,6 +183,10 @@ def test_tasks_of_an_array_count_each_and_a_job_that_is_changed_not_itself() -> 
     slurmctld(controller, *jobs)
     controller.modify({"job_id": 1, "user_id": 7, "submit_time": controller.now - 9}, nice=0, user_id=0)
     assert score() == 130
+    # One that runs counts itself as that, an array that waits all of its tasks.
+    for job, count in ((jobs[2], 31), (jobs[1], 101)):
+        controller.modify({**job, "submit_time": controller.now - 9}, nice=0, user_id=0)
+        assert score() == count
     controller.submit(user_id=9)
     assert score() == 0
     # A table is counted once, when it is new: records of jobs that have gone since are in it, and must not be read.
@@ -215,6 +219,15 @@ def test_a_renewal_keeps_the_counts_of_the_submission(tmp_path: Path) -> None:
     for later, same in ((0, True), (3600, False)):
         controller.modify(record | {"submit_time": controller.now + later}, nice=0, user_id=0)
         assert (controller.logged[-1].partition(" score=")[2].split()[0] == first) == same
+    # What could not be counted at the submission stays none.
+    kept = state.read_bytes()
+    state.unlink()
+    controller.now += 7
+    controller.submit_of(job)
+    submitted = controller.now
+    state.write_bytes(kept)
+    controller.modify(record | {"submit_time": submitted}, nice=0, user_id=0)
+    assert float(controller.logged[-1].partition(" score=")[2].split()[0]) == 0
 
 
 def test_what_counts_needs_neither_model_nor_history(tmp_path: Path) -> None:

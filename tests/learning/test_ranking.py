@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,25 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
     assert (tmp_path / "predicted" / f"{learned.formula_name}.json").exists()
 
 
+def test_thresholds_are_tried_from_the_highest_to_the_first_that_loses_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    losses = {f"SPF-{hours}h": loss for hours, loss in ((40, 1.0), (30, 1.01), (20, 1.3), (10, 1.0))}
+    policy = Policy("SPF", "p")
+    tried = [dataclasses.replace(policy, name=name, threshold=3600.0 * float(name[4:-1])) for name in losses]
+    monkeypatch.setattr(choice, "guarded", lambda *_: tried[::-1])
+    monkeypatch.setattr(choice, "measure", lambda *_: {"mean_bsld": 10.0})
+    monkeypatch.setattr(choice, "values_of", lambda _, some, *__, **___: np.full((8, 1, 1), 10 * losses[some[0].name]))
+    waits = [SimpleNamespace(wait=np.array([0.0, 50 * 3600.0]))] * 8
+    parts = SimpleNamespace(
+        options=LearnOptions(), steps=SimpleNamespace(workers=1, progress=SimpleNamespace(message=print))
+    )
+    replicas: Any = SimpleNamespace(schedules=lambda _: waits)
+    found, names = choice.with_threshold(parts, replicas, policy, gain=1.0)  # type: ignore[arg-type]
+    assert (found.name, names) == ("SPF-30h", ("SPF-40h", "SPF-30h", "SPF-20h"))
+    assert choice.with_threshold(parts, replicas, policy, gain=0.0)[0].name == "SPF-40h"  # type: ignore[arg-type]
+
+
 def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -313,6 +333,8 @@ def test_a_limit_in_seconds_binds_published_policies_too() -> None:
     ranking = rank(values, NAMES, PUBLISHED, AIMS, limits=limits)
     assert (ranking.peer, ranking.best, ranking.chosen) == ("FCFS", ("FCFS",), "B")
     assert ranking.row("SPF").out
+    # Under Slurm's rules run those of them that keep it.
+    assert finalists(ranking)[:2] == ["FCFS", "B"]
     # Where none keeps it, the best of them is what it is, and that costs too much.
     none = rank(values[:, [0, 1, 2]], NAMES[:3], PUBLISHED, AIMS, limits=limits_of("1h", None, None))
     assert (none.peer, none.chosen) == ("SPF", "SPF")

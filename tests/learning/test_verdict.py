@@ -291,12 +291,18 @@ def test_without_replicas_what_was_learned_has_to_be_better_than_published_polic
     found = verdict_of(Evidence(result.outcome, "mean_bsld", "LEARNED", base, own, peers=(peer,)))
     assert found.light == light
     assert any("no replicas" in text and peer in text for text in found.sentences)
+    # What may be as good is the next step.
+    assert any(f"--policies FCFS,{peer}" in text for text in found.sentences) == (light != "better")
+    assert any("Next step" in text for text in found.sentences) == (light != "better")
 
 
 def test_weeks_to_import_follow_from_the_weeks_that_were_replicated() -> None:
     unsure = replicas("no difference", 0.9, (0.9 / 1.25, 0.9 * 1.25), weeks=2.0)
     said = " ".join(verdict(recorded(daily(), "FCFS"), tested=unsure).sentences)
     assert "take replicas of 9 weeks of it (more --minutes)" in said
+    # Where all of them were, there is nothing left to take.
+    whole = replicas("no difference", 0.9, (0.9 / 1.06, 0.9 * 1.06), weeks=13.9)
+    assert "import 2 more weeks" in " ".join(verdict(recorded(daily(), "FCFS"), tested=whole).sentences)
 
 
 def test_too_few_weeks_say_how_many_to_import() -> None:

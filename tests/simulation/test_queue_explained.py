@@ -407,6 +407,31 @@ def test_a_job_of_several_partitions_is_told_of_the_one_that_is_up_and_fits() ->
     found = explained(small(partitions=two), *jobs).find("6")
     assert (found.partition, found.ahead, found.waits[0].kind) == ("batch", 1, "nodes")
     assert found.start == NOW + 300
+    # Where another of them has room, it waits for nothing else.
+    free = explained(small(partitions=two), *jobs[:-1], dataclasses.replace(jobs[-1], limit=60)).find("6")
+    assert (free.partition, free.start) == ("short", NOW)
+    assert "of partition short" in free.waits[0].text or free.waits[0].kind == "nothing"
+
+
+def test_of_several_partitions_the_one_by_which_a_job_is_ahead_is_named() -> None:
+    weighs = Priority(partition=1000)
+    site = small(
+        partitions=(Partition("a", default=True, job_factor=0), Partition("b", job_factor=100)), priority=weighs
+    )
+    jobs = [running(1, "n[1-4]", 5, nodes=4, cores=16, partitions=("a",))]
+    jobs += [
+        waiting(6, 5, partitions=("a", "b")),
+        waiting(7, 50, partitions=("a",)),
+        waiting(8, 1040, partitions=("b",)),
+    ]
+    found = explained(site, *jobs)
+    assert [one.job.number for one in found.jobs] == [8, 6, 7]
+    both, low, high = (found.find(name) for name in ("6", "7", "8"))
+    assert (both.partition, both.stands, low.stands, high.stands) == ("a", ("b", 1005), ("a", 50), ("b", 1040))
+    why = found.order(low, both).why
+    assert "1,005 against 50" in why
+    assert "6 in b" in why
+    assert "1,040 against 1,005" in found.order(both, high).why
 
 
 # Mistakes -------------------------------------------------------------------------------------------------------------

@@ -301,6 +301,11 @@ def test_what_a_queue_names_is_what_the_log_has_of_the_same_names() -> None:
     several = without_untold(dataclasses.replace(log, requests=listed)).attributes
     assert several is not None
     assert several.queue.tolist() == [2, 2, 3]
+    # Which number a partition has, jobs of several do not say.
+    last = dataclasses.replace(listed, partitions=np.array([-1, -1, 0]))
+    told_again, _ = with_queue(without_untold(dataclasses.replace(log, requests=last)), jobs[:1], user[:1], 60)
+    assert told_again.attributes is not None
+    assert told_again.attributes.queue.tolist() == [1, 2, 2, 1]
     queue = Snapshot("queue", 160, tuple(jobs))
     assert [usual_account(queue, log, name) for name in ("bob", "ann", "eve")] == ["b", "a", ""]
 

@@ -148,11 +148,21 @@ local function requested_processors(job, record, partitions)
 end
 
 --=== remember
--- user_waiting and user_running stay what they were at the submission: kept for each second in which a user submitted,
--- until slurmctld restarts, or there are too many of them.
+-- user_waiting and user_running stay what they were at the submission: kept for each second in which a user submitted
+-- (of several jobs the last one's), until slurmctld restarts or reads this file anew, or there are too many of them.
 local kept, seconds = {}, 0
 
+-- What a job that is changed counts itself: as waiting, an array with its tasks, and as running.
+local function own_counts(record)
+  if not record then return 0.0, 0.0 end
+  local state = (tonumber(record.job_state) or 0) % 256 -- without flags; 2: suspended
+  if state == 0 then return math.max(tonumber(record.array_task_cnt) or 1.0, 1.0), 0.0 end
+  return 0.0, state <= 2 and 1.0 or 0.0
+end
+
 local function at_submission(user, submitted, record, waiting, running)
+  local own_waiting, own_running = own_counts(record)
+  waiting, running = math.max(waiting - own_waiting, 0.0), math.max(running - own_running, 0.0)
   local key = string.format("%.0f %.0f", user, submitted)
   if not record then
     if seconds == 100000 then kept, seconds = {}, 0 end
@@ -169,29 +179,25 @@ end
 --=== count
 -- slurm.jobs is a table of slurmctld's own records, which stays as it is for the rest of a second: of a job that has gone
 -- since, nothing may be read. So each table is counted once, in the call for which it was made.
-local counted, waiting, running, tasks
+local counted, whole, waiting, running
 
 look = function()
-  if counted and slurm.jobs == counted then return end
-  counted, waiting, running, tasks = nil, {}, {}, {}
-  for number, job in pairs(slurm.jobs) do
-    local user, state = job.user_id, job.job_state % 256 -- without flags; 2: suspended
-    if state == 0 then
-      tasks[number] = math.max(tonumber(job.array_task_cnt) or 1.0, 1.0)
-      waiting[user] = (waiting[user] or 0.0) + tasks[number]
-    elseif state <= 2 then
-      running[user] = (running[user] or 0.0) + 1.0
-    end
+  if slurm.jobs == counted then return end
+  counted, whole, waiting, running = slurm.jobs, false, {}, {}
+  for _, job in pairs(slurm.jobs) do
+    local user, wait, run = job.user_id, own_counts(job)
+    waiting[user], running[user] = (waiting[user] or 0.0) + wait, (running[user] or 0.0) + run
   end
-  counted = slurm.jobs
+  whole = true
 end
 pcall(look)
 
 -- user_waiting and user_running: the jobs of the same user that wait and run, but this one; tasks of an array each.
 local function count_jobs(job, record, submitted)
-  look()
-  local user, own = (record or job).user_id, record and tasks[string.format("%.0f", record.job_id)]
-  return at_submission(user, submitted, record, (waiting[user] or 0.0) - (own or 0.0), running[user] or 0.0)
+  pcall(look)
+  if not whole then error("slurm.jobs cannot be read", 0) end
+  local user = (record or job).user_id
+  return at_submission(user, submitted, record, waiting[user] or 0.0, running[user] or 0.0)
 end
 
 -- Where they cannot be counted there are none, and slurmctld's log has a line.
@@ -245,11 +251,11 @@ local function log_score(job, record, partitions, submitted, user)
 end
 
 function policyfactory.submit(job_desc, part_list, submit_uid)
-  attempt(function() log_score(job_desc, nil, part_list, os.time(), job_desc.user_id or submit_uid) end)
+@LOOKS@  attempt(function() log_score(job_desc, nil, part_list, os.time(), job_desc.user_id or submit_uid) end)
 end
 
 function policyfactory.modify(job_desc, job_rec, part_list)
-  attempt(function()
+@LOOKS@  attempt(function()
     if changes_shape(job_desc) or is_set(job_desc.nice) then
       log_score(job_desc, job_rec, part_list, job_rec.submit_time, job_rec.user_id)
     end
@@ -259,7 +265,7 @@ end
 
 -- A job without a site_factor has 0, which is last.
 function policyfactory.submit(job_desc, part_list)
-  attempt(function()
+@LOOKS@  attempt(function()
     if is_set(job_desc.site_factor) then return end
     job_desc.site_factor = value_of(job_desc, nil, part_list, os.time())
   end)
@@ -267,7 +273,7 @@ end
 
 -- A change of nice scores again, so that a change to what it is scores jobs that had no score.
 function policyfactory.modify(job_desc, job_rec, part_list)
-  attempt(function()
+@LOOKS@  attempt(function()
     if is_set(job_desc.site_factor) or not (changes_shape(job_desc) or is_set(job_desc.nice)) then return end
     job_desc.site_factor = value_of(job_desc, job_rec, part_list, job_rec.submit_time)
   end)
@@ -308,12 +314,12 @@ end
 end)
 
 function slurm_job_submit(...)
-@LOOKS@  attempt(function(...) policyfactory.submit(...) end, ...)
+  attempt(function(...) policyfactory.submit(...) end, ...)
   return slurm.SUCCESS
 end
 
 function slurm_job_modify(...)
-@LOOKS@  attempt(function(...) policyfactory.modify(...) end, ...)
+  attempt(function(...) policyfactory.modify(...) end, ...)
   return slurm.SUCCESS
 end
 

@@ -298,6 +298,8 @@ local function bounded(value)
   return math.min(math.max(value, LEAST), 1.0)
 end
 
+local present -- how many of the user's jobs wait and run, as far as that is known
+
 local function predict(job, record, partitions, submitted, p, q)
   local function id(field)
     local value = tonumber((record or job)[field])
@@ -305,10 +307,12 @@ local function predict(job, record, partitions, submitted, p, q)
   end
   local now, user, group = os.time(), id("user_id"), id("group_id")
   if not user then error("its user is not known", 0) end
+  present = {at_submission(user, submitted, record, 0.0, 0.0)}
   local names = {user = string.format("u%.0f", user), shape = string.format("s%.0f/%.0f", p, q)}
   if group then names.group = string.format("g%.0f", group) end
   local parts = parts_for(now, names)
   local counts = numbers(parts.user, "U")
+  present = {at_submission(user, submitted, record, (counts[1] or 0) + 0.0, (counts[2] or 0) + 0.0)}
   if (counts[3] or 0) < 1 then
     error("user " .. string.format("%.0f", user) .. " has no job that has ended", 0)
   end
@@ -323,17 +327,16 @@ local function predict(job, record, partitions, submitted, p, q)
   local shortness, share = bounded(math.exp(forest_sum(SHORTNESS, f))), bounded(math.exp(forest_sum(SHARE, f)))
   local tail = 1.0
   if TAIL.roots[1] then tail = bounded(forest_sum(TAIL, f)) end
-  -- A job that waits is one of those that the history counts.
-  local waiting, running = math.max((counts[1] or 0.0) - (record and 1.0 or 0.0), 0.0), (counts[2] or 0) + 0.0
-  return {share * request, shortness, tail * request, at_submission(user, submitted, record, waiting, running)}
+  return {share * request, shortness, tail * request}
 end
 
 -- e, s, e90, user_waiting and user_running of a job; where they cannot be known, what the request says, and a line in
 -- slurmctld's log.
 local function foresee(job, record, partitions, submitted, p, q)
+  present = {0.0, 0.0}
   local fine, found = pcall(predict, job, record, partitions, submitted, p, q)
-  if fine then return found[1], found[2], found[3], found[4], found[5] end
+  if fine then return found[1], found[2], found[3], present[1], present[2] end
   pcall(slurm.log_info, "%s", "policyfactory: no prediction, the request is taken: " .. tostring(found))
-  return p, TAU / math.max(p, TAU), p, 0.0, 0.0
+  return p, TAU / math.max(p, TAU), p, present[1], present[2]
 end
 

@@ -117,7 +117,7 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
         "MORE": "".join(more),
         "FORESEEN": "".join(given),
         "CHANGES": changes,
-        "LOOK": "local look -- at each call, whatever it is about\n\n" if counts else "",
+        "LOOK": "local look -- at the beginning of each call\n\n" if counts else "",
         "LOOKS": "  pcall(look)\n" if counts else "",
     }
     script = parts("job_submit.lua")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration, number_text
-from policyfactory.engine.slurm.jobs import CLOSED, LIMITED
+from policyfactory.engine.slurm.jobs import CLOSED, LIMITED, WELCOME
 from policyfactory.engine.slurm.nodes import (
     ALONE,
     CORE_MEMORY,
@@ -96,6 +96,8 @@ class ExplainedJob:
         What it waits for, the main reason first.
     start : int or None
         When it would start if all ran to their limits (Unix seconds); None: never, as far as this can be foreseen.
+    stands : tuple of (str, int)
+        Of its partitions the one by which it has its position, and its priority there.
     """
 
     job: QueuedJob
@@ -105,6 +107,7 @@ class ExplainedJob:
     terms: Mapping[str, float]
     waits: tuple[Wait, ...]
     start: int | None
+    stands: tuple[str, int]
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -224,6 +227,7 @@ def explain_queue(
     run = begin(queue)
     terms, remarks = _terms(queue, fair_shares)
     waits, ahead = _waits(queue, run)
+    stands = _stands(queue, run)
     run.run()
     starts = run.starts(queue)
     inside = {*run.order}
@@ -238,6 +242,7 @@ def explain_queue(
                 *(queue.jobs[index], queue.partition[index], position, ahead.get(index, 0), terms[index]),
                 waits[index],
                 starts.get(index),
+                stands.get(index, (queue.partition[index], queue.jobs[index].priority or 0)),
             )
         )
     of_terms = (*remarks, "running and waiting jobs run to their limits, nobody submits, no node fails")
@@ -246,6 +251,17 @@ def explain_queue(
         verb = "is" if unknown == 1 else "are"
         assumed.append(f"{counted(unknown, 'setting')} of the site {verb} not modelled (site show)")
     return QueueExplanation(queue, tuple(jobs), (*assumed, of_terms[-1]), of_terms)
+
+
+def _stands(queue: QueueOnSite, run: QueueRun) -> dict[int, tuple[str, int]]:
+    """Return by which of its partitions each job of the queue stands where it does, and its priority there."""
+    jobs, found = run.parts.jobs, {}
+    for row in reversed(run.parts.run.waiting[: run.parts.run.state[WAITING]].tolist()):
+        index, partition = int(queue.rows[jobs.first[row]]), queue.site.partitions[jobs.partition[row]].name
+        # What squeue says is of the one in which it is told of.
+        told = queue.jobs[index].priority if row < len(queue.rows) else None
+        found[index] = partition, int(run.parts.run.priority[row]) if told is None else told
+    return found
 
 
 # The priority, term by term -------------------------------------------------------------------------------------------
@@ -349,16 +365,20 @@ def _order(site: Site, job: ExplainedJob, other: ExplainedJob) -> QueueOrder:
         why = f"{enumerated(missing)} {verb} not in the queue: {second.waits[0].text}"
     elif bool(ours.reservation) != bool(theirs.reservation):
         why = f"job {ours.name} asks for reservation {ours.reservation}: such jobs are looked at first"
-    elif tiers[first.partition] != tiers[second.partition]:
+    elif tiers[first.stands[0]] != tiers[second.stands[0]]:
         why = (
-            f"partition {first.partition} has PriorityTier {tiers[first.partition]}, {second.partition} has "
-            f"{tiers[second.partition]}: jobs of a higher tier are all looked at first, whatever their priorities"
+            f"partition {first.stands[0]} has PriorityTier {tiers[first.stands[0]]}, {second.stands[0]} has "
+            f"{tiers[second.stands[0]]}: jobs of a higher tier are all looked at first, whatever their priorities"
         )
-    elif ours.priority != theirs.priority:
+    elif first.stands[1] != second.stands[1]:
         more = {name: first.terms[name] - second.terms.get(name, 0.0) for name in first.terms}
         name = max(more, key=more.__getitem__, default="")
-        why = f"its priority is higher: {ours.priority or 0:,} against {theirs.priority or 0:,}"
-        why += f", most of it by {name} ({more[name]:+,.0f})" if name else ""
+        why = f"its priority is higher: {first.stands[1]:,} against {second.stands[1]:,}"
+        elsewhere = [f"{its.job.name} in {its.stands[0]}" for its in (first, second) if its.stands[0] != its.partition]
+        if elsewhere:
+            why += f" ({enumerated(elsewhere)}, of several partitions)"
+        elif name:
+            why += f", most of it by {name} ({more[name]:+,.0f})"
     elif ours.submit != theirs.submit:
         earlier = format_duration(theirs.submit - ours.submit)
         why = f"their priorities are equal, and it was submitted {earlier} earlier"
@@ -374,8 +394,8 @@ def _order(site: Site, job: ExplainedJob, other: ExplainedJob) -> QueueOrder:
 
 def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...]], dict[int, int]]:
     """Return by index what each waiting job waits for, and how many jobs are before it on nodes that it may use."""
-    parts, ahead, before = run.parts, {}, Counter[tuple[int, ...]]()
-    members = parts.machine.partition.astype(np.int64)
+    parts, machine, ahead, before = run.parts, run.parts.machine, {}, Counter[tuple[int, ...]]()
+    members = machine.partition.astype(np.int64)
     shared = members @ members.T > 0
     first, partition = parts.jobs.first, parts.jobs.partition
     names = [its.name for its in queue.site.partitions]
@@ -399,8 +419,12 @@ def _waits(queue: QueueOnSite, run: QueueRun) -> tuple[dict[int, tuple[Wait, ...
         row = told[index]
         found = [*_outside(queue, run, index, row)]
         if not found and index in ahead:
-            found = _inside(queue, run, index, row, ahead[index])
-            whys = [looked.get(its_row, "") for its_row in tasks.get(int(first[row]), [row])]
+            rows = tasks.get(int(first[row]), [row])
+            # Of several partitions one that is open to it and has room is what counts.
+            may = [its for its in rows if parts.jobs.hopeless[its] == WELCOME and not machine.closed[partition[its]]]
+            each = [_inside(queue, run, index, its, ahead[index]) for its in dict.fromkeys((row, *may))]
+            found = next((its for its in each if its[0].kind != "nodes"), each[0])
+            whys = [looked.get(its_row, "") for its_row in rows]
             if all(whys):
                 found.append(Wait("backfill", "not looked at in backfilling", whys[0]))
         waits[index] = tuple(found) or (Wait("nothing", "nothing known", "nothing that these rules know keeps it"),)
@@ -444,7 +468,7 @@ def _outside(queue: QueueOnSite, run: QueueRun, index: int, row: int) -> list[Wa
 def _inside(queue: QueueOnSite, run: QueueRun, index: int, row: int, ahead: int) -> list[Wait]:
     """Return what a job in the queue waits for."""
     found: list[Wait] = []
-    job, partition = queue.jobs[index], queue.partition[index]
+    job, partition = queue.jobs[index], queue.site.partitions[run.parts.jobs.partition[row]].name
     request, threads = run.parts.jobs.request[row], int(run.parts.jobs.threads[row])
     nodes, cores, free, free_cores = int(request[NODES]), int(run.parts.jobs.processors[row]), *_room(run, row)
     of_core = max(request[CORE_MEMORY], 0) // threads
