@@ -125,7 +125,7 @@ def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
             _TRAINED[key] = fitted(features, outcome, few, quantile=quantile)
         return _TRAINED[key]
 
-    smaller.usual = fitted  # type: ignore[attr-defined]
+    smaller.usual = fitted
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(training, "_fitted", smaller)
         changed.setattr("policyfactory.forecasting.baselines._TREES", 10)

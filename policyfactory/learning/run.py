@@ -265,9 +265,7 @@ def _best_before(run: Run) -> tuple[str, ...]:
     if name in PUBLISHED or name.rpartition("-")[0] in PUBLISHED:
         return ()
     metric = run.options.metric
-    rows = [
-        row for row in run.choosing.outcome.summaries if row.metric == metric and row.policy in {*PUBLISHED} - {name}
-    ]
+    rows = [row for row in run.choosing.outcome.summaries if row.metric == metric and row.policy in PUBLISHED]
     sign = -1.0 if METRICS[metric].lower_is_better is False else 1.0
     rows.sort(key=lambda row: (sign * row.value if math.isfinite(row.value) else math.inf, row.policy))
     return tuple(row.policy for row in rows[:PEERS])
@@ -432,6 +430,8 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     more += softened_rivals(folder)
     if not uncounted:
         more += counted_rivals(folder)
+    elif why != uncounted:
+        run.steps.progress.message(f"no counts of a user's jobs: {uncounted}")
     if why:
         run.steps.progress.message(f"no predictions: {why}")
     else:

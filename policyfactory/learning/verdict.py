@@ -23,7 +23,7 @@ from policyfactory.report.verdict import Finding, Verdict, difference_in_words, 
 from policyfactory.search.environment.goals import EpisodeLimit
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
-from policyfactory.statistics.compare import Paired, compare_policies
+from policyfactory.statistics.compare import compare_policies
 from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
@@ -126,16 +126,13 @@ def _to_peer(evidence: Evidence) -> tuple[str, ...]:
 
 def _unbeaten(evidence: Evidence) -> list[str]:
     """Return the best published policies that the choice is not shown to be better than."""
-    if evidence.tested is None:
-        return [peer for peer in evidence.peers if _paired(evidence, peer).verdict != "better"]
-    to_peers = evidence.tested.to_peers
-    return [ranking.peer for ranking in to_peers if ranking.row(evidence.chosen).verdict != "better"]
-
-
-def _paired(evidence: Evidence, peer: str) -> Paired:
-    """Return the choice against another policy on the second half itself."""
+    if evidence.tested is not None:
+        to_peers = evidence.tested.to_peers
+        return [ranking.peer for ranking in to_peers if ranking.row(evidence.chosen).verdict != "better"]
     evaluation = evidence.outcome.evaluation
-    return compare_policies(evaluation, evaluation.logs[0], evidence.metric, evidence.chosen, peer, statistic="mean")
+    what = evaluation.logs[0], evidence.metric, evidence.chosen
+    paired = {peer: compare_policies(evaluation, *what, peer, statistic="mean") for peer in evidence.peers}
+    return [peer for peer, pair in paired.items() if pair.verdict != "better"]
 
 
 def _to_record(evidence: Evidence) -> tuple[str, ...]:
@@ -248,17 +245,19 @@ def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, .
 
 def _against_published(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return what the second half itself says of what was learned and the published policies that were best before."""
-    chosen, beside = evidence.chosen, []
-    for peer in evidence.peers:
-        values = [value_in_words(evidence.row(evidence.outcome.summaries, name)) for name in (chosen, peer)]
-        beside.append(f"{' against '.join(values)} of {peer} ({_paired(evidence, peer).verdict})")
-    if not beside:
+    if not evidence.peers:
         return (), ()
+    chosen, unbeaten = evidence.chosen, _unbeaten(evidence)
+
+    def value(name: str) -> str:
+        return value_in_words(evidence.row(evidence.outcome.summaries, name))
+
+    beside = [f"{value(peer)} of {peer}{' (not shown)' if peer in unbeaten else ''}" for peer in evidence.peers]
     sentence = (
         f"There are no replicas, so that {chosen} has to be better on the second half itself than the published "
-        f"policies that were best before: {'; '.join(beside)}."
+        f"policies that were best before: {value(chosen)} against {enumerated(beside)}."
     )
-    return ((Finding(""),) if _unbeaten(evidence) else ()), (sentence,)
+    return ((Finding(""),) if unbeaten else ()), (sentence,)
 
 
 def _too_dear(evidence: Evidence) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def test_the_result_does_not_depend_on_the_workers(log: Workload, options: dict[
 @pytest.mark.slow
 def test_processes_give_the_same(log: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other processes train with as many trees as usual.
-    monkeypatch.setattr(training, "_fitted", training._fitted.usual)  # type: ignore[attr-defined]
+    monkeypatch.setattr(training, "_fitted", training._fitted.usual)
     alone, processes = (evaluated(log, workers, windows="2x2w") for workers in (1, Workers(2, "loky")))
     assert alone.outcome.evaluation.values.tobytes() == processes.outcome.evaluation.values.tobytes()
 

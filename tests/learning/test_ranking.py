@@ -208,9 +208,9 @@ def test_thresholds_are_tried_from_the_highest_to_the_first_that_loses_too_much(
         options=LearnOptions(), steps=SimpleNamespace(workers=1, progress=SimpleNamespace(message=print))
     )
     replicas: Any = SimpleNamespace(schedules=lambda _: waits)
-    found, names = choice.with_threshold(parts, replicas, policy, gain=1.0)  # type: ignore[arg-type]
+    found, names = choice.with_threshold(parts, replicas, policy, gain=1.0)
     assert (found.name, names) == ("SPF-30h", ("SPF-40h", "SPF-30h", "SPF-20h"))
-    assert choice.with_threshold(parts, replicas, policy, gain=0.0)[0].name == "SPF-40h"  # type: ignore[arg-type]
+    assert choice.with_threshold(parts, replicas, policy, gain=0.0)[0].name == "SPF-40h"
 
 
 def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_them(
