@@ -82,7 +82,7 @@ def forecast(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(metavar="WHAT", help="What futures leave out: arrivals, or cancellations. Repeatable."),
+        typer.Option(metavar="WHAT", help="What futures leave out: arrivals, cancellations, followers. Repeatable."),
     ] = None,
     futures: Annotated[int, typer.Option(metavar="N", help="Futures that are simulated.")] = 200,
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How far they go, at most 7d.")] = "1d",
@@ -322,7 +322,7 @@ def _foretell(
 def _show_job(whole: Forecast, found: JobForecast, seconds: float | None) -> None:
     import numpy as np
 
-    from policyfactory.forecasting.views import span
+    from policyfactory.report.sections import span
     from policyfactory.workload.accounting.times import shown
 
     out, quantiles = console(), found.quantiles

@@ -52,7 +52,7 @@ from policyfactory.fitting.sample import Sample, prepare
 from policyfactory.policy.algebra import SHOWN_DIGITS
 from policyfactory.policy.store import Model, model_to_json, save_model
 from policyfactory.report.files import bullets_markdown, table_markdown
-from policyfactory.report.sections import Cell, Column, Table
+from policyfactory.report.sections import Cell, Column, Table, number_cell
 from policyfactory.statistics.intervals import Interval
 from policyfactory.trials.table import ScoreTable, read_score_table
 
@@ -584,13 +584,9 @@ def _ranked(item: Fitted) -> tuple[Cell, ...]:
     if candidate is not None and len(candidate.mae):
         bounds, first = Interval(*interval(candidate.mae)), 100 * candidate.first
         rank = "{:.0f} to {:.0f}".format(*interval(candidate.rank.astype(np.float64)))
-    held_out = _number(candidate.held_out) if candidate else Cell(None)
+    held_out = number_cell(candidate.held_out) if candidate else Cell(None)
     order = Cell(100 * order_share(fit, item.sample))
     return Cell(_label(fit)), Cell(item.rank), Cell(fit.mae, bounds), held_out, Cell(rank), Cell(first), order
-
-
-def _number(value: float) -> Cell:
-    return Cell(None if math.isnan(value) else float(value))
 
 
 def _coefficients(examined: Fitted, number: int) -> list[Table]:
@@ -601,9 +597,9 @@ def _coefficients(examined: Fitted, number: int) -> list[Table]:
     for k, term in enumerate(fit.terms):
         names = Cell(term.coefficient), Cell(shown_term(term))
         value = Cell(float(fit.coefficients[k]), Interval(*interval(drawn.coefficients[k])) if drawn else None)
-        values.append((*names, value, Cell(float(inference.stderr[k])), _number(inference.t[k]), Cell(term.unit)))
+        values.append((*names, value, Cell(float(inference.stderr[k])), number_cell(inference.t[k]), Cell(term.unit)))
         ratio = Cell(_over_first(fit, drawn, k) if drawn else _DASH)
-        ratios.append((*names, ratio, _number(inference.vif[k]), _number(inference.vif_weighted[k])))
+        ratios.append((*names, ratio, number_cell(inference.vif[k]), number_cell(inference.vif_weighted[k])))
     shown = Column("value", digits=SHOWN_DIGITS)
     return [
         Table(

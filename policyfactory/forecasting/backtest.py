@@ -17,13 +17,13 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.forecasting.baselines import Boosting, waits_alike
-from policyfactory.forecasting.forecast import draws_of
+from policyfactory.forecasting.forecast import WITHOUT, draws_of
 from policyfactory.forecasting.futures import Draws, queues_of, rules_of, starts_of
 from policyfactory.forecasting.record import WEEK
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
-from policyfactory.statistics.calibration import LEVELS, PastForecast, Stretch, stretch_of
+from policyfactory.statistics.calibration import LEVELS, PastForecast, Score, Stretch, pinball, score_of, stretch_of
 from policyfactory.statistics.evaluation import estimate_weekly
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.jobs import Workload
@@ -33,9 +33,11 @@ _BLOCK = 2  # weeks that are drawn together
 _CANDIDATES = 10  # of which one instant is taken
 _RECENT = 100  # earlier forecasts by which the next are stretched
 OURS, RAW, PLAN, ALIKE, BOOSTING = "forecast", "not calibrated", "plan by limits", "waits of like jobs", "boosting"
-NO_ARRIVALS, NO_CANCELLATIONS = "without arrivals", "without cancellations"
+NO_ARRIVALS, NO_CANCELLATIONS, NO_FOLLOWERS = (f"without {name}" for name in WITHOUT)
 TRUE_ARRIVALS, TRUE_RUNS = "true arrivals", "true run times"
 OTHERS = (PLAN, ALIKE, BOOSTING)
+# Those below it have as many futures, which alone costs a part in fifty.
+QUARTER = "a quarter of the futures"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -66,43 +68,6 @@ class Told:
     cancelled: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Score:
-    """How good a method is on some jobs, a mean over instants of means over jobs; NaN where there is none.
-
-    Parameters
-    ----------
-    instants, jobs : int
-    inside50, inside90 : float
-        Share of starts in the intervals, of jobs whose start is not certain.
-    early, late : float
-        Share of them before and after the interval of 90 %.
-    below : float
-        Share that starts by the median.
-    pinball : float, s
-        Mean loss over the levels.
-    absolute : float, s
-        Error of the median.
-    ratio : float
-        e to the mean absolute error of ln(start + 60 s).
-    minute, ten_minutes : float
-        Share whose median is so near.
-    """
-
-    instants: int
-    jobs: int
-    inside50: float
-    inside90: float
-    early: float
-    late: float
-    below: float
-    pinball: float
-    absolute: float
-    ratio: float
-    minute: float
-    ten_minutes: float
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Backtest:
     """Forecasts of a log's instants and what came.
@@ -127,6 +92,11 @@ class Backtest:
         """What is compared: ours, other methods, and ours with less or more known."""
         return tuple(self.told[0].quantiles)
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Those of the methods that are ours with less or more known, to be compared with `QUARTER`."""
+        return self.methods[self.methods.index(QUARTER) + 1 :]
+
     def score(self, method: str, which: Callable[[Told], NDArray[np.bool_]] | None = None) -> Score:
         """Return how good a method is.
 
@@ -137,27 +107,10 @@ class Backtest:
         which : callable, optional
             Says which jobs of an instant count; without it those that waited before it.
         """
-        rows, count, horizon = [], 0, self.draws.horizon
-        for told in self.told:
-            mine = (which or waited)(told)
-            if not mine.any():
-                continue
-            count += int(mine.sum())
-            quantiles, start = told.quantiles[method][:, mine], told.start[mine]
-            low, quarter, median, most, high = quantiles
-            # Of a start that is certain, now or beyond the horizon, there is no interval.
-            is_open = ~((low >= horizon) & (start >= horizon)) & ((high > 0) | (start > 0))
-            error, logs = np.abs(start - median), np.abs(np.log((start + 60) / (median + 60)))
-            inside = ((start >= quarter) & (start <= most)), ((start >= low) & (start <= high))
-            shares = (*inside, start < low, start > high, start <= median)
-            errors = (_pinball(quantiles, start), error, logs, error <= 60, error <= 600)
-            rows.append([*(_mean(share[is_open]) for share in shares), *map(_mean, errors)])
-        if not rows:
-            return Score(0, 0, *[np.nan] * 10)
-        known = np.array(rows)
-        means = [float(np.nanmean(column)) if np.isfinite(column).any() else np.nan for column in known.T]
-        means[7] = float(np.exp(means[7]))
-        return Score(len(rows), count, *means)
+        chosen = ((told, (which or waited)(told)) for told in self.told)
+        return score_of(
+            [(told.quantiles[method][:, mine], told.start[mine]) for told, mine in chosen], self.draws.horizon
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the scores as plain JSON values."""
@@ -170,6 +123,7 @@ class Backtest:
             "cancelled": sum(told.cancelled for told in self.told),
             "methods": {name: _plain(self.score(name)) for name in self.methods},
             "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in self.methods[1:]},
+            "loss_over_quarter": {name: _plain(self.loss_ratio(QUARTER, name)) for name in self.changed},
             "calibration": _plain(self.stretch),
             "assumed": list(self.loop.assumed),
         }
@@ -180,8 +134,8 @@ class Backtest:
         week = np.array([(told.now - first) // WEEK for told in self.told], dtype=np.int64)
 
         def by_week(name: str) -> FloatArray:
-            losses = [_mean(_pinball(told.quantiles[name], told.start)[waited(told)]) for told in self.told]
-            return np.bincount(week, np.nan_to_num(losses)).astype(np.float64)
+            losses = [pinball(told.quantiles[name], told.start)[waited(told)] for told in self.told]
+            return np.bincount(week, [its.mean() if its.size else 0.0 for its in losses]).astype(np.float64)
 
         return estimate_weekly(by_week(method), by_week(other), _BLOCK)
 
@@ -329,9 +283,10 @@ def _tell(
     queues, rows = queues_of(standing, loop.site, horizon), standing.rows[standing.running :]
     starts = starts_of(standing, queues, draws, workers)
 
+    few = dataclasses.replace(draws, futures=-(-draws.futures // 4))
+
     def by(**changes: Any) -> FloatArray:
-        given = dataclasses.replace(draws, futures=-(-draws.futures // 4), **changes)
-        return np.quantile(starts_of(standing, queues, given, workers), LEVELS, axis=0)
+        return np.quantile(starts_of(standing, queues, dataclasses.replace(few, **changes), workers), LEVELS, axis=0)
 
     quantiles = {RAW: np.quantile(starts, LEVELS, axis=0)}
     if models[0][0] <= now:
@@ -343,7 +298,9 @@ def _tell(
             ALIKE: waits_alike(record, rows, now, horizon),
             BOOSTING: model.quantiles(rows, now),
             **quantiles,
+            QUARTER: np.quantile(starts[: few.futures], LEVELS, axis=0),
             NO_ARRIVALS: by(arrivals="none"),
+            NO_FOLLOWERS: by(followers="none"),
             **({NO_CANCELLATIONS: by(cancellations="none")} if record.has_cancelled else {}),
             TRUE_ARRIVALS: by(arrivals="true"),
             TRUE_RUNS: by(run_times="true"),
@@ -360,16 +317,3 @@ def _tell(
 def _stretch(outcomes: Iterable[tuple[int, PastForecast]], now: int, horizon: int) -> Stretch:
     """Return what the last forecasts teach whose horizons are over."""
     return stretch_of([outcome for before, outcome in outcomes if before + horizon <= now][-_RECENT:], horizon)
-
-
-# Scores ---------------------------------------------------------------------------------------------------------------
-
-
-def _pinball(quantiles: FloatArray, start: FloatArray) -> FloatArray:
-    """Return the mean pinball loss over the levels of each job (R. Koenker and G. Bassett, Econometrica 46, 1978)."""
-    levels, error = np.array(LEVELS)[:, None], start - quantiles
-    return np.asarray(np.maximum(levels * error, (levels - 1) * error).mean(axis=0))
-
-
-def _mean(values: FloatArray) -> float:
-    return float(values.mean()) if len(values) else np.nan

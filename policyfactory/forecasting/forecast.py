@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # What keeps a job from starting whatever ends.
 _OUTSIDE = {"held", "never", "begin", "dependency", "reservation"}
-WITHOUT = "arrivals", "cancellations"  # what can be left out
+WITHOUT = "arrivals", "cancellations", "followers"  # what can be left out
 _HOUR, _LETTERS = 3600, 24  # letters of a job's name and user in the picture
 
 
@@ -331,7 +331,7 @@ def forecast(
     horizon : str or float
         How far, a duration (``"2d"``) or seconds, at most 7 days.
     without : collection of str
-        What is not drawn: ``"arrivals"``, ``"cancellations"``.
+        What is not drawn: ``"arrivals"``, ``"cancellations"``, ``"followers"``.
     cancelled : int64 array (n,), optional
         If ``log`` is a workload: when each of its jobs was cancelled before it started, on its clock (s); -1 where it
         was not (`policyfactory.workload.clean.read_with_cancelled`, by which a path is read).
@@ -489,9 +489,6 @@ def draws_of(futures: int, seed: int, horizon: str | float, without: Collection[
     if not 600 <= seconds <= WEEK:
         raise UsageError(f"horizon {horizon}: expected 10 minutes to 7 days, as in 1d or 36h")
     if strange := {*without} - {*WITHOUT}:
-        raise UsageError(f"without {min(strange)!r}: expected {' or '.join(WITHOUT)}")
-    return Draws(
-        *(futures, check_seed(seed), round(seconds)),
-        arrivals="none" if "arrivals" in without else "drawn",
-        cancellations="none" if "cancellations" in without else "drawn",
-    )
+        raise UsageError(f"without {min(strange)!r}: expected one of {', '.join(WITHOUT)}")
+    left_out: dict[str, Any] = dict.fromkeys(without, "none")
+    return Draws(futures, check_seed(seed), round(seconds), **left_out)

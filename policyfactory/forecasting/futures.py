@@ -3,8 +3,9 @@
 A future draws the run times of the running and the waiting jobs from what like jobs ran (`PastRuns`), of a running one
 given how long it has run; jobs of one user that ask for the same run alike. It draws which of the waiting jobs are
 cancelled, and when (`JobRecord.hazard`). What is submitted until the horizon is what was in the same hours of one of
-the last weeks, as it came, and was cancelled. Draws hang on the seed, the future and the job alone: an alternative sees
-the same futures.
+the last weeks, as it came, and was cancelled; but users who have a job that runs submit when it ends what they
+submitted at the end of another one (`policyfactory.prediction.followers`), and who had one then is not waited for.
+Draws hang on the seed, the future and the job alone: an alternative sees the same futures.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import functools
 import math
 import os
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.record import JobRecord
+from policyfactory.forecasting.record import MOST_WEEKS, WEEK, JobRecord
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.simulation.simulate import FcfsEasy
@@ -33,7 +35,7 @@ from policyfactory.statistics.survival import starts_if_kept
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
 
-_RUNS, _ALIKE, _WEEKS, _PATIENCE, _OF_USER = 45, 46, 47, 49, 50  # purposes of random streams
+_RUNS, _ALIKE, _WEEKS, _PATIENCE, _OF_USER, _FOLLOWED = 45, 46, 47, 49, 50, 51  # purposes of random streams
 # Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on three logs (docs/forecast.md).
 _CORRELATION = 0.6
 # Users cancel what they have together: of cancellations within a day 0.7 and 0.9 on two logs, which is as much.
@@ -57,6 +59,8 @@ class Draws:
         What is submitted until the horizon.
     cancellations : {"drawn", "none"}
         Of waiting jobs; without them nothing is submitted that was cancelled before it started.
+    followers : {"drawn", "none"}
+        Of drawn arrivals, those that wait for the end of another job of the user.
     """
 
     futures: int = 200
@@ -65,6 +69,7 @@ class Draws:
     run_times: Literal["drawn", "limit", "true"] = "drawn"
     arrivals: Literal["drawn", "none", "true"] = "drawn"
     cancellations: Literal["drawn", "none"] = "drawn"
+    followers: Literal["drawn", "none"] = "drawn"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,7 +97,7 @@ class QueueStanding:
         """How many of the jobs run."""
         return len(self.snapshot.of("running"))
 
-    @property
+    @functools.cached_property
     def elapsed(self) -> Int64Array:
         """How long each job has run (s): int64 (n,)."""
         taken = self.snapshot.taken
@@ -120,12 +125,48 @@ class QueueStanding:
         ]
 
 
+class ComingJobs(NamedTuple):
+    """Jobs that are to come.
+
+    Parameters
+    ----------
+    shift : int, s
+        How much later than in the record.
+    rows : int64 array (k,)
+        In the record.
+    leader : int64 array (k,)
+        The running job, by its place in the queue, whose end each waits for; -1: it comes whatever ends.
+    think : int64 array (k,), s
+        How long after that end.
+    """
+
+    shift: int
+    rows: Int64Array
+    leader: Int64Array
+    think: Int64Array
+
+    def select(self, which: NDArray[np.bool_]) -> ComingJobs:
+        """Return some of them."""
+        return ComingJobs(self.shift, self.rows[which], self.leader[which], self.think[which])
+
+    def submit(self, standing: QueueStanding, run_time: Int64Array) -> Int64Array:
+        """Return when they are submitted, s from the instant on; ``run_time``: of the jobs of the queue."""
+        as_then = standing.record.jobs.submit[self.rows] + self.shift - standing.now
+        left = run_time[: standing.running] - standing.elapsed[: standing.running]
+        return np.where(self.leader < 0, as_then, np.append(left, 0)[self.leader] + self.think)
+
+
+def as_recorded(rows: Int64Array, shift: int = 0) -> ComingJobs:
+    """Return jobs that come as they did in the record, so many seconds later."""
+    return ComingJobs(shift, rows, np.full(len(rows), -1), np.zeros(len(rows), dtype=np.int64))
+
+
 # Given the run times (s) of the jobs that run or wait, those of an array's tasks beside each other, when the jobs are
 # cancelled if they wait, and the number of the future: the starts of those that wait, the horizon or later where they
 # are later, or there is none. Cancellations and starts are seconds from the instant on.
 RunFuture = Callable[[Int64Array, Int64Array, int], Int64Array]
-# Given the record's rows of jobs that are to come, and by how many seconds they come later than there.
-Queues = Callable[[Int64Array, int], RunFuture]
+# Given the jobs that are to come.
+Queues = Callable[[ComingJobs], RunFuture]
 
 
 def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: int | None = None) -> FloatArray:
@@ -145,31 +186,47 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
     starts = np.empty((len(which), len(standing.rows) - standing.running))
 
     def run_week(_: None, week: int, check_stop: StopCheck) -> None:
-        shift, rows = weeks[week]
-        queue = queues(rows, shift)
+        queue = queues(weeks[week])
         for future in np.flatnonzero(which == week).tolist():
             check_stop()
             starts[future] = queue(runs[future], patience[future], future)
 
     for _ in results(run_week, None, np.unique(which).tolist(), workers or len(os.sched_getaffinity(0))):
         pass
-    starts = np.minimum(starts, draws.horizon)
-    return starts_if_kept(starts, patience[: len(which), standing.running :], draws.horizon)
+    return starts_if_kept(np.minimum(starts, draws.horizon), patience[: len(which), standing.running :], draws.horizon)
 
 
-def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[tuple[int, Int64Array]], Int64Array]:
+def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[ComingJobs], Int64Array]:
     """Return weeks, and which of them each future has."""
     record, now = standing.record, standing.now
     futures = 1 if draws.run_times != "drawn" and draws.arrivals != "drawn" else draws.futures
-    weeks = [(0, np.zeros(0, dtype=np.int64))]
+    weeks = [as_recorded(np.zeros(0, dtype=np.int64))]
     if draws.arrivals == "true":
-        first, last = np.searchsorted(record.jobs.submit, [now, now + draws.horizon], side="right")
-        weeks = [(0, np.arange(first, last))]
+        span = np.searchsorted(record.jobs.submit, [now, now + draws.horizon], side="right")
+        weeks = [as_recorded(np.arange(*span))]
     elif draws.arrivals == "drawn":
-        weeks = record.weeks(now, draws.horizon) or weeks
+        weeks = [as_recorded(rows, shift) for shift, rows in record.weeks(now, draws.horizon)] or weeks
+        if draws.followers == "drawn":
+            weeks = [_with_followers(standing, draws, week) for week in weeks]
     if draws.cancellations == "none":
-        weeks = [(shift, rows[record.patience(rows, now) == NEVER]) for shift, rows in weeks]
+        weeks = [week.select(record.patience(week.rows, now) == NEVER) for week in weeks]
     return weeks, generator(draws.seed, _WEEKS).integers(len(weeks), size=futures)
+
+
+def _with_followers(standing: QueueStanding, draws: Draws, week: ComingJobs) -> ComingJobs:
+    """Return a week without what followed a job that ran at its instant, but with what may follow those that run."""
+    record, followers, running = standing.record, standing.record.followers, standing.running
+    until = record.covered(standing.now) - draws.horizon
+    led, _ = followers.after(record.running(standing.now - week.shift), draws.horizon)
+    week = week.select(~np.isin(week.rows, led))
+    ran = standing.snapshot.of("running")
+    chance = np.array([generator(draws.seed, _FOLLOWED, week.shift, job.number).random() for job in ran])
+    like = followers.like(record.jobs.user[standing.rows[:running]], until - MOST_WEEKS * WEEK, until, chance)
+    leader = np.flatnonzero(like >= 0)
+    rows, which = followers.after(like[leader], draws.horizon)
+    think = record.jobs.submit[rows] - record.end[like[leader]][which]
+    its = (week.rows, rows), (week.leader, leader[which]), (week.think, think)
+    return ComingJobs(week.shift, *map(np.concatenate, its))
 
 
 def _run_times(standing: QueueStanding, draws: Draws) -> Int64Array:
@@ -231,7 +288,7 @@ class EasyQueues:
     def __init__(self, standing: QueueStanding, horizon: int) -> None:
         self._standing, self._horizon = standing, horizon
 
-    def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
+    def __call__(self, arrivals: ComingJobs) -> RunFuture:
         """Return the queue with jobs that are to come."""
         standing, record = self._standing, self._standing.record
         # Tasks of an array are as many jobs.
@@ -241,32 +298,37 @@ class EasyQueues:
         begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
         out = [never * bool(keeps_out(job, jobs.machine)) for job in standing.snapshot.jobs]
         now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)[of]
-        # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
-        submit = np.concatenate([now, jobs.submit[arrivals] + shift - standing.now + 1])
-        order = np.argsort(submit, kind="stable")
-        rows = np.concatenate([standing.rows[of], arrivals])[order]
-        limit = np.concatenate([standing.limit[of] - elapsed, jobs.requested_time[arrivals]])[order]
-        run_later, patience_later = _later(standing, arrivals, shift)
-        gone_later = np.where(patience_later < never, submit[n:] + patience_later, NEVER)
-        unknown = np.full(len(rows), -1)
-        workload = Workload(
-            *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit, limit),
-            *(jobs.processors[rows], unknown, unknown),
-        )
-        easy_queue, places = FcfsEasy(workload), np.argsort(order)[:n]
+        rows = np.concatenate([standing.rows[of], arrivals.rows])
+        limit = np.concatenate([standing.limit[of] - elapsed, jobs.requested_time[arrivals.rows]])
+        run_later, patience_later = _later(standing, arrivals)
+
+        def queue(run_time: Int64Array) -> tuple[FcfsEasy, Int64Array, Int64Array]:
+            # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
+            submit = np.concatenate([now, np.clip(arrivals.submit(standing, run_time) + 1, 1, never)])
+            order, unknown = np.argsort(submit, kind="stable"), np.full(len(rows), -1)
+            workload = Workload(
+                *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit[order], limit[order]),
+                *(jobs.processors[rows[order]], unknown, unknown),
+            )
+            return FcfsEasy(workload), order, submit
+
+        known = queue(standing.limit) if (arrivals.leader < 0).all() else None
 
         def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
-            left = np.concatenate([run_time - elapsed, run_later])[order]
-            found = easy_queue.starts(left, np.concatenate([patience[of], gone_later])[order])
-            return np.asarray(np.minimum.reduceat(found[places], firsts)[standing.running :])
+            left = run_time - elapsed
+            easy_queue, order, submit = known or queue(run_time)
+            gone = np.concatenate([patience[of], np.where(patience_later < never, submit[n:] + patience_later, NEVER)])
+            found = np.empty(len(rows), dtype=np.int64)
+            found[order] = easy_queue.starts(np.concatenate([left, run_later])[order], gone[order])
+            return np.asarray(np.minimum.reduceat(found[:n], firsts)[standing.running :])
 
         return run
 
 
-def _later(standing: QueueStanding, arrivals: Int64Array, shift: int) -> tuple[Int64Array, Int64Array]:
+def _later(standing: QueueStanding, arrivals: ComingJobs) -> tuple[Int64Array, Int64Array]:
     """Return how long jobs run that are to come, and wait at most: as is known at the instant, unless by the truth."""
-    until = standing.now if shift else NEVER - 1
-    return standing.record.run_time(arrivals, until), standing.record.patience(arrivals, until)
+    until = standing.now if arrivals.shift else NEVER - 1
+    return standing.record.run_time(arrivals.rows, until), standing.record.patience(arrivals.rows, until)
 
 
 # Slurm on a site ------------------------------------------------------------------------------------------------------
@@ -287,45 +349,48 @@ class SlurmQueues:
         self._standing, self._site, self._horizon = standing, site, horizon
         self._partitions = partition_names(site)
 
-    def __call__(self, arrivals: Int64Array, shift: int) -> RunFuture:
+    def __call__(self, arrivals: ComingJobs) -> RunFuture:
         """Return the queue with jobs that are to come."""
         standing, horizon = self._standing, self._horizon
         jobs, record, running = standing.snapshot.jobs, standing.record, standing.running
+        taken, follows = standing.snapshot.taken, arrivals.leader >= 0
         # Where this job is submitted, which never starts, a run is over.
         last = QueuedJob(
             *("the horizon", _NUMBERS, "waiting", "", "", "", (self._partitions[0],)),
-            submit=standing.snapshot.taken + horizon + 1,
+            submit=taken + horizon + 1,
             priority=0,
         )
-        later = [
-            dataclasses.replace(job, number=job.number + _NUMBERS)
-            for job in (queued_job(record.jobs, row, self._partitions, shift=shift) for row in arrivals.tolist())
-        ]
+        # Followers are ready at times of their own in each future.
+        shifts = np.where(follows, standing.now + 1 - record.jobs.submit[arrivals.rows], arrivals.shift).tolist()
+        moved = zip(arrivals.rows.tolist(), shifts, strict=True)
+        shown = (queued_job(record.jobs, row, self._partitions, shift=shift) for row, shift in moved)
+        later = [dataclasses.replace(job, number=number) for number, job in enumerate(shown, _NUMBERS + 1)]
         queue = place_queue(standing.snapshot, self._site, (*later, last))
-        rows = queue.rows
-        start = ready(queue)
+        rows, start = queue.rows, ready(queue)
         # The jobs of the snapshot, of which some may be left out, and then those that come.
         numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
         which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
         # Each task has a run time of its own.
         tasks = np.append(standing.tasks, np.ones(len(later) + 1, dtype=np.int64))
         columns = (np.cumsum(tasks) - tasks)[which] + queue.task
-        run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals, shift))
+        run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals))
         patience_later[-1] = NEVER
-        waits_from = np.array([standing.snapshot.taken] * len(jobs) + [job.submit for job in (*later, last)])[which]
+        submits = np.array([taken] * len(jobs) + [job.submit for job in (*later, last)])
 
         def run(run_time: Int64Array, patience: Int64Array, number: int) -> Int64Array:
             # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
             since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
             waits = np.concatenate([patience, patience_later])[which]
-            gone = np.where(waits < horizon, waits_from + waits, -1)
-            future = start.begin(np.concatenate([run_time, run_later])[columns], since, gone)
+            came = submits.copy()
+            came[len(jobs) : -1][follows] = taken + arrivals.submit(standing, run_time)[follows]
+            gone = np.where(waits < horizon, came[which] + waits, -1)
+            future = start.begin(np.concatenate([run_time, run_later])[columns], since, gone, came[which])
             future.run(len(rows))
             found = np.full(len(jobs) - running, horizon)
             for index, second in future.starts(queue).items():
                 column = numbers[id(queue.jobs[index])] - running
                 if column < len(found):
-                    found[column] = max(second - standing.snapshot.taken, 0)
+                    found[column] = max(second - taken, 0)
             return found
 
         return run
@@ -339,13 +404,13 @@ def rules_of(site: Site | None) -> str:
 def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queues:
     """Return what runs a queue: under Slurm's rules on a site, or under EASY."""
     make: Queues = EasyQueues(standing, horizon) if site is None else SlurmQueues(standing, site, horizon)
-    known: dict[tuple[int, int], RunFuture] = {}
+    known: dict[tuple[int, bytes, bytes], RunFuture] = {}
 
-    def queue(arrivals: Int64Array, shift: int) -> RunFuture:
+    def queue(arrivals: ComingJobs) -> RunFuture:
         # A backtest asks for the same weeks again.
-        week = shift, len(arrivals)
+        week = arrivals.shift, arrivals.rows.tobytes(), arrivals.leader.tobytes()
         if week not in known:
-            known[week] = make(arrivals, shift)
+            known[week] = make(arrivals)
         return known[week]
 
     return queue

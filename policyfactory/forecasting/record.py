@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.engine.events import NEVER
+from policyfactory.prediction.followers import Followers
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.run_times import WINDOW, PastRuns
 from policyfactory.prediction.training import Predictor, Training
@@ -24,7 +26,7 @@ LEAST = 500  # ended jobs without which nothing is forecast
 MOST_WEEKS = 8  # the last ones, which are the recent load
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class JobRecord:
     """Jobs and what came of them; arrays (n,) in the order of submission, on the clock of the workload.
 
@@ -73,6 +75,11 @@ class JobRecord:
         """Return the jobs that wait at a second of the clock, those that are submitted then included."""
         never = (self.start < 0) & (self.end > now)
         return np.flatnonzero((self.jobs.submit <= now) & ((self.start >= now) | never))
+
+    @functools.cached_property
+    def followers(self) -> Followers:
+        """Which jobs were submitted when another one of the user had ended."""
+        return Followers(self.jobs.user, self.jobs.submit, np.where(self.start >= 0, self.end, NEVER))
 
     @property
     def has_cancelled(self) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray
-from policyfactory.core.text import counted, number_text
-from policyfactory.forecasting.backtest import OTHERS, OURS, PLAN, Backtest, Score, Told, waited
+from policyfactory.core.text import counted
+from policyfactory.forecasting.backtest import OTHERS, OURS, PLAN, Backtest, Told, waited
 from policyfactory.forecasting.forecast import Forecast, JobForecast
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for, with_ends
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, number_cell, span, with_ends
 from policyfactory.site.submission import NEW
-from policyfactory.statistics.calibration import TRUSTED
+from policyfactory.statistics.calibration import TRUSTED, Score
 from policyfactory.statistics.intervals import Estimate
 from policyfactory.workload.accounting.times import shown
 
@@ -88,18 +88,6 @@ def _alternatives(found: Forecast) -> Section:
 
 def _alternative(words: str, its: JobForecast, size: str = "", sure: str = "", killed: str = "") -> tuple[Cell, ...]:
     return tuple(Cell(text) for text in (words, _median(its), _range(its, 0, 4), size, sure, killed))
-
-
-def span(*seconds: float) -> str:
-    """Return times in one unit: ``35 min``, ``2.3-5.6 h``."""
-    scale = scale_for("s", seconds)
-    most = 1 if max(seconds) >= scale.divisor else scale.most
-    # In hours, seconds are nothing.
-    numbers = (
-        number_text(second / scale.divisor if second > 0.005 * max(seconds) else 0, digits=2, most=most)
-        for second in seconds
-    )
-    return f"{'-'.join(dict.fromkeys(numbers))}{scale.suffix}"
 
 
 def _median(its: JobForecast) -> str:
@@ -187,17 +175,16 @@ def _tables(found: Backtest) -> Iterator[Table]:
         if (score := found.score(OURS, which)).jobs
     ]
     of_group = (Column("jobs by"), Column("which"), Column("n"))
-    note = "Of jobs that waited before; each instant is one vote. After boosting come ours, with less or more known."
+    note = (
+        "Of jobs that waited before; each instant is one vote. Below a quarter of the futures stand as many, with less "
+        "or more known."
+    )
     methods, groups = ("methods", (Column("method"),), by_method, note), ("groups", of_group, by_group, "")
     for stem, first, rows, note in (methods, groups):
         for kind, scores in (("intervals", _INTERVALS), ("errors", _ERRORS)):
             words = "beside what else could be told a user" if stem == "methods" else "by job"
-            cells = [(*names, *(_cell(show(score)) for show in scores.values())) for names, score in rows]
+            cells = [(*names, *(number_cell(show(score)) for show in scores.values())) for names, score in rows]
             yield Table(f"{stem}-{kind}", f"{kind.title()} of forecasts {words}", (*first, *scores), tuple(cells), note)
-
-
-def _cell(value: float) -> Cell:
-    return Cell(None if math.isnan(value) else value)
 
 
 Which = Callable[[Told], NDArray[np.bool_]]

@@ -77,6 +77,11 @@ class Cell:
     mark: str = ""
 
 
+def number_cell(value: float) -> Cell:
+    """Return a number as a value of a table; NaN is nothing."""
+    return Cell(None if math.isnan(value) else float(value))
+
+
 # What a table shows of each row: heading -> what makes the cell, or its value, from the parts of the row.
 Columns = Mapping[Column, Callable[..., "Cell | float | str | None"]]
 
@@ -262,6 +267,18 @@ def scale_for(unit: str, values: Iterable[float], shown: str = "") -> Scale:
         return next((Scale(by, name) for _, by, name in _TIME if name == shown), Scale(1, "s"))
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     return next((Scale(by, name) for least, by, name in _TIME if largest >= least), Scale(1, "s"))
+
+
+def span(*seconds: float) -> str:
+    """Return times in one unit: ``35 min``, ``2.3-5.6 h``."""
+    scale = scale_for("s", seconds)
+    most = 1 if max(seconds) >= scale.divisor else scale.most
+    # In hours, seconds are nothing.
+    numbers = (
+        number_text(second / scale.divisor if second > 0.005 * max(seconds) else 0, digits=2, most=most)
+        for second in seconds
+    )
+    return f"{'-'.join(dict.fromkeys(numbers))}{scale.suffix}"
 
 
 def scaled(value: float, unit: str) -> str:

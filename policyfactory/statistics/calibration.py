@@ -144,4 +144,81 @@ def _weighted(values: FloatArray, weights: FloatArray, share: float) -> float:
     return float(values[order[min(reached, len(order) - 1)]])
 
 
-# Starts of jobs that were cancelled before ----------------------------------------------------------------------------
+# Scores ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """How good a method is on some jobs, a mean over instants of means over jobs; NaN where there is none.
+
+    Parameters
+    ----------
+    instants, jobs : int
+    inside50, inside90 : float
+        Share of starts in the intervals, of jobs whose start is not certain.
+    early, late : float
+        Share of them before and after the interval of 90 %.
+    below : float
+        Share that starts by the median.
+    pinball : float, s
+        Mean loss over the levels.
+    absolute : float, s
+        Error of the median.
+    ratio : float
+        e to the mean absolute error of ln(start + 60 s).
+    minute, ten_minutes : float
+        Share whose median is so near.
+    """
+
+    instants: int
+    jobs: int
+    inside50: float
+    inside90: float
+    early: float
+    late: float
+    below: float
+    pinball: float
+    absolute: float
+    ratio: float
+    minute: float
+    ten_minutes: float
+
+
+def score_of(outcomes: Sequence[PastForecast], horizon: float) -> Score:
+    """Return how good forecasts are, of which each counts once, however many jobs it is of.
+
+    Parameters
+    ----------
+    outcomes : sequence of PastForecast
+    horizon : float, s
+        Beyond which no start is told.
+    """
+    rows, count = [], 0
+    for quantiles, start in outcomes:
+        if not len(start):
+            continue
+        count += len(start)
+        low, quarter, median, most, high = quantiles
+        # Of a start that is certain, now or beyond the horizon, there is no interval.
+        is_open = ~((low >= horizon) & (start >= horizon)) & ((high > 0) | (start > 0))
+        error, logs = np.abs(start - median), np.abs(np.log((start + _RESOLUTION) / (median + _RESOLUTION)))
+        inside = ((start >= quarter) & (start <= most)), ((start >= low) & (start <= high))
+        shares = (*inside, start < low, start > high, start <= median)
+        errors = (pinball(quantiles, start), error, logs, error <= 60, error <= 600)
+        rows.append([*(_mean(share[is_open]) for share in shares), *map(_mean, errors)])
+    if not rows:
+        return Score(0, 0, *[np.nan] * 10)
+    known = np.array(rows)
+    means = [float(np.nanmean(column)) if np.isfinite(column).any() else np.nan for column in known.T]
+    means[7] = float(np.exp(means[7]))
+    return Score(len(rows), count, *means)
+
+
+def pinball(quantiles: FloatArray, start: FloatArray) -> FloatArray:
+    """Return the mean pinball loss over the levels of each job (R. Koenker and G. Bassett, Econometrica 46, 1978)."""
+    levels, error = np.array(LEVELS)[:, None], start - quantiles
+    return np.asarray(np.maximum(levels * error, (levels - 1) * error).mean(axis=0))
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else np.nan

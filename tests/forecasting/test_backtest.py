@@ -15,10 +15,14 @@ from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.forecasting import backtest as module
 from policyfactory.forecasting.backtest import (
     BOOSTING,
+    NO_ARRIVALS,
+    NO_FOLLOWERS,
     OTHERS,
     OURS,
     PLAN,
+    QUARTER,
     RAW,
+    TRUE_ARRIVALS,
     TRUE_RUNS,
     Backtest,
     backtest,
@@ -68,6 +72,17 @@ def test_measures_are_those_written_out_for_each_instant(tried: Backtest) -> Non
         inside += [np.mean(within)] if within else []
     assert tried.score(OURS).pinball == pytest.approx(np.mean(losses))
     assert tried.score(OURS).inside90 == pytest.approx(np.mean(inside))
+
+
+def test_what_changes_nothing_is_worth_nothing_to_the_digit() -> None:
+    log = busy(14)
+    found = backtest(dataclasses.replace(log, user=np.full(len(log), -1)), None, 10, futures=10)
+    assert QUARTER in found.methods
+    assert found.changed == (NO_ARRIVALS, NO_FOLLOWERS, TRUE_ARRIVALS, TRUE_RUNS)
+    # Nobody is known to follow; fewer futures are not what it costs to leave them out.
+    assert found.loss_ratio(QUARTER, NO_FOLLOWERS).value == 1.0
+    assert found.loss_ratio(RAW, QUARTER).value != 1.0
+    assert set(found.as_dict()["loss_over_quarter"]) == {*found.changed}
 
 
 def test_forecasts_learn_only_from_those_whose_horizons_are_over(monkeypatch: pytest.MonkeyPatch) -> None:

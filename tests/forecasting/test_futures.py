@@ -9,7 +9,7 @@ import pytest
 from forecasting.queues_of import SITE, busy, given_up, loop
 
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, starts_of
+from policyfactory.forecasting.futures import ComingJobs, Draws, QueueStanding, as_recorded, queues_of, starts_of
 from policyfactory.forecasting.record import JobRecord, record_of
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.policy.store import resolve
@@ -20,6 +20,7 @@ from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.slurm.queue import on_nodes
 from policyfactory.site.model import NodeGroup, Site
+from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
 TRUTH = Draws(futures=1, run_times="true", arrivals="true")
@@ -61,7 +62,7 @@ def test_with_true_cancellations_too_there_is_what_happened(site: Site | None, a
         standing = found.standing(now)
         rows, running = standing.rows, standing.running
         later = np.flatnonzero((record.jobs.submit > now) & (record.jobs.submit <= now + DAY))
-        run = queues_of(standing, site, DAY)(later, 0)
+        run = queues_of(standing, site, DAY)(as_recorded(later))
         patience = np.where((record.start[rows] < 0) & (record.end[rows] < NEVER), record.end[rows] - now, NEVER)
         told = np.minimum(run(record.run_time(rows, NEVER - 1), patience, 0), DAY)
         came = record.starts(rows[running:], now, DAY)
@@ -111,6 +112,75 @@ def test_jobs_behind_others_start_earlier_where_some_are_cancelled() -> None:
         drawn, kept = (starts(found, standing, Draws(futures=40, cancellations=how)) for how in ("drawn", "none"))
         gains.append((kept - drawn).mean())
     assert np.mean(gains) > 60
+
+
+@pytest.mark.parametrize("site", [None, SITE], ids=["easy", "slurm"])
+def test_who_waits_for_an_end_comes_when_it_is_over(site: Site | None) -> None:
+    found, instants = loop(site)
+    jobs, moved = found.record.jobs, 0
+    for now in instants[:6]:
+        come = np.flatnonzero((jobs.submit > now) & (jobs.submit <= now + DAY))[:40]
+        # They are short, and so may go ahead of those that wait.
+        limit, end, later = jobs.requested_time.copy(), found.record.end.copy(), jobs.submit.copy()
+        limit[come], end[come] = 1800, found.record.start[come] + 1200
+        short = dataclasses.replace(jobs, requested_time=limit)
+        standing = found.standing(now)
+        running, waiting = standing.running, len(standing.rows) - standing.running
+        left = 900 * (1 + np.arange(running))
+        run_time = standing.elapsed + np.append(left, np.full(waiting, 14_400))
+        leader = np.arange(len(come)) % min(running, 2)
+        submit = left[leader].max() + 60 * np.arange(len(come))
+        # The same jobs, of a record in which they come at these times whatever ends.
+        later[come], kept = now + submit, np.arange(len(jobs)) <= come[-1]
+        fixed = dataclasses.replace(short.select(kept), submit=later[kept])
+
+        def told(
+            log: Workload,
+            arrivals: ComingJobs,
+            *,
+            standing: QueueStanding = standing,
+            end: np.ndarray = end,
+            run_time: np.ndarray = run_time,
+        ) -> np.ndarray:
+            ends = end[: len(log)]
+            record = dataclasses.replace(found.record, jobs=log, start=found.record.start[: len(log)], end=ends)
+            queue = queues_of(dataclasses.replace(standing, record=record), site, DAY)(arrivals)
+            return np.minimum(queue(run_time, np.full(len(run_time), NEVER), 3), DAY)
+
+        first = told(short, ComingJobs(0, come, leader, submit - left[leader]))
+        np.testing.assert_array_equal(first, told(fixed, as_recorded(come)))
+        moved += int((first != told(short, as_recorded(come[:0]))).sum())
+    assert moved > 0
+
+
+def answered() -> Workload:
+    """Return a log in which users answer the ends of half of their jobs, as they were, with a short one."""
+    record = loop()[0].record
+    log, ended = record.jobs, np.flatnonzero(record.end < NEVER)[::2]
+    submit = np.concatenate([log.submit, record.end[ended] + 300])
+    order, n = np.argsort(submit, kind="stable"), len(submit)
+    columns = {
+        name: np.concatenate([getattr(log, name), np.full(len(ended), value)])[order]
+        for name, value in (("run_time", 1200), ("requested_time", 1800), ("processors", 1), ("start", -1))
+    }
+    user = np.concatenate([log.user, log.user[ended]])[order]
+    return dataclasses.replace(log, job_id=np.arange(1, n + 1), submit=submit[order], user=user, **columns)
+
+
+def test_users_answer_ends_as_they_did_unless_they_are_not_known_or_that_is_left_out() -> None:
+    log = answered()
+    record = loop_of(log, None, log.submit[:0], is_recorded=False).record
+    assert (record.followers.leader >= 0).mean() > 0.25
+    found = Loop(record, None, {}, ())
+    hidden = Loop(dataclasses.replace(record, jobs=dataclasses.replace(log, user=np.full(len(log), -1))), None, {}, ())
+    instants = [now for now in log.submit[len(log) // 2 : -200 : 60].tolist() if len(record.waiting(now)) > 2]
+    changed = 0
+    for now in instants[:10]:
+        drawn, left_out = (starts(found, found.standing(now), Draws(20, followers=how)) for how in ("drawn", "none"))
+        changed += drawn.tobytes() != left_out.tobytes()
+        unknown, too = (starts(hidden, hidden.standing(now), Draws(20, followers=how)) for how in ("drawn", "none"))
+        assert unknown.tobytes() == too.tobytes()
+    assert changed > 5
 
 
 def test_a_record_is_predicted_as_the_closed_loop_predicts_its_jobs_when_they_are_submitted() -> None:

@@ -214,7 +214,11 @@ class ReadyQueue:
     rows: Int64Array
 
     def begin(
-        self, run_time: Int64Array | None = None, since: int = 0, cancelled: Int64Array | None = None
+        self,
+        run_time: Int64Array | None = None,
+        since: int = 0,
+        cancelled: Int64Array | None = None,
+        eligible: Int64Array | None = None,
     ) -> QueueRun:
         """Return a run that stands at the snapshot.
 
@@ -228,9 +232,13 @@ class ReadyQueue:
         cancelled : int64 array (n,), optional
             When each row is cancelled if it waits still (Unix seconds, after its submission and the snapshot); -1 where
             it is not.
+        eligible : int64 array (n,), optional
+            Before which each row does not take part (Unix seconds).
         """
         placed = self.placed
         jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time[placed.jobs.first])
+        if eligible is not None:
+            jobs = jobs._replace(ready=np.maximum(jobs.ready, eligible[jobs.first]))
         if cancelled is not None:
             row = np.flatnonzero(cancelled >= 0)
             jobs = cancelling(jobs, row, cancelled[row])
