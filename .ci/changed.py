@@ -2,7 +2,7 @@
 
 An area is sources and the tests that take minutes for them. Prints a line for each area whose sources or tests are not
 those of its last green run, whose digest is in docs/trust.md: its name, a colon, the arguments of pytest. With --run
-these tests are run, and an area that is green gets its line; a green night that left nothing out writes those of all.
+these tests are run, and an area that is green gets its line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "trust.md"
-MARK = "<!-- nights: written by .ci/night -->\n"
 AREA = "- {}: green on {}, sources `{}`\n"
 
 # Globs below the top of the checkout.
@@ -76,23 +75,10 @@ def today() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
-def write_area(area: str) -> None:
-    """Write that an area is green as it is."""
-    page, start = PAGE.read_text(encoding="utf-8"), re.escape(AREA.partition("{}")[0] + area)
-    page = re.sub(f"(?m)^{start}:.*\n", lambda _: AREA.format(area, today(), digest(area)), page)
-    PAGE.write_text(page, encoding="utf-8")
-
-
-def write_green(commit: str, what: str, not_run: Sequence[str]) -> None:
-    """Write the line of a night that was green: of which commit, what was run, what was not; and those of the areas."""
-    parts = [f"{today()}: green{' in part' * bool(not_run)}, `{commit[:10]}`: {what}"]
-    parts += [f"not run: {', '.join(not_run)}"] if not_run else []
+def write_line(name: str, line: str) -> None:
+    """Write the line of the page that begins with a name anew."""
     page = PAGE.read_text(encoding="utf-8")
-    page = re.sub(re.escape(MARK) + ".*\n", lambda _: f"{MARK}{'; '.join(parts)}\n", page)
-    PAGE.write_text(page, encoding="utf-8")
-    # Of what was left out, nobody knows to which area it belongs.
-    for area in () if not_run else AREAS:
-        write_area(area)
+    PAGE.write_text(re.sub(f"(?m)^- {re.escape(name)}:.*\n", lambda _: line, page), encoding="utf-8")
 
 
 def main(*, run: bool) -> int:
@@ -110,7 +96,7 @@ def main(*, run: bool) -> int:
         if done.returncode:
             failed = True
         else:
-            write_area(area)
+            write_line(area, AREA.format(area, today(), digest(area)))
     return int(failed)
 
 

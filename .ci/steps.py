@@ -1,14 +1,13 @@
 """Run the steps of a night, each to its end, whatever became of the others: .ci/steps.py [STEP ...].
 
-What a step prints is kept in .night/STEP.log. At the end a table says what passed, what it took, and what it left out.
-A night that was cut off, or in which a step failed, is gone on with by the same command: what passed for this commit,
-with nothing uncommitted, is not run again. When all steps have passed, docs/trust.md gets its line.
+What a step prints is kept in .night/STEP.log. A step that passes gets its line in docs/trust.md: when, of which commit,
+what it took, what it left out. Without names those steps run that have no line of these files, so that a night that was
+cut off goes on by the same command, and its steps may run on several machines.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import resource
@@ -19,9 +18,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from changed import write_green
+from changed import PAGE, today, write_line
 
 ROOT = Path(__file__).resolve().parent.parent
+STEP = "- {}: green{} on {}, `{}`, {}\n"
+OUTSIDE = (".", ":!docs/trust.md")  # what the page says of steps is no change of what they tell
 FOLDER = ROOT / ".night"
 PYTHON = ".venv/bin/python"
 # One worker more than processors: tests of Slurm, of killed processes and of other schedulers wait for those. A line
@@ -59,16 +60,23 @@ class Outcome:
     cpu_seconds: int
     counts: str
     not_run: list[str]
-    again: bool = False
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    """Return what git says of the checkout."""
+    return subprocess.run(("git", *words), cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def commit() -> str:
-    """Return what is checked out; nothing if files of it are changed: results of those are not kept."""
-    words = ("git", "status", "--porcelain", "--untracked-files=no")
-    if subprocess.run(words, cwd=ROOT, capture_output=True, check=True).stdout:
-        return ""
-    words = ("git", "rev-parse", "HEAD")
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    """Return what is checked out; nothing if files of it are changed: of these a step tells nothing."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *OUTSIDE).stdout
+    return "" if changed else git("rev-parse", "HEAD").stdout.strip()[:10]
+
+
+def is_green(name: str, head: str) -> bool:
+    """Tell whether a step has passed with the files that are checked out."""
+    line = re.search(f"(?m)^- {name}: green.*?`([0-9a-f]+)`", PAGE.read_text(encoding="utf-8"))
+    return bool(head and line and git("diff", "--quiet", line[1], head, "--", *OUTSIDE).returncode == 0)
 
 
 def counts(log: str) -> str:
@@ -89,7 +97,7 @@ def not_run(log: str) -> list[str]:
     return [*(f"{count} tests: {reason}" for reason, count in skipped.items()), *dict.fromkeys(gaps)]
 
 
-def run(name: str, *, again: bool) -> Outcome:
+def run(name: str) -> Outcome:
     """Run a step to its end."""
     path = FOLDER / f"{name}.log"
     print(f"== {name}: {' '.join(STEPS[name])}", flush=True)
@@ -104,67 +112,42 @@ def run(name: str, *, again: bool) -> Outcome:
     log = path.read_text(encoding="utf-8", errors="replace")
     if code:
         print(*log.splitlines()[-120:], sep="\n")
-    return Outcome(not code, round(seconds), round(cpu_seconds), counts(log), not_run(log), again)
-
-
-def kept(head: str) -> dict[str, Outcome]:
-    """Return what became of the steps that were run for a commit: a file each, as they may run beside each other."""
-    found = {}
-    for path in FOLDER.glob("*.json") if head else ():
-        of, row = json.loads(path.read_text(encoding="utf-8"))
-        if of == head:
-            found[path.stem] = Outcome(**row)
-    return found
-
-
-def keep(head: str, name: str, outcome: Outcome) -> None:
-    """Write what became of a step, for a night that goes on with this one."""
-    written = FOLDER / f"{name}.tmp"
-    written.write_text(json.dumps([head, dataclasses.asdict(outcome)], indent=1), encoding="utf-8")
-    written.replace(FOLDER / f"{name}.json")
+    return Outcome(not code, round(seconds), round(cpu_seconds), counts(log), not_run(log))
 
 
 def table(outcomes: dict[str, Outcome]) -> list[str]:
-    """Return a line for each step, and below it what it left out."""
+    """Return a line for each step that ran, and below it what it left out."""
     lines = [f"\n{'step':<10}  {'':<7} {'s':>6} {'CPU s':>6}"]
-    for name in STEPS:
-        if name not in outcomes:
-            lines.append(f"{name:<10}  not run")
-            continue
-        outcome = outcomes[name]
+    for name, outcome in outcomes.items():
         fate = "FAILED" if not outcome.passed else "in part" if outcome.not_run else "passed"
-        counted = f"{outcome.counts}{' (not the first run)' if outcome.again else ''}"
-        lines.append(f"{name:<10}  {fate:<7} {outcome.seconds:>6} {outcome.cpu_seconds:>6}  {counted}".rstrip())
+        lines.append(f"{name:<10}  {fate:<7} {outcome.seconds:>6} {outcome.cpu_seconds:>6}  {outcome.counts}".rstrip())
         lines += [f"{'':<10}  not run: {reason}" for reason in outcome.not_run]
     return lines
 
 
+def write_green(name: str, head: str, outcome: Outcome) -> None:
+    """Write the line of a step that passed."""
+    parts = [outcome.counts, f"{round(outcome.seconds / 60)} min", *(f"not run: {gap}" for gap in outcome.not_run)]
+    in_part = " in part" * bool(outcome.not_run)
+    write_line(name, STEP.format(name, in_part, today(), head, "; ".join(filter(None, parts))))
+
+
 def main(chosen: Sequence[str]) -> int:
-    """Run the steps; return 0 if all steps of the night have passed, else 1."""
+    """Run the steps; return 0 if all that were asked for have passed, else 1."""
     if strangers := set(chosen) - set(STEPS):
         print(f"no step is called {', '.join(sorted(strangers))}; there are {', '.join(STEPS)}")
         return 2
     FOLDER.mkdir(exist_ok=True)
-    head = commit()
-    outcomes = kept(head)
-    for name in chosen or [name for name in STEPS if name not in outcomes or not outcomes[name].passed]:
-        outcomes[name] = run(name, again=name in outcomes)
-        keep(head, name, outcomes[name])
-    outcomes |= kept(head)
+    outcomes: dict[str, Outcome] = {}
+    for name in chosen or [name for name in STEPS if not is_green(name, commit())]:
+        head = commit()
+        outcomes[name] = run(name)
+        if not head or commit() != head:
+            print(f"docs/trust.md gets no line of {name}: there are changes that are not committed (git status)")
+        elif outcomes[name].passed:
+            write_green(name, head, outcomes[name])
     print(*table(outcomes), sep="\n")
-    if not all(name in outcomes and outcomes[name].passed for name in STEPS):
-        return 1
-    if not head or commit() != head:
-        print("docs/trust.md gets no line: there are changes that are not committed (git status)")
-        return 0
-    minutes = round(sum(outcome.seconds for outcome in outcomes.values()) / 60)
-    again = [name for name, outcome in outcomes.items() if outcome.again]
-    what = f"{', '.join(STEPS)} in {minutes} min" + (f" (not in the first run: {', '.join(again)})" if again else "")
-    gaps = dict.fromkeys(gap for outcome in outcomes.values() for gap in outcome.not_run)
-    write_green(head, what, list(gaps))
-    for name in STEPS:
-        (FOLDER / f"{name}.json").unlink(missing_ok=True)
-    return 0
+    return int(not all(outcome.passed for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":
