@@ -150,9 +150,10 @@ class ComingJobs(NamedTuple):
         return ComingJobs(self.shift, self.rows[which], self.leader[which], self.think[which])
 
     def submit(self, standing: QueueStanding, run_time: Int64Array) -> Int64Array:
-        """Return when they are submitted, s from the instant on; ``run_time``: of the jobs of the queue."""
+        """Return when they are submitted, s from the instant on; ``run_time``: of the queue's tasks."""
         as_then = standing.record.jobs.submit[self.rows] + self.shift - standing.now
-        left = run_time[: standing.running] - standing.elapsed[: standing.running]
+        first = (np.cumsum(standing.tasks) - standing.tasks)[: standing.running]
+        left = run_time[first] - standing.elapsed[: standing.running]
         return np.where(self.leader < 0, as_then, np.append(left, 0)[self.leader] + self.think)
 
 
@@ -181,7 +182,7 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
     workers : int, optional
         Threads (default: the cores); the result does not depend on them.
     """
-    weeks, which = _arrivals(standing, draws)
+    weeks, which = arrivals_of(standing, draws)
     runs, patience = _run_times(standing, draws), _patience(standing, draws)
     starts = np.empty((len(which), len(standing.rows) - standing.running))
 
@@ -196,18 +197,19 @@ def starts_of(standing: QueueStanding, queues: Queues, draws: Draws, workers: in
     return starts_if_kept(np.minimum(starts, draws.horizon), patience[: len(which), standing.running :], draws.horizon)
 
 
-def _arrivals(standing: QueueStanding, draws: Draws) -> tuple[list[ComingJobs], Int64Array]:
+def arrivals_of(standing: QueueStanding, draws: Draws) -> tuple[list[ComingJobs], Int64Array]:
     """Return weeks, and which of them each future has."""
     record, now = standing.record, standing.now
     futures = 1 if draws.run_times != "drawn" and draws.arrivals != "drawn" else draws.futures
-    weeks = [as_recorded(np.zeros(0, dtype=np.int64))]
+    weeks = []
     if draws.arrivals == "true":
         span = np.searchsorted(record.jobs.submit, [now, now + draws.horizon], side="right")
         weeks = [as_recorded(np.arange(*span))]
     elif draws.arrivals == "drawn":
-        weeks = [as_recorded(rows, shift) for shift, rows in record.weeks(now, draws.horizon)] or weeks
+        weeks = [as_recorded(rows, shift) for shift, rows in record.weeks(now, draws.horizon)]
         if draws.followers == "drawn":
             weeks = [_with_followers(standing, draws, week) for week in weeks]
+    weeks = weeks or [as_recorded(np.zeros(0, dtype=np.int64))]
     if draws.cancellations == "none":
         weeks = [week.select(record.patience(week.rows, now) == NEVER) for week in weeks]
     return weeks, generator(draws.seed, _WEEKS).integers(len(weeks), size=futures)
@@ -276,53 +278,41 @@ def _normal(draws: Draws, purpose: int, number: int) -> FloatArray:
 # EASY on a machine of processors --------------------------------------------------------------------------------------
 
 
-class EasyQueues:
-    """Queues under EASY, first come, first served; a `Queues`.
+def easy_queue(standing: QueueStanding, horizon: int, arrivals: ComingJobs) -> RunFuture:
+    """Return a queue under EASY, first come, first served, with jobs that are to come."""
+    record = standing.record
+    # Tasks of an array are as many jobs.
+    jobs, of = record.jobs, np.repeat(np.arange(len(standing.rows)), standing.tasks)
+    elapsed, n, firsts = standing.elapsed[of], len(of), np.cumsum(standing.tasks) - standing.tasks
+    taken, never = standing.snapshot.taken, horizon + 1
+    begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
+    out = [never * bool(keeps_out(job, jobs.machine)) for job in standing.snapshot.jobs]
+    now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)[of]
+    rows = np.concatenate([standing.rows[of], arrivals.rows])
+    limit = np.concatenate([standing.limit[of] - elapsed, jobs.requested_time[arrivals.rows]])
+    run_later, patience_later = _later(standing, arrivals)
 
-    Parameters
-    ----------
-    standing : QueueStanding
-    horizon : int, s
-    """
+    def queue(run_time: Int64Array) -> tuple[FcfsEasy, Int64Array, Int64Array]:
+        # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
+        submit = np.concatenate([now, np.clip(arrivals.submit(standing, run_time) + 1, 1, never)])
+        order, unknown = np.argsort(submit, kind="stable"), np.full(len(rows), -1)
+        workload = Workload(
+            *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit[order], limit[order]),
+            *(jobs.processors[rows[order]], unknown, unknown),
+        )
+        return FcfsEasy(workload), order, submit
 
-    def __init__(self, standing: QueueStanding, horizon: int) -> None:
-        self._standing, self._horizon = standing, horizon
+    known = queue(standing.limit[of]) if (arrivals.leader < 0).all() else None
 
-    def __call__(self, arrivals: ComingJobs) -> RunFuture:
-        """Return the queue with jobs that are to come."""
-        standing, record = self._standing, self._standing.record
-        # Tasks of an array are as many jobs.
-        jobs, of = record.jobs, np.repeat(np.arange(len(standing.rows)), standing.tasks)
-        elapsed, n, firsts = standing.elapsed[of], len(of), np.cumsum(standing.tasks) - standing.tasks
-        taken, never = standing.snapshot.taken, self._horizon + 1
-        begins = ((job.eligible or taken) - taken for job in standing.snapshot.jobs)
-        out = [never * bool(keeps_out(job, jobs.machine)) for job in standing.snapshot.jobs]
-        now = np.clip(np.maximum(list(begins), out), 0, never).astype(np.int64)[of]
-        rows = np.concatenate([standing.rows[of], arrivals.rows])
-        limit = np.concatenate([standing.limit[of] - elapsed, jobs.requested_time[arrivals.rows]])
-        run_later, patience_later = _later(standing, arrivals)
+    def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
+        left = run_time - elapsed
+        easy_queue, order, submit = known or queue(run_time)
+        gone = np.concatenate([patience[of], np.where(patience_later < never, submit[n:] + patience_later, NEVER)])
+        found = np.empty(len(rows), dtype=np.int64)
+        found[order] = easy_queue.starts(np.concatenate([left, run_later])[order], gone[order])
+        return np.asarray(np.minimum.reduceat(found[:n], firsts)[standing.running :])
 
-        def queue(run_time: Int64Array) -> tuple[FcfsEasy, Int64Array, Int64Array]:
-            # Those that wait stand in the order of submission; who comes next comes a second later at the earliest.
-            submit = np.concatenate([now, np.clip(arrivals.submit(standing, run_time) + 1, 1, never)])
-            order, unknown = np.argsort(submit, kind="stable"), np.full(len(rows), -1)
-            workload = Workload(
-                *("the snapshot", jobs.machine, np.arange(1, len(rows) + 1), submit[order], limit[order], limit[order]),
-                *(jobs.processors[rows[order]], unknown, unknown),
-            )
-            return FcfsEasy(workload), order, submit
-
-        known = queue(standing.limit) if (arrivals.leader < 0).all() else None
-
-        def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
-            left = run_time - elapsed
-            easy_queue, order, submit = known or queue(run_time)
-            gone = np.concatenate([patience[of], np.where(patience_later < never, submit[n:] + patience_later, NEVER)])
-            found = np.empty(len(rows), dtype=np.int64)
-            found[order] = easy_queue.starts(np.concatenate([left, run_later])[order], gone[order])
-            return np.asarray(np.minimum.reduceat(found[:n], firsts)[standing.running :])
-
-        return run
+    return run
 
 
 def _later(standing: QueueStanding, arrivals: ComingJobs) -> tuple[Int64Array, Int64Array]:
@@ -334,66 +324,50 @@ def _later(standing: QueueStanding, arrivals: ComingJobs) -> tuple[Int64Array, I
 # Slurm on a site ------------------------------------------------------------------------------------------------------
 
 
-class SlurmQueues:
-    """Queues under Slurm's rules on a site; a `Queues`.
+def slurm_queue(standing: QueueStanding, site: Site, horizon: int, arrivals: ComingJobs) -> RunFuture:
+    """Return a queue under Slurm's rules on a site, whose running jobs have nodes, with jobs that are to come."""
+    partitions = partition_names(site)
+    jobs, record, running = standing.snapshot.jobs, standing.record, standing.running
+    taken, follows = standing.snapshot.taken, arrivals.leader >= 0
+    # Where this job is submitted, which never starts, a run is over.
+    last = QueuedJob(
+        *("the horizon", _NUMBERS, "waiting", "", "", "", (partitions[0],)),
+        submit=taken + horizon + 1,
+        priority=0,
+    )
+    # Followers are ready at times of their own in each future.
+    shifts = np.where(follows, standing.now + 1 - record.jobs.submit[arrivals.rows], arrivals.shift).tolist()
+    moved = zip(arrivals.rows.tolist(), shifts, strict=True)
+    shown = (queued_job(record.jobs, row, partitions, shift=shift) for row, shift in moved)
+    later = [dataclasses.replace(job, number=number) for number, job in enumerate(shown, _NUMBERS + 1)]
+    queue = place_queue(standing.snapshot, site, (*later, last))
+    rows, start = queue.rows, ready(queue)
+    # The jobs of the snapshot, of which some may be left out, and then those that come.
+    numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
+    which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
+    # Each task has a run time of its own.
+    tasks = np.append(standing.tasks, np.ones(len(later) + 1, dtype=np.int64))
+    columns = (np.cumsum(tasks) - tasks)[which] + queue.task
+    run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals))
+    patience_later[-1] = NEVER
+    submits = np.array([taken] * len(jobs) + [job.submit for job in (*later, last)])
 
-    Parameters
-    ----------
-    standing : QueueStanding
-        Whose running jobs have nodes.
-    site : Site
-    horizon : int, s
-    """
+    def run(run_time: Int64Array, patience: Int64Array, number: int) -> Int64Array:
+        # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
+        since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
+        waits, later_by = np.concatenate([patience, patience_later])[which], np.zeros(len(submits), dtype=np.int64)
+        later_by[len(jobs) : -1] = np.where(follows, arrivals.submit(standing, run_time) - 1, 0)
+        gone = np.where(waits < horizon, (submits + later_by)[which] + waits, -1)
+        future = start.begin(np.concatenate([run_time, run_later])[columns], since, gone, later_by[which])
+        future.run(len(rows))
+        found = np.full(len(jobs) - running, horizon)
+        for index, second in future.starts(queue).items():
+            column = numbers[id(queue.jobs[index])] - running
+            if column < len(found):
+                found[column] = max(second - taken, 0)
+        return found
 
-    def __init__(self, standing: QueueStanding, site: Site, horizon: int) -> None:
-        self._standing, self._site, self._horizon = standing, site, horizon
-        self._partitions = partition_names(site)
-
-    def __call__(self, arrivals: ComingJobs) -> RunFuture:
-        """Return the queue with jobs that are to come."""
-        standing, horizon = self._standing, self._horizon
-        jobs, record, running = standing.snapshot.jobs, standing.record, standing.running
-        taken, follows = standing.snapshot.taken, arrivals.leader >= 0
-        # Where this job is submitted, which never starts, a run is over.
-        last = QueuedJob(
-            *("the horizon", _NUMBERS, "waiting", "", "", "", (self._partitions[0],)),
-            submit=taken + horizon + 1,
-            priority=0,
-        )
-        # Followers are ready at times of their own in each future.
-        shifts = np.where(follows, standing.now + 1 - record.jobs.submit[arrivals.rows], arrivals.shift).tolist()
-        moved = zip(arrivals.rows.tolist(), shifts, strict=True)
-        shown = (queued_job(record.jobs, row, self._partitions, shift=shift) for row, shift in moved)
-        later = [dataclasses.replace(job, number=number) for number, job in enumerate(shown, _NUMBERS + 1)]
-        queue = place_queue(standing.snapshot, self._site, (*later, last))
-        rows, start = queue.rows, ready(queue)
-        # The jobs of the snapshot, of which some may be left out, and then those that come.
-        numbers = {id(job): number for number, job in enumerate((*jobs, *later, last))}
-        which = np.array([numbers[id(job)] for job in queue.jobs])[rows]
-        # Each task has a run time of its own.
-        tasks = np.append(standing.tasks, np.ones(len(later) + 1, dtype=np.int64))
-        columns = (np.cumsum(tasks) - tasks)[which] + queue.task
-        run_later, patience_later = (np.append(its, 1) for its in _later(standing, arrivals))
-        patience_later[-1] = NEVER
-        submits = np.array([taken] * len(jobs) + [job.submit for job in (*later, last)])
-
-        def run(run_time: Int64Array, patience: Int64Array, number: int) -> Int64Array:
-            # Nobody knows when the last pass was: futures have it at all times of its period (the golden section).
-            since = int(0.618034 * number % 1.0 * (start.settings.interval + 1))
-            waits = np.concatenate([patience, patience_later])[which]
-            came = submits.copy()
-            came[len(jobs) : -1][follows] = taken + arrivals.submit(standing, run_time)[follows]
-            gone = np.where(waits < horizon, came[which] + waits, -1)
-            future = start.begin(np.concatenate([run_time, run_later])[columns], since, gone, came[which])
-            future.run(len(rows))
-            found = np.full(len(jobs) - running, horizon)
-            for index, second in future.starts(queue).items():
-                column = numbers[id(queue.jobs[index])] - running
-                if column < len(found):
-                    found[column] = max(second - taken, 0)
-            return found
-
-        return run
+    return run
 
 
 def rules_of(site: Site | None) -> str:
@@ -403,7 +377,9 @@ def rules_of(site: Site | None) -> str:
 
 def queues_of(standing: QueueStanding, site: Site | None, horizon: int) -> Queues:
     """Return what runs a queue: under Slurm's rules on a site, or under EASY."""
-    make: Queues = EasyQueues(standing, horizon) if site is None else SlurmQueues(standing, site, horizon)
+    make = functools.partial(easy_queue, standing, horizon)
+    if site is not None:
+        make = functools.partial(slurm_queue, standing, site, horizon)
     known: dict[tuple[int, bytes, bytes], RunFuture] = {}
 
     def queue(arrivals: ComingJobs) -> RunFuture:

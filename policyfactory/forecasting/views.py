@@ -176,8 +176,8 @@ def _tables(found: Backtest) -> Iterator[Table]:
     ]
     of_group = (Column("jobs by"), Column("which"), Column("n"))
     note = (
-        "Of jobs that waited before; each instant is one vote. Below a quarter of the futures stand as many, with less "
-        "or more known."
+        "Of jobs that waited before; each instant is one vote. Below a quarter of the futures, not calibrated, stand "
+        "as many, with less or more known."
     )
     methods, groups = ("methods", (Column("method"),), by_method, note), ("groups", of_group, by_group, "")
     for stem, first, rows, note in (methods, groups):

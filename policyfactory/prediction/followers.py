@@ -32,6 +32,7 @@ class Followers:
     def __init__(self, user: Int64Array, submit: Int64Array, end: Int64Array) -> None:
         self._submit, self._end = submit, end
         ran = np.flatnonzero((user >= 0) & (end < NEVER))
+        self._by_end = ran[np.argsort(end[ran], kind="stable")]
         self._ended = ran[np.lexsort((end[ran], user[ran]))]
         # Users one after the other on a clock.
         self._span = int(max(submit.max(initial=0), end[ran].max(initial=0))) + THINK_TIME + 1
@@ -77,6 +78,7 @@ class Followers:
         Parameters
         ----------
         users : int64 array (k,)
+            Who has no such job, or is not known, is taken for anybody.
         since, until : int, s
         chance : float64 array (k,)
             From 0 to 1: which of them.
@@ -86,7 +88,11 @@ class Followers:
         int64 array (k,)
             -1 where there is none.
         """
-        first, last = (np.searchsorted(self._ends, users * self._span + end, side="right") for end in (since, until))
-        first = np.maximum(first, last - _LAST)
-        chosen = np.append(self._ended, -1)[np.minimum(first + (chance * (last - first)).astype(np.int64), last - 1)]
-        return np.where((users >= 0) & (first < last), chosen, -1)
+        ends = max(since, -1), max(until, -1)
+        first, last = (np.searchsorted(self._ends, users * self._span + end, side="right") for end in ends)
+        low, high = np.searchsorted(self._end[self._by_end], ends, side="right")
+        is_known = (users >= 0) & (first < last)
+        first, last = np.where(is_known, [np.maximum(first, last - _LAST), last], [[low], [high]])
+        row = np.minimum(first + (chance * (last - first)).astype(np.int64), last - 1)
+        chosen = np.where(is_known, np.append(self._ended, -1)[row], np.append(self._by_end, -1)[row])
+        return np.where(first < last, chosen, -1)

@@ -16,6 +16,8 @@ __all__ = ["SITE", "busy", "given_up", "loop", "recorded_log", "snapshot_at"]
 
 SITE = Site("made", (NodeGroup("n[1-16]", 1),), (Partition("all", default=True), Partition("short", max_time=7200)))
 
+_LOOPS: dict[tuple[str, int, bool], tuple[Loop, list[int]]] = {}
+
 
 @functools.cache
 def busy(weeks: int = 10) -> Workload:
@@ -31,19 +33,17 @@ def given_up(log: Workload) -> np.ndarray:
 
 
 def loop(site: Site | None = None, weeks: int = 10, *, cancels: bool = False) -> tuple[Loop, list[int]]:
-    """Return what happens to the log, and instants of its second half at which a job waits; ``site``: `SITE`."""
-    return _loop(weeks, on_site=site is not None, cancels=cancels)
-
-
-@functools.cache
-def _loop(weeks: int, *, on_site: bool, cancels: bool) -> tuple[Loop, list[int]]:
-    log, site = busy(weeks), SITE if on_site else None
-    submit = np.unique(log.submit)
-    instants = submit[len(submit) // 2 : -200 : 40]
-    found = loop_of(log, site, instants, given_up(log) if cancels else None, is_recorded=False)
-    return found, [
-        now for now in instants.tolist() if (found.record.jobs.submit[found.record.waiting(now)] < now).any()
-    ]
+    """Return what happens to the log, and instants of its second half at which a job waits."""
+    made = repr(site), weeks, cancels
+    if made not in _LOOPS:
+        log = busy(weeks)
+        submit = np.unique(log.submit)
+        instants = submit[len(submit) // 2 : -200 : 40]
+        found = loop_of(log, site, instants, given_up(log) if cancels else None, is_recorded=False)
+        submit, record = found.record.jobs.submit, found.record
+        waiting = [now for now in instants.tolist() if (submit[record.waiting(now)] < now).any()]
+        _LOOPS[made] = found, waiting
+    return _LOOPS[made]
 
 
 def recorded_log(found: Loop) -> Workload:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forecasting.queues_of import SITE, busy, loop, recorded_log
+from forecasting.queues_of import SITE, busy, given_up, loop, recorded_log
 
 from policyfactory.cli.forecast import RESULTS, read_calibration
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
@@ -74,11 +74,12 @@ def test_measures_are_those_written_out_for_each_instant(tried: Backtest) -> Non
     assert tried.score(OURS).inside90 == pytest.approx(np.mean(inside))
 
 
-def test_what_changes_nothing_is_worth_nothing_to_the_digit() -> None:
+@pytest.mark.parametrize("cancels", [False, True], ids=["", "cancels"])
+def test_what_changes_nothing_is_worth_nothing_to_the_digit(*, cancels: bool) -> None:
     log = busy(14)
-    found = backtest(dataclasses.replace(log, user=np.full(len(log), -1)), None, 10, futures=10)
-    assert QUARTER in found.methods
-    assert found.changed == (NO_ARRIVALS, NO_FOLLOWERS, TRUE_ARRIVALS, TRUE_RUNS)
+    nobody = dataclasses.replace(log, user=np.full(len(log), -1))
+    found = backtest(nobody, None, 10, futures=10, cancelled=given_up(log) if cancels else None)
+    assert set(found.changed) >= {NO_ARRIVALS, NO_FOLLOWERS, TRUE_ARRIVALS, TRUE_RUNS}
     # Nobody is known to follow; fewer futures are not what it costs to leave them out.
     assert found.loss_ratio(QUARTER, NO_FOLLOWERS).value == 1.0
     assert found.loss_ratio(RAW, QUARTER).value != 1.0

@@ -9,7 +9,15 @@ import pytest
 from forecasting.queues_of import SITE, busy, given_up, loop
 
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.futures import ComingJobs, Draws, QueueStanding, as_recorded, queues_of, starts_of
+from policyfactory.forecasting.futures import (
+    ComingJobs,
+    Draws,
+    QueueStanding,
+    arrivals_of,
+    as_recorded,
+    queues_of,
+    starts_of,
+)
 from policyfactory.forecasting.record import JobRecord, record_of
 from policyfactory.forecasting.standing import Loop, loop_of
 from policyfactory.policy.store import resolve
@@ -19,7 +27,7 @@ from policyfactory.simulation.predicted import predict_record, run_predicted
 from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.slurm.queue import on_nodes
-from policyfactory.site.model import NodeGroup, Site
+from policyfactory.site.model import NodeGroup, Priority, Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
@@ -44,8 +52,17 @@ def test_with_true_run_times_and_arrivals_easy_gives_what_happened() -> None:
         np.testing.assert_array_equal(starts(found, standing, TRUTH)[0], happened(standing))
 
 
-def test_with_the_truth_slurm_gives_what_happened_but_for_the_clocks_of_its_passes() -> None:
-    found, instants = loop(SITE)
+AGED = dataclasses.replace(SITE, priority=Priority(age=1_000_000, job_size=100_000))
+RULES = {
+    "slurm": SITE,
+    "age": AGED,
+    "accrue": dataclasses.replace(AGED, priority=dataclasses.replace(AGED.priority, flags=("ACCRUE_ALWAYS",))),
+}
+
+
+@pytest.mark.parametrize("site", [SITE, AGED], ids=["slurm", "age"])
+def test_with_the_truth_slurm_gives_what_happened_but_for_the_clocks_of_its_passes(site: Site) -> None:
+    found, instants = loop(site)
     away = []
     for now in instants:
         standing = found.standing(now)
@@ -114,22 +131,25 @@ def test_jobs_behind_others_start_earlier_where_some_are_cancelled() -> None:
     assert np.mean(gains) > 60
 
 
-@pytest.mark.parametrize("site", [None, SITE], ids=["easy", "slurm"])
-def test_who_waits_for_an_end_comes_when_it_is_over(site: Site | None) -> None:
+@pytest.mark.parametrize("rules", ["easy", *RULES])
+def test_who_waits_for_an_end_comes_when_it_is_over(rules: str) -> None:
+    site, moved = RULES.get(rules), 0
     found, instants = loop(site)
-    jobs, moved = found.record.jobs, 0
+    jobs = found.record.jobs
     for now in instants[:6]:
         come = np.flatnonzero((jobs.submit > now) & (jobs.submit <= now + DAY))[:40]
-        # They are short, and so may go ahead of those that wait.
+        # They are short, and so may go ahead of those that wait; which node is chosen hangs on equal limits' numbers.
         limit, end, later = jobs.requested_time.copy(), found.record.end.copy(), jobs.submit.copy()
-        limit[come], end[come] = 1800, found.record.start[come] + 1200
+        limit[come], end[come] = 1800 + 7 * np.arange(len(come)), found.record.start[come] + 1200
         short = dataclasses.replace(jobs, requested_time=limit)
         standing = found.standing(now)
         running, waiting = standing.running, len(standing.rows) - standing.running
         left = 900 * (1 + np.arange(running))
         run_time = standing.elapsed + np.append(left, np.full(waiting, 14_400))
-        leader = np.arange(len(come)) % min(running, 2)
-        submit = left[leader].max() + 60 * np.arange(len(come))
+        # Every second of them follows, and these are told in another order than that of their ends.
+        submit = left[min(running, 2) - 1] + 60 * np.arange(len(come))
+        follows = np.flatnonzero(np.arange(len(come)) % 2)
+        leader = np.arange(len(follows)) % min(running, 2)
         # The same jobs, of a record in which they come at these times whatever ends.
         later[come], kept = now + submit, np.arange(len(jobs)) <= come[-1]
         fixed = dataclasses.replace(short.select(kept), submit=later[kept])
@@ -147,8 +167,12 @@ def test_who_waits_for_an_end_comes_when_it_is_over(site: Site | None) -> None:
             queue = queues_of(dataclasses.replace(standing, record=record), site, DAY)(arrivals)
             return np.minimum(queue(run_time, np.full(len(run_time), NEVER), 3), DAY)
 
-        first = told(short, ComingJobs(0, come, leader, submit - left[leader]))
-        np.testing.assert_array_equal(first, told(fixed, as_recorded(come)))
+        first = told(fixed, as_recorded(come))
+        order = np.argsort(leader, kind="stable")
+        rows = np.append(np.delete(come, follows), come[follows][order])
+        none = np.zeros(len(rows) - len(follows), dtype=np.int64)
+        leaders, think = np.append(none - 1, leader[order]), np.append(none, (submit[follows] - left[leader])[order])
+        np.testing.assert_array_equal(first, told(fixed, ComingJobs(0, rows, leaders, think)))
         moved += int((first != told(short, as_recorded(come[:0]))).sum())
     assert moved > 0
 
@@ -167,20 +191,64 @@ def answered() -> Workload:
     return dataclasses.replace(log, job_id=np.arange(1, n + 1), submit=submit[order], user=user, **columns)
 
 
-def test_users_answer_ends_as_they_did_unless_they_are_not_known_or_that_is_left_out() -> None:
+def answering() -> tuple[Loop, list[int]]:
     log = answered()
     record = loop_of(log, None, log.submit[:0], is_recorded=False).record
     assert (record.followers.leader >= 0).mean() > 0.25
-    found = Loop(record, None, {}, ())
-    hidden = Loop(dataclasses.replace(record, jobs=dataclasses.replace(log, user=np.full(len(log), -1))), None, {}, ())
     instants = [now for now in log.submit[len(log) // 2 : -200 : 60].tolist() if len(record.waiting(now)) > 2]
-    changed = 0
-    for now in instants[:10]:
+    return Loop(record, None, {}, ()), instants[:10]
+
+
+def test_users_answer_ends_as_they_did_unless_they_are_not_known_or_that_is_left_out() -> None:
+    found, instants = answering()
+    nobody = dataclasses.replace(found.record.jobs, user=np.full(len(found.record.jobs), -1))
+    hidden, changed = dataclasses.replace(found, record=dataclasses.replace(found.record, jobs=nobody)), 0
+    for now in instants:
         drawn, left_out = (starts(found, found.standing(now), Draws(20, followers=how)) for how in ("drawn", "none"))
         changed += drawn.tobytes() != left_out.tobytes()
         unknown, too = (starts(hidden, hidden.standing(now), Draws(20, followers=how)) for how in ("drawn", "none"))
         assert unknown.tobytes() == too.tobytes()
     assert changed > 5
+
+
+@pytest.mark.parametrize("strangers", [False, True], ids=["known", "strangers"])
+def test_as_many_come_as_came_in_other_weeks_whoever_runs(*, strangers: bool) -> None:
+    found, instants = answering()
+    come, came = 0, 0
+    for now in instants:
+        standing = found.standing(now)
+        if strangers:
+            user = found.record.jobs.user.copy()
+            user[standing.rows] = 90 + np.arange(len(standing.rows))
+            record = dataclasses.replace(found.record, jobs=dataclasses.replace(found.record.jobs, user=user))
+            standing = dataclasses.replace(standing, record=record)
+        run_time = standing.record.run_time(standing.rows, NEVER - 1)
+        for how in ("drawn", "none"):
+            weeks, _ = arrivals_of(standing, Draws(20, followers=how))
+            count = sum(int((week.submit(standing, run_time) <= DAY).sum()) for week in weeks)
+            come, came = come + count * (how == "drawn"), came + count * (how == "none")
+    assert came > 1000
+    assert come == pytest.approx(came, rel=0.1)
+
+
+def test_without_a_week_before_nobody_comes_and_nothing_is_known_of_anybody() -> None:
+    found, _ = answering()
+    submit = found.record.jobs.submit
+    for day in (3, 4, 5, 6):
+        weeks, _ = arrivals_of(found.standing(int(submit[0]) + day * DAY), Draws(20))
+        assert [len(week.rows) for week in weeks] == [0]
+
+
+def test_an_end_is_that_of_its_job_also_beside_arrays_of_tasks() -> None:
+    found, instants = loop()
+    standing = found.standing(next(now for now in instants if found.standing(now).running > 1))
+    jobs = [
+        dataclasses.replace(job, tasks=3 if number == 0 else 1) for number, job in enumerate(standing.snapshot.jobs)
+    ]
+    array = dataclasses.replace(standing, snapshot=dataclasses.replace(standing.snapshot, jobs=tuple(jobs)))
+    run_time = np.repeat(standing.elapsed, array.tasks) + 1000 * np.repeat(1 + np.arange(len(jobs)), array.tasks)
+    arrivals = ComingJobs(0, standing.rows[:2], np.array([0, 1]), np.array([5, 5]))
+    assert arrivals.submit(array, run_time).tolist() == [1005, 2005]
 
 
 def test_a_record_is_predicted_as_the_closed_loop_predicts_its_jobs_when_they_are_submitted() -> None:

@@ -50,14 +50,16 @@ def test_followers_are_those_of_a_plain_search(seed: int) -> None:
         assert rows[which == number].tolist() == its
 
 
+@pytest.mark.parametrize("since", [-90_000, 5000])
 @pytest.mark.parametrize("seed", range(10))
-def test_a_like_job_is_one_of_the_users_last_that_ended_in_between(seed: int) -> None:
+def test_a_like_job_is_one_of_the_users_last_that_ended_in_between_or_anybodys(seed: int, since: int) -> None:
     user, submit, end = jobs(seed, 400)
-    followers, since, until = Followers(user, submit, end), 5000, 30_000
-    for asked in range(-1, 5):
-        mine = np.flatnonzero((user == asked) & (end > since) & (end <= until))
-        last = set(end[mine[np.argsort(end[mine], kind="stable")]][-50:].tolist()) if asked >= 0 else set()
-        drawn = followers.like(np.full(300, asked), since, until, np.linspace(0, 1, 300, endpoint=False))
-        assert {int(end[row]) for row in drawn if row >= 0} == last
-        assert {int(user[row]) for row in drawn if row >= 0} <= {asked}
-        assert (drawn < 0).all() == (not last)
+    followers, until = Followers(user, submit, end), 30_000
+    between = (user >= 0) & (end > since) & (end <= until)
+    for asked in range(-1, 6):
+        mine = between & (user == asked)
+        last = set(np.sort(end[mine if mine.any() else between])[-50 if mine.any() else 0 :].tolist())
+        drawn = followers.like(np.full(2000, asked), since, until, np.linspace(0, 1, 2000, endpoint=False))
+        assert {int(end[row]) for row in drawn} == last
+        assert (user[drawn] == asked).all() == mine.any()
+    assert (followers.like(np.arange(3), -9000, -1, np.zeros(3)) == -1).all()

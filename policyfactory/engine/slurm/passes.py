@@ -506,7 +506,6 @@ def _submit(
             continue
         before, row = jobs.after[job], job
         while row >= 0:
-            run.submit[row] = jobs.submit[job]
             run.priority[row] = new_priority(jobs, run, weights, shares, row, state[NOW])
             waits = 0 <= before < job
             if waits and not 0 <= run.end[before] <= state[NOW]:

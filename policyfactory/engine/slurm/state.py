@@ -188,7 +188,7 @@ def new_run(
         whole.copy(),
         np.zeros(n, np.uint8),
         jobs.ready.copy(),
-        jobs.submit.copy(),
+        jobs.submit[jobs.first],
         whole.copy(),
         whole.copy(),
         new_heap(4 * n + 64),

@@ -218,7 +218,7 @@ class ReadyQueue:
         run_time: Int64Array | None = None,
         since: int = 0,
         cancelled: Int64Array | None = None,
-        eligible: Int64Array | None = None,
+        later: Int64Array | None = None,
     ) -> QueueRun:
         """Return a run that stands at the snapshot.
 
@@ -232,17 +232,19 @@ class ReadyQueue:
         cancelled : int64 array (n,), optional
             When each row is cancelled if it waits still (Unix seconds, after its submission and the snapshot); -1 where
             it is not.
-        eligible : int64 array (n,), optional
-            Before which each row does not take part (Unix seconds).
+        later : int64 array (n,), optional
+            How many seconds later each row is submitted than in the queue, after the snapshot.
         """
         placed = self.placed
         jobs = placed.jobs if run_time is None else placed.jobs._replace(run_time=run_time[placed.jobs.first])
-        if eligible is not None:
-            jobs = jobs._replace(ready=np.maximum(jobs.ready, eligible[jobs.first]))
+        if later is not None:
+            jobs = jobs._replace(ready=jobs.ready + later[jobs.first])
         if cancelled is not None:
             row = np.flatnonzero(cancelled >= 0)
             jobs = cancelling(jobs, row, cancelled[row])
         run = new_run(jobs, self.machine, placed.most, max(len(placed.held), 1), self.settings)
+        if later is not None:
+            run.submit[:] += later[jobs.first]
         parts = Parts(jobs, self.machine, run, self.settings, self.weights, self.counting)
         resume(*parts, self.start, self.parts_from, self.node, self.cores)
         run.state[PASSED] -= since
