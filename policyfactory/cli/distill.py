@@ -41,7 +41,8 @@ def distill(
 
     Example: policyfactory distill net.json site.swf.gz --output distilled
     """
-    from policyfactory.cli.screens import DistillScreen, show_distilled
+    from policyfactory.cli.screen import BarScreen
+    from policyfactory.cli.screens import show_distilled
     from policyfactory.search.distill import distill as distill_network
     from policyfactory.search.distill import network_of, trained_with
 
@@ -51,7 +52,7 @@ def distill(
     given = network_of(network)
     windows = dataclasses.replace(windows, backfill=backfill or trained_with(given))
     how = options_of(DistillOptions, options, windows=windows)
-    found = distill_network(given, log, how, output=output, overwrite=overwrite, follower=DistillScreen())
+    found = distill_network(given, log, how, output=output, overwrite=overwrite, follower=BarScreen())
     show_distilled(found)
     files = "policy.json, static.json, agreement.png, report.json"
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")

@@ -104,6 +104,7 @@ def forecast(
 
     Example: policyfactory forecast --site site.toml --queue queue.json --log cluster.swf
     """
+    from policyfactory.cli.site import read_queue
     from policyfactory.forecasting.forecast import draws_of
     from policyfactory.simulation.slurm.queue import find_job
     from policyfactory.site.file import read_site
@@ -142,7 +143,7 @@ def forecast(
         )
     if time_zone is not None:
         workload = dataclasses.replace(workload, time_zone=time_zone)
-    snapshot = _read_queue(queue or Path("-"), site, time_zone, taken)
+    snapshot = read_queue(queue or Path("-"), site, time_zone, taken)
     names = [] if job is None else job.split(",")
     for name in names:
         if name != NEW:
@@ -170,19 +171,6 @@ def _only(past: Path | None, log: Path | None) -> Path:
     if source is None or (past is not None and log is not None):
         raise UsageError("give the log of the cluster once: as LOG, or with --log")
     return source
-
-
-def _read_queue(queue: Path, site: Path | None, time_zone: str | None, taken: str | None) -> Snapshot:
-    """Return the queue; warn if it is older than the site."""
-    from policyfactory.cli.site import warn_of_age
-    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
-    from policyfactory.workload.snapshot import read_snapshot
-
-    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
-    snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
-    if site is not None and str(queue) != "-":
-        warn_of_age(site, snapshot.taken, queue)
-    return snapshot
 
 
 class _Shown(NamedTuple):

@@ -10,7 +10,7 @@ import typer
 
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.errors import UsageError, WorkersError
-from policyfactory.core.files import atomic_write, check_directory, check_output, refuse_earlier, together
+from policyfactory.core.files import Manifest, atomic_write, check_directory, check_output, refuse_earlier, together
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
@@ -190,8 +190,6 @@ def _short(rate: float) -> str:
 
 def show_scores(written: Written, options: GenerateOptions) -> None:
     """Say what was written and how precise it is."""
-    from policyfactory.core.files import Manifest
-
     if not written.done:
         note(f"{written.output} is complete; nothing was left to do")
     if written.resumed and written.done:

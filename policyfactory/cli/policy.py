@@ -10,9 +10,10 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import dump_json, exclusive, refuse_earlier
+from policyfactory.core.files import dump_json, exclusive
 from policyfactory.core.options import check_values, declared, options_of
 from policyfactory.core.options import option as declared_option
+from policyfactory.core.text import cut
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ def explain_policy(
     if not asked.jobs and asked.job_id is None:
         if policy.network is None:
             raise UsageError(f"policy {policy.name} is a formula; give a job: --job 'p=1h q=64 r=2d'")
-        with exclusive(asked.output):
-            refuse_earlier(asked.output, overwrite=overwrite)
+        with exclusive(asked.output, overwrite=overwrite):
             _explain_network(policy, asked, as_json=as_json)
         return
     explanations = _of_jobs(policy, asked) if asked.job_id is None else [_of_log(policy, asked)]
@@ -277,7 +277,7 @@ def list_policies(*, as_json: option.Json = False) -> None:
     from policyfactory.report.terminal import note, show_table
 
     rows = [
-        [policy.name, _short(policy.formula), "yes" if policy.is_static else "no", policy.description]
+        [policy.name, cut(policy.formula, 45), "yes" if policy.is_static else "no", policy.description]
         for policy in CATALOGUE.values()
     ]
     show_table("Policies (lower runs first)", ["name", "formula", "static", "what it does"], rows, left=(0, 1, 2, 3))
@@ -354,10 +354,6 @@ def _static_words(policy: Policy) -> str:
     if not policy.needs_predictions:
         return "yes: a job's score never changes"
     return "yes: a job's score changes only if it is predicted anew, once a job of its user has ended"
-
-
-def _short(formula: str) -> str:
-    return formula if len(formula) <= 45 else formula[:42] + "..."
 
 
 def _print_json(value: Any) -> None:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Self
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
 from policyfactory.core.process import Follower, WorkCounter
-from policyfactory.learning.ranking import Progress, Step
-from policyfactory.report.terminal import console, note, note_kept, progress, warn
+from policyfactory.learning.ranking import Progress, Ranked, Ranking, Step
+from policyfactory.report.terminal import console, note, note_kept, progress, show_standings, show_table, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from policyfactory.evaluation.results_folder import Result
     from policyfactory.fitting.fits import Fits
-    from policyfactory.learning.ranking import Ranked, Ranking
     from policyfactory.trials.files import Written
     from policyfactory.trials.options import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
@@ -146,16 +145,12 @@ class Screen(BarScreen, Progress):
 
     def compared(self, study: Result) -> None:
         """Print values, differences and words."""
-        from policyfactory.report.terminal import show_standings
-
         with self._results():
             for outcome in study.outcomes:
                 show_standings(outcome.sections)
 
     def ranked(self, ranking: Ranking) -> None:
         """Print how policies did on replicas."""
-        from policyfactory.report.terminal import show_table
-
         with self._results():
             title = f"On {ranking.replicas} replicas, as ratios to {ranking.peer}, the best published policy"
             heads = ["policy", *ranking.measured, "95 % interval of the first", ""]

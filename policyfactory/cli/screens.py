@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from policyfactory.core.process import Follower
 from policyfactory.core.text import number_text, shortened
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.report.terminal import console, show_table, warn
 from policyfactory.search.environment.goals import GUARDS
-from policyfactory.search.judging import COSTS
-from policyfactory.simulation.metrics import METRICS
+from policyfactory.search.judging import RankedCandidate, Standing
+from policyfactory.simulation.metrics import COSTS, METRICS
 
 if TYPE_CHECKING:
     from policyfactory.search.distill import Distilled, Rated
-    from policyfactory.search.judging import RankedCandidate, Standing
     from policyfactory.search.run import Trained
     from policyfactory.statistics.compare import Paired
 
@@ -95,14 +93,6 @@ def _guard(name: str, value: float) -> str:
 
 
 _NEEDS = {"static": "", "w": "wait", "f": "free processors"}
-
-
-class DistillScreen(Follower):
-    """Says what is being done."""
-
-    def message(self, sentence: str) -> None:
-        """Print a sentence on stderr."""
-        note(sentence)
 
 
 def show_distilled(found: Distilled) -> None:

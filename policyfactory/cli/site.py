@@ -23,7 +23,6 @@ from policyfactory.core.files import (
     digest_of,
     dump_json,
     exclusive,
-    refuse_earlier,
     together,
 )
 from policyfactory.core.text import format_duration
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from policyfactory.site.fits import SiteFit
     from policyfactory.site.model import Site
     from policyfactory.workload.jobs import Workload
+    from policyfactory.workload.snapshot import Snapshot
 
 SiteOption = Annotated[Path, typer.Argument(metavar="SITE", help="A site file (TOML).", show_default=False)]
 
@@ -176,8 +176,7 @@ def import_site(
     clock = Clock(machine_zone()[0] if time_zone is None else find_zone(time_zone))
     if output is not None:
         check_file(output, "its manifest")
-    with exclusive(output):
-        refuse_earlier(output, overwrite=overwrite)
+    with exclusive(output, overwrite=overwrite):
         reports = Reports(sacctmgr, qos, events, reservations)
         site, inputs = import_slurm(configuration, reports, clock, slurm_version)
         if output is not None:
@@ -336,15 +335,11 @@ def explain(
     from policyfactory.simulation.slurm.explanation import explain_queue
     from policyfactory.site.file import read_site
     from policyfactory.site.slurm.accounts import read_fair_shares
-    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
-    from policyfactory.workload.snapshot import read_snapshot
 
     if before is not None and job is None:
         raise UsageError("--before needs --job: the job that is to be before or after it")
-    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
     site = read_site(path)
-    snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
-    warn_of_age(path, snapshot.taken, queue)
+    snapshot = read_queue(queue, path, time_zone, taken)
     note_compiling()
     found = explain_queue(snapshot, site, None if sshare is None else read_fair_shares(sshare))
     if job is None:
@@ -379,13 +374,19 @@ def explain(
 _SAME_TIME = 60  # seconds between two files that are written one after the other
 
 
-def warn_of_age(path: Path, taken: int, queue: str | Path) -> None:
-    """Warn of a queue that was printed before the site file was written."""
-    if path.stat().st_mtime > taken + _SAME_TIME:
+def read_queue(queue: Path, site: Path | None, time_zone: str | None, taken: str | None) -> Snapshot:
+    """Return the queue; warn if it is older than the site."""
+    from policyfactory.workload.accounting.times import Clock, find_zone, machine_zone, parse_date
+    from policyfactory.workload.snapshot import read_snapshot
+
+    zone = machine_zone()[0] if time_zone is None else find_zone(time_zone)
+    snapshot = read_snapshot(queue, Clock(zone), None if taken is None else parse_date(taken, zone, "--taken"))
+    if site is not None and str(queue) != "-" and site.stat().st_mtime > snapshot.taken + _SAME_TIME:
         warn(
-            f"the queue in {queue} is older than the site file {path}: limits and nodes may have been others; "
+            f"the queue in {queue} is older than the site file {site}: limits and nodes may have been others; "
             "take the snapshot again"
         )
+    return snapshot
 
 
 def _show_queue(found: QueueExplanation) -> None:

@@ -14,13 +14,12 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import Overrun, ZeroRun
+from policyfactory.workload.presets import Overrun, Preset, ZeroRun, find_preset
 
 if TYPE_CHECKING:
     from policyfactory.workload.describe import Description
     from policyfactory.workload.jobs import CleaningReport
     from policyfactory.workload.judge import LogJudgement
-    from policyfactory.workload.presets import Preset
     from policyfactory.workload.swf.log import SwfLog
 
 app = typer.Typer(
@@ -139,8 +138,7 @@ def clean(
 
     assume = reading.pop("assume")
     rules = _rules(reading.pop("preset"), overrun, zero_run, longest_request)
-    with exclusive(output, report):
-        refuse_earlier(output, report, overwrite=overwrite)
+    with exclusive(output, report, overwrite=overwrite):
         log, account = clean_log(read_swf(source), preset=rules, **reading)
         assumptions: tuple[str, ...] = ()
         if assume is not None:
@@ -164,7 +162,6 @@ def clean(
 def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longest_request: str | None) -> Preset:
     """Return the preset with the changes asked for."""
     from policyfactory.core.text import parse_duration
-    from policyfactory.workload.presets import find_preset
 
     rules = find_preset(preset)
     longest = None if longest_request is None else parse_duration(longest_request)

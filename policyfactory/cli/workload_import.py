@@ -21,12 +21,11 @@ from policyfactory.core.files import (
     digest_of,
     dump_json,
     exclusive,
-    refuse_earlier,
     together,
 )
 from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.accounting.options import ImportRules, Labels
+from policyfactory.workload.accounting.options import ImportRules, Labels, parse_limits
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import ARCHIVE_URL, printable
 
@@ -127,7 +126,6 @@ def import_log(
     Example: policyfactory workload import sacct.txt --output site.swf
     """
     from policyfactory.workload.accounting.importing import Zone, import_logs
-    from policyfactory.workload.accounting.options import parse_limits
     from policyfactory.workload.accounting.times import find_zone, parse_date
     from policyfactory.workload.swf.files import write_swf
     from policyfactory.workload.tables.reader import import_tables, zone_of
@@ -153,8 +151,7 @@ def import_log(
         raise UsageError(f"--from {start} is not before --to {end}")
     if output is not None:
         check_file(output, "its manifest")
-    with exclusive(output):
-        refuse_earlier(output, overwrite=overwrite)
+    with exclusive(output, overwrite=overwrite):
         how: dict[str, Any] = {"rules": rules, "labels": labels, "zone": zone, "processors": processors}
         if table is None:
             imported = import_logs(inputs, form=form, **how)
@@ -318,7 +315,6 @@ def _download_log(
 ) -> None:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from policyfactory.core.files import Manifest, command_line
     from policyfactory.workload.swf.download import download as fetch
     from policyfactory.workload.tables.mapping import PublishedTable
 

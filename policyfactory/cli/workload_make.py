@@ -14,7 +14,7 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.files import Manifest, check_file, command_line, digest_of, exclusive, refuse_earlier, together
+from policyfactory.core.files import Manifest, check_file, command_line, digest_of, exclusive, together
 from policyfactory.core.text import parse_duration
 from policyfactory.core.version import __version__
 from policyfactory.evaluation.options import OPTIONS
@@ -118,8 +118,7 @@ def lublin(
         max_estimate=longest,
         user_bins=tuple(_user_bins(bins or [], jobs)),
     )
-    with exclusive(output):
-        refuse_earlier(output, overwrite=overwrite)
+    with exclusive(output, overwrite=overwrite):
         log, notes = make_log(recipe, _command())
         write_log(log, output)
     _report(notes, output)
@@ -209,8 +208,7 @@ def estimates(
     from policyfactory.workload.swf.files import read_swf, write_swf
 
     longest = _longest(max_estimate)
-    with exclusive(output):
-        refuse_earlier(output, overwrite=overwrite)
+    with exclusive(output, overwrite=overwrite):
         log = read_swf(trace)
         pairs = _user_bins(bins or [], int(usable_lines(log).sum()))
         result, estimates = replace_requests(
@@ -269,8 +267,7 @@ def resample(
     axes = Sensitivity(load, parse_estimates(estimates))
     if output is not None:
         check_file(output, "its manifest")
-    with exclusive(output):
-        refuse_earlier(output, overwrite=overwrite)
+    with exclusive(output, overwrite=overwrite):
         log = read(trace, **reading)
         history = UserWeeks(log)
         longest = math.ceil(int(log.requested_time.max()) / log.ticks)

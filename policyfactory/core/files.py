@@ -537,7 +537,7 @@ def reported(path: Path, done: str, state: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def exclusive(*paths: Path | None) -> Iterator[None]:
+def exclusive(*paths: Path | None, overwrite: bool = True) -> Iterator[None]:
     """Hold the right to write these outputs (None: nothing); a second run on one of them is refused at once.
 
     On file systems without locks a second run is not noticed. A pipe or a device is nobody's.
@@ -561,6 +561,8 @@ def exclusive(*paths: Path | None) -> Iterator[None]:
                 descriptor = locked(path, lock)
                 held.callback(os.close, descriptor)
                 held.callback(unlink, lock, os.fstat(descriptor).st_ino)
+        if not overwrite:
+            refuse_earlier(*paths, overwrite=False)
         yield
 
 

@@ -124,6 +124,11 @@ def shortened(name: str, length: int = 30) -> str:
     return name if len(name) <= length else f"{name[: length - end - 1]}…{name[-end:]}"
 
 
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a text that is too long."""
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
 def did_you_mean(name: str, known: Collection[str], most: int = 1, cutoff: float = 0.6) -> str:
     """Return ``did you mean A or B? `` with those of the known names that are near; nothing if none is."""
     near = difflib.get_close_matches(name[:60], known, n=most, cutoff=cutoff)
@@ -313,3 +318,19 @@ def format_duration(seconds: float) -> str:
             words.append(f"{count}{unit}")
     text = " ".join(words[:2]) or "0s"
     return f"-{text}" if seconds < 0 else text
+
+
+def finite(value: float) -> float | None:
+    """Return the number, or None for one that JSON has no word for."""
+    return float(value) if math.isfinite(value) else None
+
+
+def plain(value: Any) -> Any:
+    """Return numpy scalars and arrays as JSON values, and what is not finite as null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return finite(value) if isinstance(value, float) else value

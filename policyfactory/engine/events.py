@@ -413,14 +413,7 @@ def lower_bound(table: Int64Array, key: int) -> int:
 @inlined
 def upper_bound(table: Int64Array, key: int) -> int:
     """Return the first column with a key above ``key``, or ``high``."""
-    low, high = table[BOUNDS, LOW], table[BOUNDS, HIGH]
-    while low < high:
-        middle = (low + high) >> 1
-        if table[SORTED, middle] <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low)
+    return lower_bound(table, key + 1)
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, Mask
 from policyfactory.engine.easy import JOB, RANK, WIDTH, SortedRun, easy_until, new_queue, overdue_key, timed_until
 from policyfactory.engine.events import (
     BOUNDS,
@@ -34,8 +34,6 @@ from policyfactory.engine.events import (
     Order,
 )
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula, Space, new_space
-
-BoolArray = NDArray[np.bool_]
 
 
 class Arms(NamedTuple):
@@ -68,7 +66,7 @@ class Arms(NamedTuple):
     """
 
     keys: Int64Array
-    is_sorted: BoolArray
+    is_sorted: Mask
     backfill_arm: Int64Array
     threshold: Int64Array
     programs: Int64Array
@@ -77,7 +75,7 @@ class Arms(NamedTuple):
     operands: NDArray[np.float64]
     depth: int
     r: NDArray[np.float64]
-    from_oldest: BoolArray
+    from_oldest: Mask
 
 
 class SwitchingState(NamedTuple):

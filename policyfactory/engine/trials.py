@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -25,10 +25,6 @@ from numba.extending import intrinsic, models, overload, register_model
 from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 IntArray = NDArray[np.int32] | NDArray[np.int64]
 

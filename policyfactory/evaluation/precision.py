@@ -71,9 +71,9 @@ class Precision:
 def widest(experiment: Experiment, evaluation: Evaluation) -> dict[str, tuple[float, str]]:
     """Return for each log the largest relative half-width and the policy whose it is; nothing for a single policy."""
     widths: dict[str, tuple[float, str]] = {}
-    for row in half_widths(evaluation, statistic=experiment.statistic, seed=experiment.seed):
-        if row.relative > widths.get(row.log, (-1.0, ""))[0]:
-            widths[row.log] = (row.relative, row.policy)
+    for log, policy, width in half_widths(evaluation, statistic=experiment.statistic, seed=experiment.seed):
+        if width > widths.get(log, (-1.0, ""))[0]:
+            widths[log] = (width, policy)
     return widths
 
 

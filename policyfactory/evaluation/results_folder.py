@@ -31,7 +31,7 @@ from policyfactory.core.files import (
 )
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.text import counted, csv_text, enumerated, format_duration
+from policyfactory.core.text import counted, csv_text, enumerated, format_duration, plain
 from policyfactory.evaluation.experiment import Experiment, Outcome
 from policyfactory.evaluation.logs import ReadLog
 from policyfactory.evaluation.paper import PublishedValue, reference_values
@@ -647,17 +647,6 @@ def _share(part: int, of: int) -> str:
 
 
 EVALUATION_SCHEMA = 2
-
-
-def plain(value: Any) -> Any:
-    """Return ``value`` as JSON values; what JSON has no word for (NaN, infinity) is null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    return value
 
 
 def _policy(policy: Policy) -> dict[str, Any]:

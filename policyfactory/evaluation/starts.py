@@ -22,6 +22,7 @@ from policyfactory.core.options import Int64Array
 from policyfactory.core.text import csv_text, distinct
 from policyfactory.simulation.cases import Case, CaseFacts
 from policyfactory.simulation.schedule import Schedule, processors_of, rectangles_of
+from policyfactory.workload.windows import in_use
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,11 +265,11 @@ def trace_json(schedule: Schedule, log: str) -> str:
         )
     ones = np.ones(len(jobs), dtype=np.int64)
     counters = (
-        ("jobs in the queue", (jobs.submit, ones), (schedule.start, ones)),
-        ("processors in use", (schedule.start, jobs.processors), (schedule.end, jobs.processors)),
+        ("jobs in the queue", (jobs.submit, schedule.start, ones)),
+        ("processors in use", (schedule.start, schedule.end, jobs.processors)),
     )
-    for name, come, gone in counters:
-        instants, count = _course(come, gone)
+    for name, held in counters:
+        instants, count = in_use(*held)
         for time, value in zip(micro(instants), count.tolist(), strict=True):
             events.append({"ph": "C", "name": name, "pid": _QUEUE, "ts": time, "args": {"count": value}})
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, separators=(",", ":")) + "\n"
@@ -281,12 +282,3 @@ def _ordered_by(schedule: Schedule) -> str:
 
 def _named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
-
-
-def _course(come: tuple[Int64Array, Int64Array], gone: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
-    """Return the times at which a number changes, and what it is from then on."""
-    times = np.concatenate([come[0], gone[0]])
-    instants, code = np.unique(times, return_inverse=True)
-    steps = np.zeros(len(instants), dtype=np.int64)
-    np.add.at(steps, code, np.concatenate([come[1], -gone[1]]))
-    return instants, np.cumsum(steps)

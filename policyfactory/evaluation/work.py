@@ -332,7 +332,7 @@ def decode(text: bytes, analyses: Sequence[Analysis], jobs: Callable[[], Workloa
     """
     try:
         content = json.loads(text)
-        seen = zip(content.pop("seen"), map(observed_type, analyses), strict=True)
+        seen = zip(content.pop("seen"), map(observed_type, map(type, analyses)), strict=True)
         kept = [_read(column, kind, jobs) for column, kind in seen]
         result: SimulationResult = _read({**content, "seen": []}, SimulationResult, jobs)
         return dataclasses.replace(result, seen=kept)
@@ -341,13 +341,9 @@ def decode(text: bytes, analyses: Sequence[Analysis], jobs: Callable[[], Workloa
         raise InputError(f"{text[:40]!r} is not the record of a simulation: {printable(str(error), 200)}") from None
 
 
-def observed_type(analysis: Analysis) -> Any:
-    """Return the type of what an analysis keeps, as its ``observe`` declares it."""
-    return _observed_type(type(analysis))
-
-
 @functools.cache
-def _observed_type(kind: type[Analysis]) -> Any:
+def observed_type(kind: type[Analysis]) -> Any:
+    """Return the type of what an analysis keeps, as its ``observe`` declares it."""
     # These two are imported for the type checker only.
     return typing.get_type_hints(kind.observe, localns={"Case": object, "Schedule": object})["return"]
 

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.options import FloatArray
-from policyfactory.core.text import format_duration
+from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.text import counted, format_duration
 from policyfactory.exports.content import Export
 from policyfactory.exports.expressible import keeps_threshold
 from policyfactory.exports.queue import Queue, before_epoch, overdue, policy_priorities, scores_of, start_order
 from policyfactory.policy.policy import Policy
-
-IntArray = NDArray[np.int64]
 
 _ALONE = (
     "Compared by the formula's number alone: the site's other factors (fair-share, QOS, age, partition) are not in it."
@@ -58,8 +56,8 @@ class Preview:
     queue: Queue
     scores: FloatArray
     priorities: FloatArray
-    today: IntArray
-    new: IntArray
+    today: Int64Array
+    new: Int64Array
     late: NDArray[np.bool_]
     early: int
     compared: str
@@ -94,8 +92,8 @@ class Preview:
         moved = self.today - self.new
         up, down, same = (int(sentences.sum()) for sentences in (moved > 0, moved < 0, moved == 0))
         if same == len(self.queue):
-            return (f"No change: {_count(same)} in this order today already.", *self._notes())
-        sentences = [f"{_count(len(self.queue))}: up {up:,}, down {down:,}, same place {same:,}."]
+            return (f"No change: {counted(same, 'job')} in this order today already.", *self._notes())
+        sentences = [f"{counted(len(self.queue), 'job')}: up {up:,}, down {down:,}, same place {same:,}."]
         first = int(self.order[0])
         sentences.append(f"First to start: {self._words(first)}, {_from(int(self.today[first]), 1)}.")
         oldest = int(np.argmin(self.queue.submit))
@@ -111,9 +109,11 @@ class Preview:
     def _notes(self) -> list[str]:
         sentences = []
         if self.late.any():
-            sentences.append(f"Waited longer than the policy's threshold: {_count(int(self.late.sum()))}.")
+            sentences.append(f"Waited longer than the policy's threshold: {counted(int(self.late.sum()), 'job')}.")
         if self.early:
-            sentences.append(f"Submitted before the epoch, and counted as submitted at it: {_count(self.early)}.")
+            sentences.append(
+                f"Submitted before the epoch, and counted as submitted at it: {counted(self.early, 'job')}."
+            )
         return sentences
 
     def _words(self, i: int) -> str:
@@ -121,10 +121,6 @@ class Preview:
         user = f" of {queue.user[i]}" if queue.user[i] else ""
         waited = format_duration(int(queue.now - queue.submit[i]))
         return f"job {queue.job[i]}{user} ({format_duration(int(queue.p[i]))}, q = {queue.q[i]:,}, waited {waited})"
-
-
-def _count(jobs: int) -> str:
-    return "1 job" if jobs == 1 else f"{jobs:,} jobs"
 
 
 def _from(today: int, new: int) -> str:
@@ -158,15 +154,9 @@ def preview(export: Export, policy: Policy, queue: Queue, *, target: str = "") -
         queue=queue,
         scores=scores,
         priorities=priorities,
-        today=_places(start_order(today, queue.submit)),
-        new=_places(start_order(priorities, queue.submit)),
+        today=np.argsort(start_order(today, queue.submit)) + 1,
+        new=np.argsort(start_order(priorities, queue.submit)) + 1,
         late=overdue(policy, queue) & keeps_threshold(policy, export.limits),
         early=before_epoch(policy, queue),
         compared=_COMPARED.get(target, _ALONE),
     )
-
-
-def _places(order: NDArray[np.intp]) -> IntArray:
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(1, len(order) + 1)
-    return places

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.text import DAY, format_duration, parse_duration
+from policyfactory.core.text import DAY, format_duration
 from policyfactory.exports.expressible import check_known, check_size
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import PriorityScale
-from policyfactory.workload.accounting.times import duration
+from policyfactory.workload.accounting.times import given_duration
 
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY
@@ -210,12 +210,7 @@ class _Row:
         if text.upper() in _NO_LIMIT:
             return None
         # A number alone is seconds here; sbatch, which reads the same forms, takes it for minutes.
-        seconds: float | None = None
-        if ":" in text or "-" in text:
-            seconds = duration(text)
-        else:
-            with contextlib.suppress(UsageError):
-                seconds = parse_duration(text)
+        seconds = given_duration(text, unit=False, minutes=True)
         if seconds is None or not 0 <= seconds <= 100 * UNLIMITED_S:
             self.fail("limit", "a time as D-HH:MM:SS, MM:SS, 2h30m, seconds, or UNLIMITED")
         return max(int(seconds), 1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from policyfactory.core.text import csv_text
 from policyfactory.fitting.regression import Fit, solve
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.expression import parse
+from policyfactory.report.files import csv_of
 
 _STREAM = 511  # purpose of this module's random numbers
 LEVEL = 0.95
@@ -359,18 +359,16 @@ class Certainty:
 
 def certainty_csv(certainty: Certainty) -> str:
     """Return the numbers as CSV, one line a size and form; empty where there are too few disjoint tables."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
+    rows: list[list[Any]] = [
         ["tuples", "form", "first", "first_disjoint", "mae_median", "ratio_low", "ratio_median", "ratio_high"]
-    )
+    ]
     for s, size in enumerate(certainty.sizes):
         for k, fit in enumerate(certainty.fits):
             disjoint = certainty.disjoint[k, s]
             numbers = [certainty.mae[k, s], *certainty.ratio[k, s]]
             shares = [f"{certainty.first[k, s]:.4g}", "" if np.isnan(disjoint) else f"{disjoint:.4g}"]
-            writer.writerow([size, csv_text(fit.name), *shares, *(f"{number:.6g}" for number in numbers)])
-    return file.getvalue()
+            rows.append([size, csv_text(fit.name), *shares, *(f"{number:.6g}" for number in numbers)])
+    return csv_of(rows)
 
 
 def ladder(tuples: int) -> NDArray[np.int64]:

@@ -13,13 +13,12 @@ from policyfactory.core.errors import FitError, UsageError
 from policyfactory.core.files import command_line, package_versions
 from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import keeps_settings
-from policyfactory.core.text import facts_html, facts_text, shortened
+from policyfactory.core.text import cut, facts_html, facts_text, finite, shortened
 from policyfactory.fitting.bootstrap import ResampledFit, interval
 from policyfactory.fitting.regression import Fit, Inference, infer, shown_term, solve, sort_key
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.algebra import SHOWN_DIGITS, shorter_formula
 from policyfactory.policy.expression import Expression, parse
-from policyfactory.policy.network import finite
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import FittedNumber, Model
 from policyfactory.workload.header import printable
@@ -291,12 +290,12 @@ class Fitted:
         policy = Policy(
             name=name or fit.name[:100],
             formula=sort_key(fit),
-            description=f"fitted to the scores of {sample.tuples:,} tuples: {_shortened(fit.name)} ({fit.family})",
+            description=f"fitted to the scores of {sample.tuples:,} tuples: {cut(fit.name, 200)} ({fit.family})",
             source=f"policyfactory fit, score table {printable(sample.name, 200)}",
             epoch=Epoch("window-start"),
         )
         coefficients = tuple(
-            FittedNumber(term.coefficient, _shortened(term.text), float(value), float(error), term.unit)
+            FittedNumber(term.coefficient, cut(term.text, 200), float(value), float(error), term.unit)
             for term, value, error in zip(fit.terms, fit.coefficients, self.inference.stderr, strict=True)
         )
         return Model(policy, coefficients, _diagnostics(self), _provenance(sample, self.seed))
@@ -429,7 +428,3 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
         "origin_of_scores": sample.origin,
         "versions": package_versions(),
     }
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 200 else text[:197] + "..."

@@ -16,7 +16,7 @@ import numpy as np
 from policyfactory.core.errors import FitError
 from policyfactory.core.options import FloatArray
 from policyfactory.fitting.sample import Sample, coefficient_unit, parse_form
-from policyfactory.policy.algebra import round_coefficients, simplify_order
+from policyfactory.policy.algebra import round_coefficients, shorter_formula
 from policyfactory.policy.expression import Binary, Expression, Negative, Number, number, parse, substitute
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -304,7 +304,7 @@ def _times(value: float, term: Expression) -> Expression:
 
 def sort_key(fit: Fit, *, digits: int | None = None) -> str:
     """Return the shortest formula that orders jobs as ``fit`` does; rounded for display if ``digits`` is given."""
-    key = simplify_order(fit.expression)
+    key = shorter_formula(fit.expression).expression
     return (key if digits is None else round_coefficients(key, digits, exponents=True)).text()
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
+from policyfactory.core.text import plain
 from policyfactory.forecasting.baselines import Boosting, waits_alike
 from policyfactory.forecasting.forecast import WITHOUT, draws_of
 from policyfactory.forecasting.futures import Draws, queues_of, rules_of, starts_of
@@ -121,10 +122,12 @@ class Backtest:
             **dataclasses.asdict(self.draws),
             "recorded": self.loop.is_recorded,
             "cancelled": sum(told.cancelled for told in self.told),
-            "methods": {name: _plain(self.score(name)) for name in self.methods},
-            "loss_over": {name: _plain(self.loss_ratio(OURS, name)) for name in (*OTHERS, RAW)},
-            "loss_over_quarter": {name: _plain(self.loss_ratio(QUARTER, name)) for name in self.changed},
-            "calibration": _plain(self.stretch),
+            "methods": {name: plain(dataclasses.asdict(self.score(name))) for name in self.methods},
+            "loss_over": {name: plain(dataclasses.asdict(self.loss_ratio(OURS, name))) for name in (*OTHERS, RAW)},
+            "loss_over_quarter": {
+                name: plain(dataclasses.asdict(self.loss_ratio(QUARTER, name))) for name in self.changed
+            },
+            "calibration": plain(dataclasses.asdict(self.stretch)),
             "assumed": list(self.loop.assumed),
         }
 
@@ -138,11 +141,6 @@ class Backtest:
             return np.bincount(week, [its.mean() if its.size else 0.0 for its in losses]).astype(np.float64)
 
         return estimate_weekly(by_week(method), by_week(other), _BLOCK)
-
-
-def _plain(values: Score | Estimate | Stretch) -> dict[str, Any]:
-    found = dataclasses.asdict(values).items()
-    return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in found}
 
 
 def waited(told: Told) -> NDArray[np.bool_]:

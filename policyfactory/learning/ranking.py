@@ -16,7 +16,7 @@ import numpy as np
 
 from policyfactory.core.options import FloatArray
 from policyfactory.core.process import Follower
-from policyfactory.core.text import format_duration, number_text
+from policyfactory.core.text import finite, format_duration, number_text
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
@@ -168,24 +168,20 @@ class Ranking:
             "best_published": list(self.best),
             "chosen": self.chosen,
             "runner_up": self.runner_up,
-            "expected": _finite(self.expected),
+            "expected": finite(self.expected),
             "policies": [
                 {
                     "policy": row.name,
-                    "ratios": dict(zip(self.measured, map(_finite, row.ratios), strict=True)),
-                    "interval": None if row.interval is None else list(map(_finite, row.interval)),
+                    "ratios": dict(zip(self.measured, map(finite, row.ratios), strict=True)),
+                    "interval": None if row.interval is None else list(map(finite, row.interval)),
                     "verdict": row.verdict,
                     "out": row.out,
-                    "by_load": list(map(_finite, row.by_load)),
-                    "price_intervals": [ends and list(map(_finite, ends)) for ends in row.price_intervals],
+                    "by_load": list(map(finite, row.by_load)),
+                    "price_intervals": [ends and list(map(finite, ends)) for ends in row.price_intervals],
                 }
                 for row in self.rows
             ],
         }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _measure(work: _RankingWork, replica: int, go_on: StopCheck) -> tuple[int, FloatArray]:

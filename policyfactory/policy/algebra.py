@@ -17,7 +17,7 @@ import dataclasses
 import decimal
 import math
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -89,48 +89,9 @@ def shorter_formula(expression: Expression) -> Shorter:
     return Shorter(shorter)
 
 
-def simplify_order(
-    expression: Expression, *, digits: int | None = None, rounding: Literal["nearest", "truncate"] = "nearest"
-) -> Expression:
-    """Return a formula that ranks jobs as ``expression`` does and is not longer.
-
-    Parameters
-    ----------
-    expression : Expression
-        Without named coefficients.
-    digits : int or None
-        Significant digits of the coefficients, for display only: rounding can change the order. None keeps them as
-        exact as a double is.
-    rounding : str
-        ``"truncate"`` is what the SC'17 paper does: three digits so give its table 3 from its programs' numbers.
-
-    Raises
-    ------
-    FormulaError
-        If a named coefficient has no value.
-
-    Examples
-    --------
-    >>> from policyfactory.policy.expression import parse
-    >>> print(simplify_order(parse("8e-6*log10(p)*q + 0.007*log10(r) + 0.02"), digits=5))
-    log10(p)*q + 875*log10(r)
-    """
-    shorter = shorter_formula(expression).expression
-    return shorter if digits is None else round_coefficients(shorter, digits, rounding)
-
-
-def round_coefficients(
-    expression: Expression,
-    digits: int = SHOWN_DIGITS,
-    rounding: Literal["nearest", "truncate"] = "nearest",
-    *,
-    exponents: bool = False,
-) -> Expression:
+def round_coefficients(expression: Expression, digits: int = SHOWN_DIGITS, *, exponents: bool = False) -> Expression:
     """Return ``expression`` with its numbers at ``digits`` significant digits; exponents only if asked for."""
-    if digits < 1:
-        raise ValueError(f"at least one digit is needed, got {digits}")
-    mode = decimal.ROUND_DOWN if rounding == "truncate" else decimal.ROUND_HALF_EVEN
-    context = decimal.Context(prec=digits, rounding=mode)
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_HALF_EVEN)
 
     def rounded(node: Expression) -> Expression | None:
         match node:

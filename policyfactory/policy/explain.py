@@ -13,8 +13,8 @@ import numpy as np
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import BLUE, keeps_settings, new_figure, plain_numbers
-from policyfactory.core.text import HOUR, counted, format_duration, parse_duration
-from policyfactory.policy.compile import value_at
+from policyfactory.core.text import HOUR, counted, cut, format_duration, parse_duration
+from policyfactory.policy.compile import compile_expression, value_at
 from policyfactory.policy.expression import (
     ALIASES,
     ASKED,
@@ -234,7 +234,7 @@ def explain(policy: Policy, job: Job, *, basis: str = PAST, seen: tuple[str, ...
     if missing:
         lacks = " and ".join(part for part in (", ".join(missing[:-1]), missing[-1]) if part)
         cure = " ".join(f"{name}=..." for name in missing)
-        raise UsageError(f"policy {policy.name} is {_short(policy.formula)}; the job lacks {lacks}: add {cure}")
+        raise UsageError(f"policy {policy.name} is {cut(policy.formula, 80)}; the job lacks {lacks}: add {cure}")
     if policy.network is not None:
         terms = tuple(_inputs(policy.network, job))
     else:
@@ -357,10 +357,6 @@ def _effect(here: float, there: float) -> str:
     if there == here:
         return f"leaves the score at {here:.6g}."
     return f"changes the score from {here:.6g} to {there:.6g}: {'sooner' if there < here else 'later'}."
-
-
-def _short(formula: str) -> str:
-    return formula if len(formula) <= 80 else formula[:77] + "..."
 
 
 def _number(value: float) -> float | str:
@@ -528,7 +524,6 @@ def wide_jobs(processors: int = 256) -> JobSample:
 def input_values(formula: str | Expression, jobs: JobSample) -> FloatArray:
     """Return the value of an input for each job; unlike a policy's formula, f may differ from job to job."""
     from policyfactory.engine.waiting import evaluate
-    from policyfactory.policy.compile import compile_expression
 
     expression = parse(formula) if isinstance(formula, str) else formula
     # An input has no r, so that r can stand for f.
@@ -675,8 +670,6 @@ def _effect_words(expression: Expression, variable: str, axis: FloatArray, mean:
 
 
 def _shown(value: float, variable: str) -> str:
-    from policyfactory.core.text import format_duration
-
     if variable in ("w", "p"):
         return format_duration(float(f"{value:.2g}") if value < 1e15 else math.inf)
     return f"{value:.3g}"

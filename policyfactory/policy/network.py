@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
@@ -24,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes, sha256_bytes
+from policyfactory.core.text import plain
 from policyfactory.core.version import __version__
 from policyfactory.policy.expression import check_texts, parse
 
@@ -189,22 +189,6 @@ def decode(data: bytes, source: str) -> Any:
         raise ModelFileError(
             f"{source}: is nested too deeply or holds a number too long; is it a model file?"
         ) from None
-
-
-def finite(value: float) -> float | None:
-    """Return the number, or None for one that JSON has no word for."""
-    return float(value) if math.isfinite(value) else None
-
-
-def plain(value: Any) -> Any:
-    """Return numpy scalars and arrays as JSON values, and what is not finite as null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    return finite(value) if isinstance(value, float) else value
 
 
 def is_number(value: Any) -> bool:

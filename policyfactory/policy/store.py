@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes, sha256_bytes
-from policyfactory.core.text import did_you_mean
+from policyfactory.core.text import did_you_mean, finite, plain
 from policyfactory.core.version import __version__
 from policyfactory.policy.expression import VARIABLES, format_number, to_latex
 from policyfactory.policy.network import (
@@ -25,14 +25,12 @@ from policyfactory.policy.network import (
     Network,
     Schema,
     decode,
-    finite,
     is_number,
     is_text,
     is_whole,
     kind_word,
     network_from_json,
     network_to_json,
-    plain,
     text_of,
 )
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy

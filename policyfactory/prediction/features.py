@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
-from policyfactory.engine.past import FACTS, FEATURES, GROUPS, Past, new_past, usual_requests
+from policyfactory.engine.past import FACTS, FEATURES, GROUPS, usual_requests
 from policyfactory.workload.jobs import Attributes, Workload, zone
 
 FEATURE_SET = 1  # counted up when a feature changes: a model reads only those that it was trained on
@@ -124,11 +124,6 @@ def known_of(workload: Workload) -> Known:
         (wanted, width),
     )
     return Known(user, facts, _grouped(kinds), outcome)
-
-
-def past_of(known: Known, ticks: int) -> Past:
-    """Return the past of a run of these jobs before its first event."""
-    return new_past(*known, ticks)
 
 
 def missing(workload: Workload) -> tuple[str, ...]:

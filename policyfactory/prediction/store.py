@@ -16,9 +16,10 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_valid
 from policyfactory.core.errors import ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
 from policyfactory.core.inputs import read_bytes
+from policyfactory.core.text import plain
 from policyfactory.core.version import __version__
 from policyfactory.engine.past import FEATURES, LEAF, Forest
-from policyfactory.policy.network import decode, kind_word, plain, shown
+from policyfactory.policy.network import decode, kind_word, shown
 from policyfactory.prediction.features import FEATURE_SET, NAMES
 from policyfactory.prediction.training import Forests
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from policyfactory.core.errors import OutputError
@@ -17,9 +16,6 @@ from policyfactory.core.files import atomic_write, check_directory
 from policyfactory.core.picture import keeps_settings, svg_bytes
 from policyfactory.core.text import csv_text, html_text, markdown_text
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table, format_for
-
-if TYPE_CHECKING:
-    from policyfactory.report.sections import Picture
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 

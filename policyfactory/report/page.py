@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from policyfactory.core.text import anchors, shown
 from policyfactory.report.files import Drawings
-from policyfactory.report.sections import Cell, Column, NumberFormat, Table, format_for
+from policyfactory.report.sections import Cell, Column, NumberFormat, Picture, Section, Table, format_for
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from policyfactory.report.sections import Picture, Section, Table
     from policyfactory.report.verdict import Light, Verdict
 
 MOST_ROWS = 2000  # more make a page slow on a phone; the CSV has them all

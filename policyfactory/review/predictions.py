@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.files import Manifest, command_line, dump_json, package_versions, refuse_earlier, together
 from policyfactory.core.inputs import sha256_file
-from policyfactory.core.options import FloatArray, Int64Array, changed
+from policyfactory.core.options import FloatArray, Int64Array, Mask, changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers
-from policyfactory.core.text import DAY
+from policyfactory.core.text import DAY, finite, plain
 from policyfactory.engine.metrics import FADING, LAST_TWO, MEDIAN, NEAREST, NINTH, EndedJobs, guesses
 from policyfactory.evaluation.results_folder import KIND as FOLDER
-from policyfactory.evaluation.results_folder import plain, refuse_evaluation, room, save
+from policyfactory.evaluation.results_folder import refuse_evaluation, room, save
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.features import NAMES, known_of, local_seconds, missing, requests_of
@@ -133,8 +133,6 @@ MODEL = "model"
 RULES = ("request", "mean of last two", "fading mean", "nearest neighbours", "median share")
 _PERIOD = 30  # days, where a log has no date
 _HISTORY = (("no ended job", 0, 0), ("1 to 4", 1, 4), ("5 or more", 5, 1 << 62))
-
-Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -394,11 +392,7 @@ IN_FULL = "months-in-full"  # a section for files: a line a month and predictor
 
 def _measure(name: str, scale: float = 1.0) -> Callable[..., float | None]:
     """Return what shows a measure of the predictor that a row ends with."""
-    return lambda *row: _finite(scale * getattr(row[-1], name))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return lambda *row: finite(scale * getattr(row[-1], name))
 
 
 _RATIO_HELP = "Median of predicted over actual run time; 1 is right for half of the jobs."
@@ -517,7 +511,7 @@ def _overall(predicted: Predicted) -> tuple[Table, ...]:
     accuracy = dataclasses.replace(Table.of("accuracy", title, _MEASURES, rows, note), front=True)
     quantiles: Columns = {
         Column("ninth decile by"): lambda name, _: name,
-        Column("jobs that ran no longer", "%", decimals=1): lambda _, share: _finite(100 * share),
+        Column("jobs that ran no longer", "%", decimals=1): lambda _, share: finite(100 * share),
     }
     title = "Ninth deciles, which are to hold for 90 % of the jobs"
     coverage = Table.of("coverage", title, quantiles, predicted.coverage().items())
@@ -542,7 +536,7 @@ def _by_month(predicted: Predicted) -> Table:
 
 
 def _of_group(measure: str, by: str, group: Group) -> float | None:
-    return _finite(getattr(group.measures[by], measure))
+    return finite(getattr(group.measures[by], measure))
 
 
 def _calibration(predicted: Predicted) -> Section:

@@ -443,7 +443,11 @@ def _simulated(known: Accounting, matched: Matched, policy: Policy | None) -> tu
     if policy is None:
         if share < _ENOUGH:
             return None, f"{100 * share:.0f} % of the jobs have a logged number: too few to simulate their order"
-        policy = Policy.from_function(_ByNumber(known, numbers), "LOGGED")
+        # A job without a number is last, as it is for Slurm.
+        jobs = known.workload
+        logged = numbers[rows][np.lexsort((jobs.job_id, jobs.submit))]
+        scores = np.where(np.isnan(logged), np.inf, -logged)
+        policy = Policy.from_function(lambda _: scores, "LOGGED")
     return judge_simulated(known.workload, policy), ""
 
 
@@ -454,21 +458,6 @@ def _at_submission(known: Accounting, matched: Matched) -> FloatArray:
     backwards = np.argsort(-instants, kind="stable")
     numbers[matched.rows[backwards]] = np.array([line.number for line in matched.lines])[backwards]
     return numbers
-
-
-class _ByNumber:
-    """The policy that sorts jobs by their logged numbers: a job without one is last, as it is for Slurm."""
-
-    __name__ = "LOGGED"
-
-    def __init__(self, known: Accounting, numbers: FloatArray) -> None:
-        jobs = known.workload
-        logged = numbers[known.rows][np.lexsort((jobs.job_id, jobs.submit))]
-        self._scores = np.where(np.isnan(logged), np.inf, -logged)
-
-    def __call__(self, _jobs: object) -> FloatArray:
-        """Return the scores of all jobs in order of submission."""
-        return self._scores
 
 
 def _verdict(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
-from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, together
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
 from policyfactory.core.process import Follower
@@ -397,8 +397,7 @@ def distill(
     if output is None:
         return _distilled(*given)
     folder = check_directory(Path(output))
-    with exclusive(folder / MODEL):
-        refuse_earlier(folder / MODEL, overwrite=overwrite)
+    with exclusive(folder / MODEL, overwrite=overwrite):
         found = _distilled(*given)
         write_distilled(found, folder)
     return found

@@ -28,10 +28,10 @@ from policyfactory.policy.policy import predictions_needed
 from policyfactory.policy.store import FittedNumber
 from policyfactory.search.environment.goals import Bound, Breach, goal_of
 from policyfactory.search.families import Family, family_of
-from policyfactory.search.judging import COSTS, breaches_of, gain, non_dominated
+from policyfactory.search.judging import breaches_of, gain, non_dominated
 from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
 from policyfactory.search.options import Objective, SearchOptions, TrainOptions
-from policyfactory.simulation.metrics import METRICS
+from policyfactory.simulation.metrics import COSTS, METRICS
 
 # Raised whenever the same options would find other formulas: a journal of older code is not continued.
 _METHOD = 1

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray
+from policyfactory.core.text import finite
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.expression import PREDICTIONS
@@ -27,6 +28,7 @@ from policyfactory.search.families import PUBLISHED, REFERENCES
 from policyfactory.search.learner import MEASURED, Candidate, Counted, Played, Task, measured
 from policyfactory.search.options import Objective
 from policyfactory.search.replicated import AIMS, Best
+from policyfactory.simulation.metrics import COSTS
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values, verdict_of
 from policyfactory.statistics.intervals import Estimate, Interval, Verdict, adjusted, freedom_of, level_of
 
@@ -400,13 +402,13 @@ class HeldOutVerdict:
             return {"error": self.error}
         weeks = self.weeks
         return {
-            "ratio": _finite(_exp(self.estimate.value)),
+            "ratio": finite(_exp(self.estimate.value)),
             "interval": _ends(self.interval),
             "level": level_of(self.tried),
             "verdict": self.verdict,
             "aims": ratios_of(self.values, self.baseline),
             "weeks": {
-                "ratio": None if weeks is None else _finite(1 + weeks.value / 100),
+                "ratio": None if weeks is None else finite(1 + weeks.value / 100),
                 "interval": _ends(self.weeks_interval),
                 "verdict": judge([Finding(_word(self.weeks_interval))]),
             },
@@ -484,8 +486,8 @@ class Judged:
             }
         if not self.error and self.values is not None and self.baseline is not None:
             content |= {
-                "log_ratio": _finite(self.log_ratio),
-                "ratio": _finite(self.ratio),
+                "log_ratio": finite(self.log_ratio),
+                "ratio": finite(self.ratio),
                 "interval": _ends(self.interval),
                 "aims": ratios_of(self.values, self.baseline),
                 "without_number": self.without_number,
@@ -551,15 +553,11 @@ def _word(interval: Interval | None) -> Verdict:
 
 
 def _ends(interval: Interval | None) -> list[float | None] | None:
-    return None if interval is None else [_finite(interval.low), _finite(interval.high)]
+    return None if interval is None else [finite(interval.low), finite(interval.high)]
 
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 # The Pareto front -----------------------------------------------------------------------------------------------------
@@ -568,9 +566,6 @@ def _finite(value: float) -> float | None:
 #
 # By the replicas for choosing, which no candidate was learned on. The published policies beside compete too: a
 # candidate that one of them beats in everything is on no front.
-
-
-COSTS = ("p99_wait", "max_wait", "area_weighted_wait")
 
 
 def non_dominated(values: FloatArray) -> NDArray[np.bool_]:

@@ -174,16 +174,6 @@ class Replicated:
         measured = measure(self.schedule(replica, policy, learns=learns), aims)
         return tuple(measured[name] for name in aims)
 
-    def teaching_values(self, policy: Policy) -> FloatArray:
-        """Return `values` of a policy whose predictor learns in its own runs, the models of which then serve others."""
-        rows = []
-        for replica, prepared in enumerate(self.prepared):
-            foreseen = run_predicted(prepared, policy, Predictor(self.options))
-            self._taught[replica, "e90" in policy.variables] = foreseen.trainings
-            measured = measure(self._schedule(prepared, policy, foreseen.start, foreseen.backfilled), AIMS)
-            rows.append([measured[name] for name in AIMS])
-        return np.array(rows)
-
     def teach(self, policies: Iterable[Policy], workers: Workers | int = 1, notify: Notify = lambda _: None) -> None:
         """Have the models of all replicas that these policies need made, before anybody waits for them.
 

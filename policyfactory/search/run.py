@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, refuse_earlier, together
+from policyfactory.core.files import atomic_write, check_directory, dump_json, exclusive, together
 from policyfactory.core.journal import partial_path
 from policyfactory.core.options import changed
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, plain_numbers, save_picture
 from policyfactory.core.process import Follower
-from policyfactory.core.text import csv_text, shortened
+from policyfactory.core.text import csv_text, plain, shortened
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model, model_from_json, model_to_json, save_model
+from policyfactory.report.files import csv_of
 from policyfactory.report.verdict import LIGHTS
 from policyfactory.search.environment.goals import Band, check_goal, goal_of
 from policyfactory.search.formulas import FormulaSearch
 from policyfactory.search.judging import (
-    COSTS,
     Chosen,
     RankedCandidate,
     Standing,
@@ -48,6 +46,7 @@ from policyfactory.search.learner import (
     read_declared,
 )
 from policyfactory.search.options import SearchOptions, TrainOptions
+from policyfactory.simulation.metrics import COSTS
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
@@ -216,7 +215,8 @@ class Trained:
             ],
             "provenance": self.provenance,
         }
-        return {name: _plain(value) for name, value in report.items()}
+        as_json: dict[str, Any] = plain(report)
+        return as_json
 
     def _standing(self, standing: Standing) -> dict[str, Any]:
         policy = standing.policy
@@ -234,15 +234,6 @@ class Trained:
                 "typical_verdict": standing.typical.verdict,
             }
         return {**row, "out": standing.out}
-
-
-def _plain(value: Any) -> Any:
-    """Return JSON values with null in place of numbers that are not finite."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # Learn from a log -----------------------------------------------------------------------------------------------------
@@ -315,8 +306,7 @@ def train(
     if output is None:
         return _run(task, learner)
     folder = check_directory(Path(output))
-    with exclusive(folder / MODEL):
-        refuse_earlier(folder / MODEL, overwrite=overwrite)
+    with exclusive(folder / MODEL, overwrite=overwrite):
         journal = partial_path(folder / "train")
         trained = _run(dataclasses.replace(task, journal=journal), learner)
         write_result(trained, folder)
@@ -366,13 +356,7 @@ def write_result(trained: Trained, folder: Path) -> list[Path]:
 def history_csv(trained: Trained) -> str:
     """Return the history as CSV: a line a step."""
     rows = trained.learned.history
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-        for row in rows:
-            writer.writerow([_cell(value) for value in row.values()])
-    return text.getvalue()
+    return csv_of([[*rows[0]], *([_cell(value) for value in row.values()] for row in rows)]) if rows else ""
 
 
 def _cell(value: object) -> str:
@@ -501,8 +485,7 @@ def pick(folder: Path, which: str, *, overwrite: bool = False) -> Model:
     if not found:
         raise UsageError(f"--pick {which[:60]!a}: {path} has {', '.join(names)[:1000]}; give a number or a name")
     picked = model_from_json(found[0]["model"], f"{path}: {found[0]['name'][:100]!a}")
-    with exclusive(model):
-        refuse_earlier(model, overwrite=overwrite)
+    with exclusive(model, overwrite=overwrite):
         save_model(picked, model)
     return picked
 

@@ -290,21 +290,12 @@ def _throughput_sd(schedule: Ran) -> float:
     return 100.0 * float(np.sqrt(max(square / makespan - mean * mean, 0.0))) / schedule.workload.machine
 
 
-def _area_weighted_response(schedule: Ran) -> float:
+def _area_weighted(schedule: Ran, lasts: NDArray[np.int64]) -> float:
     run_time, processors = schedule.end - schedule.start, schedule.workload.processors
     area = weighted_total(np.ones(len(schedule), dtype=np.int64), run_time, processors)
     if not area:
-        return _mean(_turnaround(schedule))
-    response = weighted_total(schedule.end - schedule.workload.submit, run_time, processors)
-    return float(response / area) / schedule.workload.ticks
-
-
-def _area_weighted_wait(schedule: Ran) -> float:
-    run_time, processors = schedule.end - schedule.start, schedule.workload.processors
-    area = weighted_total(np.ones(len(schedule), dtype=np.int64), run_time, processors)
-    if not area:
-        return _mean(_wait(schedule))
-    return float(weighted_total(_wait_ticks(schedule), run_time, processors) / area) / schedule.workload.ticks
+        return _mean(lasts / schedule.workload.ticks)
+    return float(weighted_total(lasts, run_time, processors) / area) / schedule.workload.ticks
 
 
 def _wait_and_area(schedule: Ran) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -349,7 +340,7 @@ _OF_MACHINE = (
         "area_weighted_response",
         "s",
         True,
-        _area_weighted_response,
+        lambda schedule: _area_weighted(schedule, schedule.end - schedule.workload.submit),
         "mean of w + p, each job weighted by its q p",
         "area-weighted response time",
         of_each=_response_and_area,
@@ -358,7 +349,7 @@ _OF_MACHINE = (
         "area_weighted_wait",
         "s",
         True,
-        _area_weighted_wait,
+        lambda schedule: _area_weighted(schedule, _wait_ticks(schedule)),
         "mean of w, each job weighted by its q p",
         "area-weighted wait",
         of_each=_wait_and_area,

@@ -20,12 +20,12 @@ from policyfactory.core.text import DAY
 from policyfactory.engine.conservative import new_profile
 from policyfactory.engine.easy import SortedRun, new_queue
 from policyfactory.engine.events import NEVER, STARTED, new_jobs
-from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past
+from policyfactory.engine.past import DESCRIBED, ENDS, FEATURES, Past, new_past
 from policyfactory.engine.predicted import Foresight, PredictedRun, predicted_until
 from policyfactory.engine.slurm.numbers import foresee_record, new_followed
 from policyfactory.engine.waiting import new_space
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.prediction.features import known_of, past_of, raised_requests
+from policyfactory.prediction.features import known_of, raised_requests
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Forests, Predictor, Training, train_forests
 from policyfactory.simulation.prepare import Prepared
@@ -384,7 +384,7 @@ class Lessons:
         self._given = list(predictor.trainings)
         self._trainings: list[Training] = []
         self.predictions = predictions
-        self.past: Past = past_of(known_of(workload), workload.ticks)
+        self.past: Past = new_past(*known_of(workload), workload.ticks)
         begin = int(self._submit[0]) if n else 0
         self.sight = Foresight(
             *(model.shortness, model.share, model.tail),

@@ -17,12 +17,11 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs, sort_keys
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
-from policyfactory.policy.policy import predictions_needed
+from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.simulation.metrics import TAU
 from policyfactory.workload.machine import COLUMN_OF, how_to_assume
 
 if TYPE_CHECKING:
-    from policyfactory.policy.policy import Policy
     from policyfactory.simulation.rules import Rules
     from policyfactory.workload.jobs import Workload
 

@@ -36,6 +36,7 @@ from policyfactory.engine.metrics import allocate
 from policyfactory.simulation.metrics import METRICS, PREEMPTION_METRICS, Ran, job_values, measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.windows import in_use
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -466,12 +467,7 @@ def measure_recorded(schedule: Schedule, metrics: Sequence[str]) -> list[float]:
 def overuse_of(schedule: Schedule) -> Overuse:
     """Return how much more than the machine a schedule of at least one job uses: a record can, where it is wrong."""
     jobs = schedule.workload
-    processors = np.concatenate([jobs.processors, -jobs.processors])
-    when = np.concatenate([schedule.start, schedule.end])
-    order = np.argsort(when, kind="stable")
-    when, busy = when[order], np.cumsum(processors[order])
-    last = np.append(when[1:] > when[:-1], True)  # in use is what is left when all of an instant has happened
-    when, busy = when[last], busy[last]
+    when, busy = in_use(schedule.start, schedule.end, jobs.processors)
     over = np.diff(when)[busy[:-1] > jobs.machine]
     span = int(schedule.end.max() - jobs.submit.min())
     return Overuse(int(busy.max(initial=0)), float(over.sum()) / jobs.ticks, float(span) / jobs.ticks)

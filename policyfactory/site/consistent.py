@@ -291,19 +291,10 @@ def _in_vain(entry: str, field: str, words: Iterable[str], kind: str) -> Iterato
 
 def _associations(associations: tuple[Association, ...], known: frozenset[str]) -> Iterator[Contradiction]:
     accounts = {association.account: association for association in associations if not association.user}
-    entries = (
-        f"association {association.account}/{association.user}"
-        if association.user
-        else f"association {association.account}"
-        for association in associations
-    )
+    entries = (association.entry for association in associations)
     yield from _twice("association", entries)
     for association in associations:
-        entry = (
-            f"association {association.account}/{association.user}"
-            if association.user
-            else f"association {association.account}"
-        )
+        entry = association.entry
         what = (
             f"user {association.user} of account {association.account}"
             if association.user

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import SiteError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, Mask
 from policyfactory.core.text import counted, enumerated, format_duration
 from policyfactory.site.model import Limits, NodeGroup, Partition, Qos, Scheduling, Site
 from policyfactory.site.values import expand
@@ -22,7 +22,6 @@ from policyfactory.workload.jobs import Requests, Workload
 _MOST_NAMED = 5
 _NOWHERE = -1
 _LIFTING = ("PartitionTimeLimit", "PartitionMaxNodes", "PartitionMinNodes")  # flags of QOS
-_Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def in_own_partitions(workload: Workload, site: Site) -> Workload:
     return dataclasses.replace(workload, requests=dataclasses.replace(requests, partition=nowhere))
 
 
-def in_partitions(site: Site, workload: Workload) -> _Mask:
+def in_partitions(site: Site, workload: Workload) -> Mask:
     """Say which jobs are of partitions that a site has; those that name none are of the default one.
 
     Parameters
@@ -225,7 +224,7 @@ def partition_numbers(site: Site, requests: Requests) -> Int64Array:
 class _Judged:
     """The first reason against each job, and its kind."""
 
-    def __init__(self, workload: Workload, requests: Requests, nowhere: _Mask, site: Site) -> None:
+    def __init__(self, workload: Workload, requests: Requests, nowhere: Mask, site: Site) -> None:
         self.workload, self.requests, self.nowhere = workload, requests, nowhere
         self.reason = np.full(len(workload), "", dtype=object)
         self.kind = np.full(len(workload), "", dtype=object)
@@ -239,12 +238,12 @@ class _Judged:
             flag: np.array([*(flag in its for its in named), False], dtype=np.bool_)[requests.qos] for flag in _LIFTING
         }
 
-    def lost(self, partition: str) -> _Mask:
+    def lost(self, partition: str) -> Mask:
         """Say which jobs were in a partition that is not there, and may start in no other."""
         number = self.requests.names["partition"].index(partition)
         return np.asarray((self.requests.partition == number) & self.nowhere, dtype=np.bool_)
 
-    def stop(self, rows: Int64Array, wrong: _Mask, kind: str, what: str, values: Int64Array, limit: str) -> None:
+    def stop(self, rows: Int64Array, wrong: Mask, kind: str, what: str, values: Int64Array, limit: str) -> None:
         """Note a reason for those of ``rows`` that are ``wrong`` and have none yet."""
         for index in np.flatnonzero(wrong & (self.reason[rows] == "")).tolist():
             self.reason[rows[index]] = f"{what} {values[index]:,}, {limit}"

@@ -446,6 +446,11 @@ class Association:
     priority: int = kept(WEIGHT, 0)
     per_node: Limits = kept(Limits, Limits())
 
+    @property
+    def entry(self) -> str:
+        """What messages call it."""
+        return f"association {self.account}{f'/{self.user}' if self.user else ''}"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reservation:

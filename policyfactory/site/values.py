@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.text import parse_duration, shortened
-from policyfactory.workload.accounting.times import duration
+from policyfactory.core.text import shortened
+from policyfactory.workload.accounting.times import given_duration
 from policyfactory.workload.declared import LARGEST, TEXT, Kind, WrongValueError, count
 
 LATEST = 1 << 40  # Unix seconds: beyond all calendars
@@ -94,26 +94,21 @@ def _seconds(value: Any) -> float:
     clean = value.strip().lower()
     if clean in _UNLIMITED:
         return math.inf
-    if ":" in clean or "-" in clean:
-        # 10:00 would be minutes and seconds to Slurm, and hours to most people.
-        seconds: float | None = duration(clean) if clean.count(":") == 2 or "-" in clean else None
-    else:
-        try:
-            seconds = parse_duration(clean, unit=True)
-        except UsageError:
-            seconds = None
+    # 10:00 would be minutes and seconds to Slurm, and hours to most people.
+    seconds = given_duration(clean, unit=True, minutes=False)
     if seconds is None or not seconds <= LONGEST_TIME:
         raise ValueError(expected)
     return float(seconds)
 
 
+def _in_units(value: float, units: dict[str, int]) -> str:
+    return next((f"{int(value // size)}{unit}" for unit, size in units.items() if value and value % size == 0), "")
+
+
 def _write_seconds(value: float) -> Any:
     if math.isinf(value):
         return "unlimited"
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
-        if value and value % size == 0:
-            return f"{int(value // size)}{unit}"
-    return f"{int(value)}s"
+    return _in_units(value, {"d": 86400, "h": 3600, "m": 60}) or f"{int(value)}s"
 
 
 def parse_memory(text: str) -> int | None:
@@ -135,10 +130,7 @@ def _memory(value: Any) -> int:
 
 
 def _write_memory(value: float) -> Any:
-    for unit, size in (("T", 1024**2), ("G", 1024)):
-        if value and value % size == 0:
-            return f"{int(value // size)}{unit}"
-    return int(value)
+    return _in_units(value, {"T": 1024**2, "G": 1024}) or int(value)
 
 
 def _moment(value: Any) -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from policyfactory.core.errors import EvaluationError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.simulation.schedule import RECORDED
-from policyfactory.statistics.evaluation import estimate_weekly, estimate_weekly_ratio
+from policyfactory.statistics.evaluation import Evaluation, estimate_weekly, estimate_weekly_ratio
 from policyfactory.statistics.intervals import (
     Estimate,
     Interval,
@@ -39,9 +38,6 @@ from policyfactory.statistics.intervals import (
     judged_together,
     logarithms,
 )
-
-if TYPE_CHECKING:
-    from policyfactory.statistics.evaluation import Evaluation
 
 _HUGE = 700.0  # the exponential of more is no number
 
@@ -503,35 +499,9 @@ def wins(evaluation: Evaluation, log: str, metric: str) -> Int64Array:
 # How wide the intervals of an evaluation are, relative to the baseline ------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HalfWidth:
-    """Half the length of the interval of one difference.
-
-    Parameters
-    ----------
-    log, metric, policy : str
-        The policy that is compared with the baseline, and where.
-    cases : int
-        Cases that the interval is made of.
-    half_width : float
-        In the unit of the difference; infinite without an interval (fewer than ``MIN_CASES`` cases). Of drawn logs that
-        of their mean, which more draws make smaller; the log's own variation, which the tables have, is not in it.
-    relative : float
-        Over the size of the baseline's value (its median or mean), 0.02 for 2 %; for a ratio, half the width itself as
-        a share. Infinite if the baseline is 0 and the width is not.
-    """
-
-    log: str
-    metric: str
-    policy: str
-    cases: int
-    half_width: float
-    relative: float
-
-
 def half_widths(
-    evaluation: Evaluation, *, metric: str | None = None, statistic: Statistic = "median", seed: int = 0
-) -> list[HalfWidth]:
+    evaluation: Evaluation, *, statistic: Statistic = "median", seed: int = 0
+) -> list[tuple[str, str, float]]:
     """Return how wide the interval of each policy's difference from the baseline is, by log and policy.
 
     To reach ``--precision 2%``: add cases to the logs in which some ``relative`` is above 0.02. Intervals shrink about
@@ -549,10 +519,9 @@ def half_widths(
     seed : int
         Seed of the bootstrap.
     """
-    chosen = evaluation.metrics[0] if metric is None else metric
     results = []
-    for row in compare(evaluation, statistic=statistic, seed=seed, metrics=(chosen,)):
-        interval, values = row.interval, evaluation.matrix(row.log, chosen)
+    for row in compare(evaluation, statistic=statistic, seed=seed, metrics=evaluation.metrics[:1]):
+        interval, values = row.interval, evaluation.matrix(row.log, row.metric)
         base = values[:, 0]
         if evaluation.drawn(row.log) is not None:
             # More draws do not make the log longer; they make their own mean more exact, and that is asked for.
@@ -561,5 +530,5 @@ def half_widths(
         half = interval.half_width if interval else math.inf
         level = 100.0 if statistic == "ratio" else abs(estimate_value(statistic, base[np.isfinite(base)]).value)
         relative = half / level if level > 0 else 0.0 if half == 0 else math.inf
-        results.append(HalfWidth(row.log, chosen, row.policy, row.cases, half, relative))
+        results.append((row.log, row.policy, relative))
     return results

@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.simulation.schedule import RECORDED
 from policyfactory.statistics.compare import mean_ranks
-from policyfactory.statistics.evaluation import estimate_weekly
+from policyfactory.statistics.evaluation import Evaluation, estimate_weekly
 from policyfactory.statistics.intervals import Interval, RowStatistic, Statistic, estimate_level, estimate_value
-
-if TYPE_CHECKING:
-    from policyfactory.statistics.evaluation import Evaluation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

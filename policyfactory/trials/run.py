@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import keeps_settings
+from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
 from policyfactory.engine.trials import VARIANTS, Problem, add_blocks, add_orders, pose
@@ -465,8 +465,6 @@ def convergence_csv(measured: list[EstimatorPrecision]) -> str:
 def draw_convergence(measured: list[EstimatorPrecision], path: Path, title: str) -> Path:
     """Draw the spread against the number of trials for both estimators, as figure 2 of paper 004."""
     from matplotlib.ticker import FuncFormatter, LogLocator
-
-    from policyfactory.core.picture import COLOURS, new_figure, save_picture
 
     figure = new_figure(7.0, 4.2)
     axis = figure.subplots()

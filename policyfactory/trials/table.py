@@ -25,7 +25,7 @@ from policyfactory.core.errors import InputError, ScoreTableError
 from policyfactory.core.files import Manifest, atomic_write
 from policyfactory.core.inputs import read_bytes
 from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import keeps_settings
+from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.text import facts_html
 from policyfactory.workload.header import printable
 
@@ -122,8 +122,6 @@ class ScoreTable:
     @keeps_settings
     def plot(self) -> Figure:
         """Return a picture of the scores over p, q and r."""
-        from policyfactory.core.picture import new_figure, plain_numbers
-
         figure = new_figure(10.0, 3.4)
         labels = {"p": "run time p (s)", "q": "processors q", "r": "submit time r\n(s since the tuple's first)"}
         for axes, (name, label) in zip(figure.subplots(1, 3, sharey=True), labels.items(), strict=True):

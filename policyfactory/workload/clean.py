@@ -9,10 +9,9 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, Mask
 from policyfactory.core.text import format_duration
 from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Requests, Workload
@@ -22,7 +21,6 @@ from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, requests_of
 from policyfactory.workload.windows import derive, whole
 
-Mask = NDArray[np.bool_]
 _CANCELLED = 5  # status
 
 

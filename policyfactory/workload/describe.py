@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.picture import BLACK, BLUE, GREEN, SKY, VERMILION, keeps_settings, new_figure, save_picture
-from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
+from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration, plain
 from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.machine import join_parts, known_machine, size_of
 from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog
-from policyfactory.workload.windows import LONGEST_SPAN, arrivals
+from policyfactory.workload.windows import LONGEST_SPAN, arrivals, in_use
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,8 +108,7 @@ class Description:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON values: None for what is not known."""
-        values = dataclasses.asdict(self)
-        return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in values.items()}
+        return plain(dataclasses.asdict(self))  # type: ignore[no-any-return]
 
 
 def joined_log(log: SwfLog) -> SwfLog:
@@ -154,11 +153,7 @@ def occupancy(log: SwfLog, machine: int | None) -> Occupancy:
     start = (log.submit + np.maximum(log.wait, 0))[ran]
     run_time, size = log.run_time[ran], sizes[ran]
     end = start + run_time
-    times = np.concatenate([end, start])
-    # Stable: at one instant processors are given back before they are taken.
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    used = np.cumsum(np.concatenate([-size, size])[order])
+    times, used = in_use(start, end, size)
     peak = int(used.max())
     if machine is None:
         return Occupancy(peak, math.nan, math.nan)
@@ -696,8 +691,7 @@ class WaitTable:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as JSON values: None for what is not known."""
-        rows = [{k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in self.rows]
-        return {"title": self.title, "rows": rows}
+        return {"title": self.title, "rows": plain(self.rows)}
 
 
 COLUMNS = ("", "jobs", "% of jobs", "% of work", "mean wait", "median", "95 % wait at most", "longest")
@@ -798,10 +792,7 @@ def room_share(log: SwfLog, machine: int) -> float:
     long = wait > LONG_WAIT
     if not long.any():
         return math.nan
-    times = np.concatenate([submit, submit + wait + log.run_time[ran]])
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    there = np.cumsum(np.concatenate([size, -size])[order])
+    times, there = in_use(submit, submit + wait + log.run_time[ran], size)
     roomy = np.concatenate([[0.0], np.cumsum(np.diff(times) * (there[:-1] <= machine))])
     since, until = (np.interp(moment[long], times, roomy) for moment in (submit, submit + wait))
     return float(np.mean(until - since > wait[long] / 2))

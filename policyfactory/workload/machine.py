@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, Mask
 from policyfactory.workload.header import printable
 from policyfactory.workload.jobs import LARGEST_MACHINE, Requests, Workload
 from policyfactory.workload.swf.log import EXTRA_FIELDS, EXTRA_LABEL, SwfLog, requests_of
@@ -263,8 +263,6 @@ def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
 # then its parts (Double), or the parts only (Yes). For a workload a job counts once: the sum stays and its parts go;
 # parts without a sum become one job that runs for the sum of their times.
 
-
-Mask = NDArray[np.bool_]
 
 _CONTINUED, _COMPLETED, _FAILED = 2, 3, 4
 

@@ -290,6 +290,13 @@ def cut(workload: Workload, windows: WindowSpec | str) -> list[Workload]:
 # Logs made from other ones, all 18 fields kept: fewer lines, times from a new zero, and a header that says so.
 
 
+def in_use(start: NDArray[Any], end: NDArray[Any], size: Int64Array) -> tuple[NDArray[Any], Int64Array]:
+    """Return when the sum of the sizes of what runs changes, and what it is from then on: half-open, each time once."""
+    times, inverse = np.unique(np.concatenate([start, end]), return_inverse=True)
+    change = np.bincount(inverse.reshape(-1), np.concatenate([size, -size]).astype(np.float64), len(times))
+    return times, np.cumsum(change).astype(np.int64)
+
+
 def whole(values: NDArray[Any]) -> Int64Array:
     """Return times as whole seconds, halves rounded up."""
     if values.dtype == np.int64:

@@ -14,7 +14,7 @@ from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.engine.waiting import score_waiting
 from policyfactory.exports.export import export
 from policyfactory.exports.targets import TARGETS
-from policyfactory.policy.algebra import simplify_order
+from policyfactory.policy.algebra import shorter_formula
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse, to_latex
 from policyfactory.policy.policy import Policy
@@ -49,7 +49,7 @@ def test_the_names_are_variables_and_c_is_the_cores() -> None:
     # In a form that is to be fitted, c is a coefficient as any other letter.
     assert parse("a*p + c*q", coefficients=True).coefficients == ("a", "c")
     assert to_latex(parse("mem*q/n")) == r"\frac{\mathrm{mem} \, q}{n}"
-    assert simplify_order(parse("2*(mem*g) + 3*m")).text() == "mem*g"
+    assert shorter_formula(parse("2*(mem*g) + 3*m")).expression.text() == "mem*g"
     refused(FormulaError, "cores variable", parse, "p*cores")
 
 

@@ -73,14 +73,6 @@ def test_how_many_replicas_is_bounded(workload: Workload) -> None:
     refused(UsageError, "0 1 1,000", replicated, workload, Part(0, 1_500), Rules(), count=0)
 
 
-def test_the_models_of_a_policy_s_own_runs_can_serve_others(workload: Workload) -> None:
-    arena = replicated(workload, Part(600, 1_500, past=400), Rules(), count=2, seed=5, predictor=OPTIONS)
-    own = Policy("OWN", "ln(e) + ln(q)")
-    assert arena.teaching_values(own).tolist() == arena.values(own, learns=True).tolist()
-    # With the models of its own runs it starts every job when it did.
-    assert arena.values(own).tolist() == arena.values(own, learns=True).tolist()
-
-
 def test_a_job_of_a_foretold_replica_is_predicted_as_it_was_in_the_log(workload: Workload, arena: Replicated) -> None:
     part = Part(600, 1_500, past=400)
     again, replicas = foretold(workload, part, Rules(), count=3, seed=5, predictor=OPTIONS)

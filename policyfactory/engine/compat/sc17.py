@@ -50,7 +50,7 @@ def _run(jobs: Sc17Jobs, space: Sc17Space, order: Sc17Order, picks: Picks) -> No
         go_on_to(jobs, space, space.clock[0] + LATENCY)
         go_on_to(jobs, space, start)
         put_running(jobs, space, job)
-    while somebody_runs(space):
+    while space.heap[0] > 0:
         next_event(jobs, space)
 
 
@@ -158,12 +158,6 @@ def new_space(jobs: int, machine: int, *, backfill: bool) -> Sc17Space:
     rows = min(jobs, machine) if backfill else 0
     heap, running = np.zeros(jobs + 1, dtype=np.int64), np.empty(rows, dtype=np.int64)
     return Sc17Space(state, np.zeros(1), np.empty(jobs), heap, running, np.empty(rows), np.arange(jobs))
-
-
-@inlined
-def somebody_runs(space: Sc17Space) -> bool:
-    """Say whether a job is running."""
-    return bool(space.heap[0] > 0)
 
 
 @inlined

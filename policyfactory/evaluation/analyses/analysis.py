@@ -16,7 +16,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.text import DAY, anchors, counted, enumerated, shortened
 from policyfactory.report.caveats import listed, noun, too_few_cases
-from policyfactory.report.sections import Cell, Column, Columns, Picture, Table, scale_for, with_ends
+from policyfactory.report.sections import Cell, Column, Columns, Picture, Section, Table, scale_for, with_ends
 from policyfactory.statistics.compare import verdict_of
 from policyfactory.statistics.intervals import (
     MIN_CASES,
@@ -32,7 +32,6 @@ from policyfactory.statistics.intervals import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from policyfactory.report.sections import Section
     from policyfactory.simulation.cases import Case
     from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation

@@ -30,14 +30,13 @@ from policyfactory.evaluation.analyses.analysis import (
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.timeline import Drawn, Timeline, packed
 from policyfactory.simulation.metrics import METRICS
-from policyfactory.simulation.schedule import Rectangles, draw_rectangles, rectangles_of
+from policyfactory.simulation.schedule import Rectangles, Schedule, draw_rectangles, rectangles_of
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from policyfactory.simulation.cases import Case
-    from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
 
 

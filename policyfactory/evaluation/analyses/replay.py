@@ -23,13 +23,12 @@ from policyfactory.evaluation.analyses.analysis import (
 from policyfactory.evaluation.picture import Curve, Panel, draw_panels
 from policyfactory.report.sections import Column, Section, Table, scaled
 from policyfactory.simulation.metrics import METRICS
-from policyfactory.simulation.schedule import RECORDED, Overuse, overuse_of, recorded_schedule
+from policyfactory.simulation.schedule import RECORDED, Overuse, Schedule, overuse_of, recorded_schedule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from policyfactory.simulation.cases import Case
-    from policyfactory.simulation.schedule import Schedule
     from policyfactory.statistics.evaluation import Evaluation
     from policyfactory.statistics.intervals import Estimate
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array, Mask
 from policyfactory.core.text import DAY, HOUR, MINUTE, counted, format_duration, number_text
 from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluation.analyses.load import bin_width
@@ -31,9 +30,6 @@ from policyfactory.workload.jobs import Requests, Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-_Mask = NDArray[np.bool_]
 
 
 def has_record(workload: Workload) -> bool:
@@ -146,7 +142,7 @@ def fidelity(
     )
 
 
-def _longest_queue(workload: Workload, known: _Mask) -> int:
+def _longest_queue(workload: Workload, known: Mask) -> int:
     """Return how many jobs waited at once in the record, at most; of jobs without a start as many as of the others."""
     # In the order of time; who is submitted when another one starts waits beside it.
     submit, start = np.sort(workload.submit[known]), np.sort(workload.start[known])
@@ -159,7 +155,7 @@ def _as_recorded(site: Site) -> Site:
     return dataclasses.replace(site, scheduling=dataclasses.replace(site.scheduling, kill_overrun=math.inf))
 
 
-def _itself(workload: Workload, run: SlurmRun, again: SlurmRun, compared: _Mask) -> GroupFit:
+def _itself(workload: Workload, run: SlurmRun, again: SlurmRun, compared: Mask) -> GroupFit:
     rows = compared & (again.start >= 0)
     work = workload.processors.astype(np.float64) * workload.run_time
     first, second = (schedule.start[rows] - workload.submit[rows] for schedule in (run, again))
@@ -174,12 +170,12 @@ def _first_of(fit: SiteFit) -> str:
 
 
 def _groups(
-    workload: Workload, site: Site, observed: Int64Array, simulated: Int64Array, compared: _Mask
+    workload: Workload, site: Site, observed: Int64Array, simulated: Int64Array, compared: Mask
 ) -> Iterator[GroupFit]:
     asked = workload.requests or Requests.unknown(len(workload))
     work = workload.processors.astype(np.float64) * workload.run_time.astype(np.float64)
 
-    def group(kind: str, name: str, rows: _Mask) -> GroupFit:
+    def group(kind: str, name: str, rows: Mask) -> GroupFit:
         return _group(kind, name, observed[rows], simulated[rows], work[rows])
 
     yield group("all", "all", compared)
@@ -262,7 +258,7 @@ def _matters(observed: Int64Array, simulated: Int64Array) -> bool:
 # Over time. ----------------------------------------------------------------------------------------------------------
 
 
-def _course(workload: Workload, site: Site, run: SlurmRun, known: _Mask, lead_in: int) -> Course | None:
+def _course(workload: Workload, site: Site, run: SlurmRun, known: Mask, lead_in: int) -> Course | None:
     begin, last = int(workload.submit[lead_in]), int(workload.submit[-1])
     if last <= begin:
         return None
@@ -271,7 +267,7 @@ def _course(workload: Workload, site: Site, run: SlurmRun, known: _Mask, lead_in
     count = max((last - begin) // width, 1)
     cores = float(lay_out(site).cores.sum())
 
-    def used(rows: _Mask, start: Int64Array, end: Int64Array) -> FloatArray:
+    def used(rows: Mask, start: Int64Array, end: Int64Array) -> FloatArray:
         held = binned_integral(start[rows], end[rows], workload.processors[rows], begin, width, count)
         return np.asarray(100.0 * held / (width * cores), dtype=np.float64)
 

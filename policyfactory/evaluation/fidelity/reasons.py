@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array, Mask
 from policyfactory.core.text import HOUR, MINUTE, format_duration, number_text
 from policyfactory.engine.metrics import binned_integral
 from policyfactory.evaluation.analyses.load import bin_width
@@ -24,6 +23,7 @@ from policyfactory.simulation.slurm.run import Held, SlurmRun
 from policyfactory.site.fits import Layout, lay_out
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Requests, Workload
+from policyfactory.workload.windows import in_use
 
 _OVER = 0.01  # of the time in which more runs than there is
 _PRESSED = 0.2  # of the cores, wanted by jobs that wait
@@ -39,7 +39,6 @@ _BY_CHANCE = (-2 * HOUR, -HOUR, HOUR, 2 * HOUR)
 _MORE_SOON = 0.1  # of the submissions, beyond chance
 _MOST_NAMED = 4
 _FAR_PAST = 4.0  # half-lives after which earlier usage is forgotten
-_Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,8 +125,8 @@ class Replayed:
     workload: Workload
     site: Site
     run: SlurmRun
-    known: _Mask
-    compared: _Mask
+    known: Mask
+    compared: Mask
     unknown: tuple[str, ...]
     left_out: tuple[int, str] = (0, "")
     queue: LongQueue | None = None
@@ -143,7 +142,7 @@ class Replayed:
         return partitions_of(self.workload, self.asked, self.site)
 
     @property
-    def runs(self) -> _Mask:
+    def runs(self) -> Mask:
         """Which jobs start in the simulation."""
         return self.run.start >= 0
 
@@ -161,13 +160,13 @@ class Replayed:
         """Return the cores of a partition."""
         return int(self.layout.cores[self.layout.members[partition]].sum())
 
-    def in_use(self, rows: _Mask, *, recorded: bool) -> Busy:
+    def in_use(self, rows: Mask, *, recorded: bool) -> Busy:
         """Return the cores that some jobs use over time."""
         start, end = self.recorded if recorded else (self.run.start, self.run.end)
         rows = rows & (self.known if recorded else self.runs)
         return busy_of(start[rows], end[rows], self.workload.processors[rows])
 
-    def beside(self, partition: int) -> _Mask:
+    def beside(self, partition: int) -> Mask:
         """Say which jobs may use a node of a partition: its own, and those of partitions that share nodes with it."""
         members = self.layout.members
         sharing = (members & members[partition]).any(axis=1)
@@ -443,9 +442,7 @@ def busy_of(start: Int64Array, end: Int64Array, cores: Int64Array) -> Busy:
     cores : int64 array (n,)
         Of each job.
     """
-    times, inverse = np.unique(np.concatenate([start, end]), return_inverse=True)
-    change = np.bincount(inverse.reshape(-1), np.concatenate([cores, -cores]).astype(np.float64), len(times))
-    return Busy(times.astype(np.int64), np.cumsum(change).astype(np.int64))
+    return Busy(*in_use(start, end, cores))
 
 
 def close(quantile: float, observed: Int64Array, simulated: Int64Array) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
+from policyfactory.core.jit import read_only
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.core.picture import BLACK, BLUE, GREEN, VERMILION, keeps_settings, new_figure
 from policyfactory.core.text import HOUR
@@ -313,7 +314,7 @@ class Episodes(EpisodeGroup):
         self.slots = options.jobs + options.lead_in
         facts = facts_of(jobs, prepared.estimate)
         self._log = kernels.Log(
-            jobs.submit, _whole(prepared.run_time), _whole(prepared.estimate), jobs.processors, facts
+            jobs.submit, read_only(prepared.run_time), read_only(prepared.estimate), jobs.processors, facts
         )
         cost = _ACCRUES[self.goal.name] if options.reward == "interval" else kernels.NO_COST
         self._setting = kernels.EpisodeSetting(jobs.machine, jobs.ticks, options.rules.backfill == "easy", cost)
@@ -457,13 +458,6 @@ class Episodes(EpisodeGroup):
             request=estimate[waits] / ticks,
             needs=processors[waits],
         )
-
-
-def _whole(column: Int64Array) -> Int64Array:
-    # Read-only like the workload's own columns: else the kernels would be compiled once more.
-    view = np.ascontiguousarray(column, dtype=np.int64).view()
-    view.flags.writeable = False
-    return view
 
 
 def _starts(workload: Workload, options: EpisodeOptions) -> tuple[int, int]:

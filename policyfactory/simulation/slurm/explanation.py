@@ -42,10 +42,10 @@ from policyfactory.simulation.slurm.queue import (
     QueueOnSite,
     QueueRun,
     after,
-    begin,
     begins_far,
     find_job,
     place_queue,
+    ready,
     waits_for_change,
 )
 from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
@@ -177,7 +177,7 @@ class QueueExplanation:
     def alone(self, explained: ExplainedJob) -> int | None:
         """Return when a job would start if no other one waited (Unix seconds), all running to their limits."""
         index = next(index for index, job in enumerate(self.queue.jobs) if job is explained.job)
-        run = begin(self.queue, only=index)
+        run = ready(self.queue, index).begin()
         run.run()
         return run.starts(self.queue).get(index)
 
@@ -224,7 +224,7 @@ def explain_queue(
     """
     site = site if isinstance(site, Site) else read_site(site)
     queue = place_queue(snapshot, site)
-    run = begin(queue)
+    run = ready(queue).begin()
     terms, remarks = _terms(queue, fair_shares)
     waits, ahead = _waits(queue, run)
     stands = _stands(queue, run)

@@ -339,11 +339,6 @@ def _groups(job: QueuedJob) -> tuple[tuple[str, str], ...]:
     return ("user", job.user), ("account", job.account), ("", "")
 
 
-def begin(queue: QueueOnSite, only: int | None = None) -> QueueRun:
-    """Return a run that stands at the snapshot, all jobs running to their limits; parameters as of `ready`."""
-    return ready(queue, only).begin()
-
-
 def on_nodes(snapshot: Snapshot, site: Site) -> Snapshot:
     """Return a snapshot whose running jobs have nodes: the first ones that are free, where it does not say which.
 

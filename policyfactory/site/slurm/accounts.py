@@ -378,17 +378,17 @@ def _qos_of(row: _LimitRow) -> Qos:
         ),
         per_job=row.limits(("maxtres", "maxtresperjob")),
         per_node=row.per_node("maxtrespernode", "maxtrespn"),
-        usage_factor=1.0 if factor is None else _factor(factor),
+        usage_factor=1.0 if factor is None else _factor(factor, 1e9, "a number from 0"),
     )
 
 
-def _factor(setting: Setting) -> float:
+def _factor(setting: Setting, most: float, expected: str) -> float:
     try:
         value = float(setting.value)
     except ValueError:
         value = math.nan
-    if not 0 <= value < 1e9:
-        raise refused(setting, "a number from 0")
+    if not 0 <= value <= most:
+        raise refused(setting, expected)
     return value
 
 
@@ -411,11 +411,5 @@ def read_fair_shares(path: Path) -> dict[tuple[str, str], float]:
         setting = row["fairshare"]
         if not row["user"].value or not setting.value:
             continue
-        try:
-            factor = float(setting.value)
-        except ValueError:
-            factor = -1.0
-        if not 0 <= factor <= 1:
-            raise refused(setting, "a number from 0 to 1")
-        found[row["account"].value, row["user"].value] = factor
+        found[row["account"].value, row["user"].value] = _factor(setting, 1.0, "a number from 0 to 1")
     return found

@@ -361,11 +361,7 @@ def _associations(
     """Keep the first of each (sacctmgr/file_functions.c), and of its QOS those that are there."""
     seen = set()
     for association in associations:
-        entry = (
-            f"association {association.account}/{association.user}"
-            if association.user
-            else f"association {association.account}"
-        )
+        entry = association.entry
         if (association.account, association.user) in seen:
             _say(origin, entry, (), "it is there a second time; sacctmgr load takes the first, and so do we")
             continue

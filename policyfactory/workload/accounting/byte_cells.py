@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.jit import kernel
-from policyfactory.core.options import Int64Array
-
-_Bytes = NDArray[np.uint8]
+from policyfactory.core.options import Int64Array, UInt8Array
 
 # More digits may have no place in 64 bits.
 _MOST_DIGITS = 18
@@ -16,7 +13,7 @@ _ZERO, _NINE = 48, 57
 
 
 @kernel
-def read_digits(text: _Bytes, begins: Int64Array, ends: Int64Array, numbers: Int64Array) -> bool:
+def read_digits(text: UInt8Array, begins: Int64Array, ends: Int64Array, numbers: Int64Array) -> bool:
     """Read cells of at most 18 digits, and return whether all are such."""
     for cell in range(len(numbers)):
         if not 0 < ends[cell] - begins[cell] <= _MOST_DIGITS:
@@ -32,7 +29,7 @@ def read_digits(text: _Bytes, begins: Int64Array, ends: Int64Array, numbers: Int
 
 
 @kernel
-def number_texts(text: _Bytes, begins: Int64Array, ends: Int64Array, codes: Int64Array) -> Int64Array:
+def number_texts(text: UInt8Array, begins: Int64Array, ends: Int64Array, codes: Int64Array) -> Int64Array:
     """Give the different texts of some cells numbers, by first appearance, and return the first cell of each."""
     n = len(codes)
     size = 16

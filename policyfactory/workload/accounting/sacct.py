@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError
-from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.core.options import FloatArray, Int64Array, Mask
 from policyfactory.workload.accounting.record import (
     CORRESPONDING,
     NAMES,
@@ -37,7 +36,6 @@ from policyfactory.workload.accounting.sacct_columns import Columns, Rows
 from policyfactory.workload.accounting.times import AMBIGUOUS, UNREADABLE, Clock, duration, settle_rows
 from policyfactory.workload.header import printable
 
-_Mask = NDArray[np.bool_]
 # Readings of lines with too many fields that are looked at together.
 _MOST_READINGS = 10_000
 _ZONELESS_LENGTH = 19
@@ -159,7 +157,7 @@ class _SacctLog:
         if block.job:
             yield block
 
-    def _join(self, lines: list[str], fields: Int64Array, whole: _Mask, short: list[int], number: int) -> list[Remark]:
+    def _join(self, lines: list[str], fields: Int64Array, whole: Mask, short: list[int], number: int) -> list[Remark]:
         """Join the pieces of lines that a free text with a line break cut, and return what is said of short lines."""
         pieces_of: dict[int, list[int]] = {}
         joined: list[tuple[int, str]] = []
@@ -239,7 +237,7 @@ class _SacctLog:
                 line = rows.lines[np.argmax(codes == code)]
                 self._cluster = one_cluster(name, self._cluster, f"{self._path}:{line}")
 
-    def _count_zoneless(self, rows: Rows, chosen: _Mask) -> None:
+    def _count_zoneless(self, rows: Rows, chosen: Mask) -> None:
         """Count the records whose times depend on the zone."""
         if rows.numbers("submit") is not None:
             return
@@ -584,8 +582,8 @@ class Parsed(NamedTuple):
     """
 
     numbers: dict[str, Int64Array]
-    odd: dict[str, _Mask]
-    lost: _Mask
+    odd: dict[str, Mask]
+    lost: Mask
     settled: list[tuple[int, str]]
 
 
@@ -663,7 +661,7 @@ def _memory(text: str) -> tuple[float, int]:
     return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
 
 
-def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: _Mask, clock: Clock) -> list[tuple[int, str]]:
+def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: Mask, clock: Clock) -> list[tuple[int, str]]:
     """Choose among times that can mean two, since summer time ends in between, and return where and how."""
     for row in np.flatnonzero(numbers["eligible"] == AMBIGUOUS).tolist():
         numbers["eligible"][row] = clock.read(rows.texts("eligible")[row])[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import functools
 import itertools
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.text import parse_duration
 from policyfactory.workload.header import printable
 
 # What a column of times has where there is none, where the text is none, and where it can mean two.
@@ -139,6 +141,18 @@ def duration(text: str) -> int | None:
     if len(parts) == 3:
         return parts[0] * 3600 + parts[1] * 60 + parts[2]
     return parts[0] * 60 + (parts[1] if len(parts) == 2 else 0)
+
+
+def given_duration(text: str, *, unit: bool, minutes: bool) -> float | None:
+    """Return the seconds of ``2h30m`` or of a time as Slurm writes it; None of what is neither.
+
+    ``unit``: a number alone is none; ``minutes``: ``10:00`` is minutes and seconds, as for Slurm, and else none.
+    """
+    if ":" in text or "-" in text:
+        return duration(text) if minutes or text.count(":") == 2 or "-" in text else None
+    with contextlib.suppress(UsageError):
+        return parse_duration(text, unit=unit)
+    return None
 
 
 class Clock:

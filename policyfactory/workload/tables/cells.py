@@ -8,16 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import FloatArray, Int64Array, Mask
 from policyfactory.workload.accounting.record import coded
 from policyfactory.workload.accounting.sacct import memory_of_jobs
 from policyfactory.workload.accounting.times import NO_TIME, UNREADABLE, Clock, duration, whole_numbers
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, MappedColumn
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # What tables have where there is nothing.
 NOTHING = frozenset({"", "nan", "NaN", "null", "NULL", "None", "none", "N/A", "NA", "\\N", "(null)", "NaT", "<NA>"})
@@ -62,7 +58,7 @@ class Cells:
         """Return the cells as numbers of the different texts, and these."""
         return coded(self.texts())
 
-    def numbers(self) -> tuple[Floats, Mask]:
+    def numbers(self) -> tuple[FloatArray, Mask]:
         """Return the cells as numbers, NaN for nothing, and which of them are none."""
         return numbers_of(*self.coded())
 
@@ -83,13 +79,15 @@ class TextCells(Cells):
         """Return the cells as they are."""
         return self._texts
 
-    def numbers(self) -> tuple[Floats, Mask]:
+    def numbers(self) -> tuple[FloatArray, Mask]:
         """Return the cells as numbers, many together where all are whole."""
         whole = whole_numbers(self._texts)
         return super().numbers() if whole is None else (whole.astype(np.float64), np.zeros(len(whole), dtype=bool))
 
 
-def numbers_of(codes: Int64Array, texts: list[str], read: Callable[[str], float] = number_of) -> tuple[Floats, Mask]:
+def numbers_of(
+    codes: Int64Array, texts: list[str], read: Callable[[str], float] = number_of
+) -> tuple[FloatArray, Mask]:
     """Return coded texts as numbers, and which of them are none: ``read`` raises ValueError for these."""
     values, wrong = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
     for row, text in enumerate(texts):
@@ -166,7 +164,7 @@ class ArrowCells(Cells):
         present, again = np.unique(codes, return_inverse=True)
         return again.astype(np.int64), [texts[code] if code < len(texts) else "" for code in present.tolist()]
 
-    def numbers(self) -> tuple[Floats, Mask]:
+    def numbers(self) -> tuple[FloatArray, Mask]:
         """Return the cells as numbers."""
         if self.kind != "number":
             return super().numbers()
@@ -272,12 +270,12 @@ def _as_printed(text: str) -> str:
     return text
 
 
-def _bounded(values: Floats) -> Floats:
+def _bounded(values: FloatArray) -> FloatArray:
     """Return numbers that have a place in 64 bits; 0 for those that are none."""
     return np.clip(np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-1.0), -_LARGEST, _LARGEST)
 
 
-def _is_one_of(cells: Cells, values: Floats, chosen: tuple[str, ...]) -> Mask:
+def _is_one_of(cells: Cells, values: FloatArray, chosen: tuple[str, ...]) -> Mask:
     """Return which cells are one of some: by their text, and numbers by their value."""
     found = np.zeros(len(values), dtype=bool)
     if not chosen:
@@ -377,7 +375,7 @@ def read_memory(cells: Cells, column: MappedColumn, nodes: Int64Array, cores: In
     return np.where(wrong, UNREADABLE, np.where(none, -1, megabytes))
 
 
-def _numbers(cells: Cells, column: MappedColumn, entry: Callable[[str], float]) -> tuple[Floats, Mask]:
+def _numbers(cells: Cells, column: MappedColumn, entry: Callable[[str], float]) -> tuple[FloatArray, Mask]:
     """Return a column of numbers, each of which may be a part of its cell, and which are none."""
     if not (column.tres or column.after or column.before):
         return cells.numbers()

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfactory.core.errors import TraceFormatError, UsageError
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, Mask
 from policyfactory.workload.accounting.importing import Imported, LogFormat, Zone, import_logs
 from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
@@ -34,8 +33,6 @@ from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTab
 
 # A deadline later than this after the start is none, but a date of another kind.
 _LONGEST_LIMIT = 400 * 86400
-
-Mask = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True)
