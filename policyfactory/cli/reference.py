@@ -20,11 +20,11 @@ _MARK = re.compile(r"(<!-- keys: (\w+) -->\n\n)(?:- `[^\n]*\n)*")
 _HEAD = """# Commands
 
 Results go to stdout or to the files that you name, progress and notes to stderr. The exit code is 0 for success, 1 if
-the input cannot be used (the message says what to do), and 2 if the command line is wrong. `evaluate`, `tune`,
-`learn`, `site check` and `site replay` also end with 1 where a site does not describe the log: its replay is far from
-the record, or most jobs do not fit the site. A default stands in brackets at the end of a line, an argument that may be
-left out in square brackets. This page is made from the commands (`make docs/commands.md`), and a test fails when it is
-out of date.
+the input cannot be used (the message says what to do), and 2 if the command line is wrong. `evaluate`, `tune`, `learn`,
+`forecast`, `site check` and `site replay` also end with 1 where a site does not describe the log: its replay is far
+from the record, or most jobs do not fit the site. A default stands in brackets at the end of a line, an argument that
+may be left out in square brackets. This page is made from the commands (`make docs/commands.md`), and a test fails when
+it is out of date.
 """
 
 

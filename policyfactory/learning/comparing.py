@@ -181,8 +181,8 @@ def limits_in_words(policy: Policy) -> tuple[str, ...]:
         return ()
     what = " and ".join(parts)
     text = (
-        f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what}: by another one the "
-        "queue differs from the one measured here."
+        f"Of the routes into Slurm only the plugin in C (slurm-site-factor-c) can express {what} for all jobs: by "
+        "another one the queue differs from the one measured here."
     )
     return (text,)
 

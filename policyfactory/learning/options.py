@@ -69,8 +69,8 @@ class LearnOptions:
         File of the cluster whose Slurm is simulated. The log's own jobs are replayed on it, under its priorities, and
         where that is far from the record nothing is learned, or with ``anyway`` no policy recommended.
     predictions : bool
-        Let formulas compete that read what is predicted of a job from its user's past, or count the user's jobs; False
-        for a site that keeps no history of them (`policyfactory history`).
+        Let formulas compete that read what is predicted of a job from its user's past; False for a site that keeps no
+        history of them (`policyfactory history`). Those that only count the user's jobs compete in both cases.
     minutes : float
         How long fits and replicas may take, about, on two cores: the number of the replicas and how many jobs they are
         of follow from it, and from the log, on any machine the same. At least six are made, of six weeks or more,

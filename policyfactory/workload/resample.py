@@ -307,7 +307,7 @@ def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw
     weeks : int
         Length of the result.
     seed, number, draw
-        As for `History.sample`.
+        As for `UserWeeks.sample`.
 
     Raises
     ------
