@@ -40,7 +40,7 @@ from policyfactory.exports.targets import TARGETS as EXPORTS
 from policyfactory.fitting.forms import fit_user_form
 from policyfactory.fitting.sample import nonlinear_names, prepare
 from policyfactory.parallel.dask import scheduler_address
-from policyfactory.policy.algebra import simplify_order
+from policyfactory.policy.algebra import shorter_formula
 from policyfactory.policy.compile import compile_expression
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse, to_latex
@@ -192,7 +192,7 @@ def _manifest(path: Path) -> str:
 def _shorten(text: str) -> str:
     tree = parse(text)
     assert parse(tree.text()) == tree or "nan" in tree.text()
-    shorter = simplify_order(tree)
+    shorter = shorter_formula(tree).expression
     assert shorter.size <= tree.size
     assert parse(shorter.text()).text() == shorter.text()
     linear = linear_coefficients(tree)
