@@ -306,10 +306,10 @@ def easy_queue(standing: QueueStanding, horizon: int, arrivals: ComingJobs) -> R
 
     def run(run_time: Int64Array, patience: Int64Array, _: int) -> Int64Array:
         left = run_time - elapsed
-        easy_queue, order, submit = known or queue(run_time)
+        fcfs, order, submit = known or queue(run_time)
         gone = np.concatenate([patience[of], np.where(patience_later < never, submit[n:] + patience_later, NEVER)])
         found = np.empty(len(rows), dtype=np.int64)
-        found[order] = easy_queue.starts(np.concatenate([left, run_later])[order], gone[order])
+        found[order] = fcfs.starts(np.concatenate([left, run_later])[order], gone[order])
         return np.asarray(np.minimum.reduceat(found[:n], firsts)[standing.running :])
 
     return run
