@@ -108,7 +108,8 @@ class Description:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON values: None for what is not known."""
-        return plain(dataclasses.asdict(self))  # type: ignore[no-any-return]
+        as_json: dict[str, Any] = plain(dataclasses.asdict(self))
+        return as_json
 
 
 def joined_log(log: SwfLog) -> SwfLog:
