@@ -138,7 +138,8 @@ def test_who_waits_for_an_end_comes_when_it_is_over(rules: str) -> None:
     jobs = found.record.jobs
     for now in instants[:6]:
         come = np.flatnonzero((jobs.submit > now) & (jobs.submit <= now + DAY))[:40]
-        # They are short, and so may go ahead of those that wait; which node is chosen hangs on equal limits' numbers.
+        # They are short, and so may go ahead of those that wait. Of jobs whose limits end in one second, their numbers
+        # would decide between nodes.
         limit, end, later = jobs.requested_time.copy(), found.record.end.copy(), jobs.submit.copy()
         limit[come], end[come] = 1800 + 7 * np.arange(len(come)), found.record.start[come] + 1200
         short = dataclasses.replace(jobs, requested_time=limit)

@@ -56,6 +56,8 @@ def test_the_programs_of_sc17_become_the_table_of_the_paper(name: str) -> None:
     size = 10 ** (math.floor(math.log10(float(coefficient))) - 2)
     shown = f"{before} + {math.floor(float(coefficient) / size) * size}*{after}"
     assert parse(shown) == CATALOGUE[name].expression
+    if name == "F1":
+        assert parse(shown).text() == "log10(p)*q + 870*log10(r)"
 
 
 def test_exact_coefficients_are_kept() -> None:
@@ -258,6 +260,8 @@ def _sizes(node: Expression, job: dict[str, mpmath.mpf]) -> list[mpmath.mpf]:
 def test_rounding() -> None:
     tree = parse("p**0.123456*870.9628 + 2.5673e4*min(q, 0.00129)")
     assert round_coefficients(tree, 3).text() == "p**0.123456*871 + 25700*min(q, 0.00129)"
+    with pytest.raises(ValueError, match="prec"):
+        round_coefficients(tree, 0)
 
 
 def test_coefficients_need_values() -> None:

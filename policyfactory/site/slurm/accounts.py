@@ -378,7 +378,7 @@ def _qos_of(row: _LimitRow) -> Qos:
         ),
         per_job=row.limits(("maxtres", "maxtresperjob")),
         per_node=row.per_node("maxtrespernode", "maxtrespn"),
-        usage_factor=1.0 if factor is None else _factor(factor, 1e9, "a number from 0"),
+        usage_factor=1.0 if factor is None else _factor(factor, math.nextafter(1e9, 0.0), "a number from 0"),
     )
 
 
