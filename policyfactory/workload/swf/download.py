@@ -319,8 +319,8 @@ class _Watch(threading.Thread):
         # A socket of our own: that of the connection is taken over by TLS.
         self._socket = None if connection is None else connection.dup()
         self.restart()
-        if self.reason:
-            self._end()
+        if self.reason and connection is not None:
+            raise TimeoutError(self.reason)  # to the client the end of a tunnel's header looks like its last line
 
     def _end(self) -> None:
         if self._socket is not None:
