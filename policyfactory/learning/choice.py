@@ -16,6 +16,8 @@ from policyfactory.learning.comparing import CLASSICAL, PUBLISHED, Rival, hours_
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
 from policyfactory.learning.ranking import PEERS, Ranking, rank, values_of
+from policyfactory.parallel.pool import results
+from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import missing
@@ -359,15 +361,15 @@ def with_threshold(
     gain : float
         What it gains against the baseline, as a logarithm.
     """
-    schedules = list(replicas.schedules(policy))
-    waits = np.concatenate([schedule.wait for schedule in schedules])
-    candidates = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
     aims, tried, kept = aims_of(parts.options)[:1], [], policy
-    unguarded = [[[measure(schedule, aims)[aims[0]]]] for schedule in schedules]
+    workers, notify = parts.steps.workers, parts.steps.progress.message
+    found = dict(results(_waits, (replicas, policy, aims), range(len(replicas)), workers, notify=notify))
+    unguarded = [[[found[replica][0]]] for replica in sorted(found)]
+    waits = np.concatenate([each for _, each in found.values()])
+    candidates = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
     for candidate in sorted(candidates, key=lambda its: -its.threshold):
         tried.append(candidate.name)
-        notify = parts.steps.progress.message
-        values = values_of(replicas, [candidate], aims, workers=parts.steps.workers, notify=notify)
+        values = values_of(replicas, [candidate], aims, workers=workers, notify=notify)
         # To the choice without a threshold: all ratios are then losses.
         names = (policy.name, candidate.name)
         ranking = rank(np.concatenate([unguarded, values], axis=1), names, names[:1], aims)
@@ -375,6 +377,16 @@ def with_threshold(
             break
         kept = candidate
     return kept, tuple(tried)
+
+
+def _waits(
+    work: tuple[Replicated, Policy, Sequence[str]], replica: int, go_on: StopCheck
+) -> tuple[int, tuple[float, FloatArray]]:
+    """Return what the first aim is in a replica under a policy, and how long each job waits (s)."""
+    go_on()
+    replicas, policy, aims = work
+    schedule = replicas.schedule(replica, policy)
+    return replica, (measure(schedule, aims)[aims[0]], schedule.wait)
 
 
 def with_order(parts: LogParts, replicas: Replicated, policy: Policy, *, predicted: bool) -> Policy:

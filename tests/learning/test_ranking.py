@@ -203,11 +203,11 @@ def test_thresholds_are_tried_from_the_highest_to_the_first_that_loses_too_much(
     monkeypatch.setattr(choice, "guarded", lambda *_: tried[::-1])
     monkeypatch.setattr(choice, "measure", lambda *_: {"mean_bsld": 10.0})
     monkeypatch.setattr(choice, "values_of", lambda _, some, *__, **___: np.full((8, 1, 1), 10 * losses[some[0].name]))
-    waits = [SimpleNamespace(wait=np.array([0.0, 50 * 3600.0]))] * 8
+    waits = SimpleNamespace(wait=np.array([0.0, 50 * 3600.0]))
     parts = SimpleNamespace(
         options=LearnOptions(), steps=SimpleNamespace(workers=1, progress=SimpleNamespace(message=print))
     )
-    replicas: Any = SimpleNamespace(schedules=lambda _: waits)
+    replicas: Any = type("Eight", (), {"__len__": lambda _: 8, "schedule": lambda *_: waits})()
     found, names = choice.with_threshold(parts, replicas, policy, gain=1.0)
     assert (found.name, names) == ("SPF-30h", ("SPF-40h", "SPF-30h", "SPF-20h"))
     assert choice.with_threshold(parts, replicas, policy, gain=0.0)[0].name == "SPF-40h"
