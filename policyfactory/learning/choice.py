@@ -33,16 +33,16 @@ from policyfactory.workload.resample import VERDICT_WEEKS
 
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
 # exponents of the shortness and of q softened: a small one errs least when long jobs are taken for short ones, 1 gains
-# most when they are not. The last two also hold back users who run much and let the later jobs of a burst, of which
-# more is known, go first.
+# most when they are not; of q, 1 leaves the fewest jobs waiting long. The last two hold back users who run much, and
+# let the later jobs of a burst, of which more is known, go first.
 FORMULAS = {
     "E": "e",
-    "E-S20": "ln(e) - 0.2*ln(s)",
     "E-S25-Q30": "ln(e) - 0.25*ln(s) + 0.3*ln(q)",
     "E-S50-Q30": "ln(e) - 0.5*ln(s) + 0.3*ln(q)",
     "E-S50-Q70": "ln(e) - 0.5*ln(s) + 0.7*ln(q)",
+    "E-S50-Q100": "ln(e) - 0.5*ln(s) + ln(q)",
     "E-S100-Q30": "ln(e) - ln(s) + 0.3*ln(q)",
-    "PE-S50-Q60": "ln(p) + ln(e) - 0.5*ln(s) + 0.6*ln(q)",
+    "E-S100-Q100": "ln(e) - ln(s) + ln(q)",
     "E-WAITING": "ln(e) + 0.3*ln(p) - 0.4*ln(s) + 0.2*ln(q) - 0.4*ln(1 + user_waiting)",
     "E-USERS": "ln(e) - 0.5*ln(s) + 0.3*ln(q) - 0.4*ln(1 + user_waiting) + 0.3*ln(1 + user_running)",
 }
@@ -140,6 +140,7 @@ def aims_of(options: LearnOptions) -> tuple[str, ...]:
 # predicted, for a training and each job of it, and under Slurm's rules for a job and for each that waits.
 _EASY_S, _PREDICTED_S, _TRAINING_S, _TRAINED_S, _SLURM_S, _WAITING_S = 0.4e-6, 9e-6, 0.8, 40e-6, 8e-6, 1e-6
 _PASS_S = 2.5e-6  # for each that waits, of a queue so long that passes look at nothing but that
+_SHORT = "SAF"  # has about as short a queue as those that run under Slurm's rules, the best of all under EASY
 _BASELINE_SHARE = 0.2  # of the time, for the baseline under Slurm's rules
 _CORES = 2
 _SHARE = 0.4  # of the time, for each of the two parts; the rest is the search
@@ -171,7 +172,7 @@ class Size:
     seconds: float = 0.0
 
 
-def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
+def size_of(parts: LogParts, part: str, *, predicted: bool, baseline: bool = True) -> Size:
     """Return the replicas of a part that the minutes of the options allow, or as many as the options say, of all jobs.
 
     More replicas are taken where there is time for more than the fewest of all jobs; the last jobs of the part where
@@ -185,6 +186,8 @@ def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
         Which.
     predicted : bool
         Whether a policy that runs on them reads predictions.
+    baseline : bool
+        Whether there has to be time for the baseline too, on those of the second half under Slurm's rules.
     """
     options, (first, last) = parts.options, parts.edges
     testing = part == "test"
@@ -193,9 +196,11 @@ def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
     if options.replicas is not None:
         return Size(options.replicas, Part(low, high), words)
     submit, second = parts.workload.submit, parts.workload.ticks
-    waiting = _waiting(parts, first, last) if options.judged_under_slurm else 0.0
     budget, fewest = _SHARE * 60.0 * options.minutes * _CORES, _FEWEST[part]
-    of_policies = (_test_seconds if testing else _choice_seconds)(parts, waiting, predicted=predicted)
+    if testing:
+        of_policies = _test_seconds(parts, predicted=predicted, baseline=baseline)
+    else:
+        of_policies = _choice_seconds(parts, predicted=predicted)
 
     def cut(rows: int) -> tuple[Part, float]:
         """Return the last rows of the part with their past, and the CPU seconds of one replica of them."""
@@ -219,31 +224,35 @@ def size_of(parts: LogParts, part: str, *, predicted: bool) -> Size:
     return Size(fewest, some, f"the last {rows:,} jobs of {words}", fewest * seconds / _CORES)
 
 
-def _choice_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
+def _choice_seconds(parts: LogParts, *, predicted: bool) -> float:
     """Return the CPU seconds for a job of all policies that compete, once each."""
     count = len(PUBLISHED) + len(SOFTENED) + len(CLASSICAL)
     # One more predicted one is what a search finds.
     screened = count * _EASY_S + (len(COUNTED) + predicted * (len(FORMULAS) + 1)) * _PREDICTED_S
-    # Of the choice, and of the best published policy.
-    tried = 2 * (len(_QUANTILES) + 1) if parts.options.chooses_threshold else 0
-    under_slurm = 2 * _FINALISTS + _AT_ANY_PRICE + tried if parts.options.judged_under_slurm else 0
-    if parts.options.under_slurm:
-        under_slurm += count
-    return screened + under_slurm * (_SLURM_S + waiting * _WAITING_S)
-
-
-def _test_seconds(parts: LogParts, waiting: float, *, predicted: bool) -> float:
-    """Return the CPU seconds for a job under all policies that are tested, the baseline thrice under Slurm's rules."""
-    foreseen = predicted * _PREDICTED_S
     if not parts.options.judged_under_slurm:
-        return (2 + PEERS) * _EASY_S + foreseen
-    return (2 + PEERS) * _SLURM_S + (4 + PEERS) * waiting * _WAITING_S + foreseen
+        return screened
+    # What has predictions gets no threshold, so that hardly ever all are tried of two policies.
+    tried = len(_QUANTILES) + 1 if parts.options.chooses_threshold else 0
+    each = _SLURM_S + _waiting(parts, _SHORT) * _WAITING_S
+    if parts.options.under_slurm:  # the worst ones, too
+        screened += count * (_SLURM_S + _waiting(parts, CLASSICAL[0]) * _WAITING_S)
+    return screened + (2 * _FINALISTS + _AT_ANY_PRICE + tried) * each
 
 
-def _waiting(parts: LogParts, first: int, last: int) -> float:
-    """Return how many jobs wait when one is submitted, first come, first served, in the last jobs before a row."""
+def _test_seconds(parts: LogParts, *, predicted: bool, baseline: bool) -> float:
+    """Return the CPU seconds for a job under all policies that are tested."""
+    policies, foreseen = 1 + PEERS, predicted * _PREDICTED_S
+    if not parts.options.judged_under_slurm:
+        return (policies + 1) * _EASY_S + foreseen
+    seconds = policies * (_SLURM_S + _waiting(parts, _SHORT) * _WAITING_S) + foreseen
+    return seconds + baseline * (_SLURM_S + _waiting(parts, CLASSICAL[0]) * _PASS_S)
+
+
+def _waiting(parts: LogParts, policy: str) -> float:
+    """Return how many jobs wait under a policy when one is submitted, in the last jobs before the second half."""
+    first, last = parts.edges
     rows = slice(max(first, last - _PILOT), last)
-    return _queue_length(simulate(parts.workload.select(rows), CLASSICAL[0], parts.judging))
+    return _queue_length(simulate(parts.workload.select(rows), policy, parts.judging))
 
 
 def _queue_length(schedule: Schedule) -> float:

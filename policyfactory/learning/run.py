@@ -423,6 +423,7 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     if sized is None:
         return None
     replicas, size = sized
+    _say_size(run, size)
     part = size.words
     run.steps.begin(f"The formulas on replicas of {part}: users' weeks moved, loads of 0.8 to 1.2")
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
@@ -477,31 +478,41 @@ def _guarded(run: Run, replicas: Replicated, ranking: Ranking, rival: Rival) -> 
     return Rival(model, run.steps.path_of(f"thresholds/{guarded.name}.json")), tried
 
 
-def _replicas_of(run: Run, part: str, *, predicted: bool) -> tuple[Replicated, Size] | None:
+def _replicas_of(run: Run, part: str, *, predicted: bool, baseline: bool = True) -> tuple[Replicated, Size] | None:
     """Return the replicas of a part, and how many of what they are; None if it is too short for any."""
-    size = size_of(run.parts, part, predicted=predicted)
+    size = size_of(run.parts, part, predicted=predicted, baseline=baseline)
     replicas = replicas_of(run.parts, part, size)
-    if replicas is None or run.options.replicas is not None:
-        return None if replicas is None else (replicas, size)
+    return None if replicas is None else (replicas, size)
+
+
+def _say_size(run: Run, size: Size) -> None:
+    """Say how many replicas there are, where it was not said to the command."""
+    if run.options.replicas is not None:
+        return
     minutes, takes = run.options.minutes, format_duration(round(size.seconds))
     more = "; with fewer, or shorter ones, there is no verdict" if size.seconds > 60 * minutes / 2 else ""
     sized = f"{size.count} replicas of {size.words}, some {takes} on two cores{more}"
     run.steps.progress.message(f"--minutes {minutes:g}: {sized}")
-    return replicas, size
 
 
 def _tested(run: Run, replicas: ByReplicas, named: Mapping[str, Rival]) -> Tested | None:
     """Return the choice on replicas of the second half, each predictor learning in its own run."""
     if replicas.winner.name == CLASSICAL[0]:
         return None
-    sized = _replicas_of(run, "test", predicted=replicas.winner.model.policy.needs_model)
+    best = (*replicas.ranking.best, replicas.published.name)
+    names = list(dict.fromkeys((CLASSICAL[0], *best, replicas.winner.name)))
+    predicted = replicas.winner.model.policy.needs_model
+    sized, minutes = _replicas_of(run, "test", predicted=predicted), 0.0
+    if sized is not None and CLASSICAL[0] not in best:
+        minutes = baseline_minutes(run.parts, sized[0])
+        if minutes:  # without it there is time for more
+            names, sized = names[1:], _replicas_of(run, "test", predicted=predicted, baseline=False)
     if sized is None:
         return None
     test_replicas, size = sized
-    best = (*replicas.ranking.best, replicas.published.name)
-    names = list(dict.fromkeys((CLASSICAL[0], *best, replicas.winner.name)))
-    if CLASSICAL[0] not in best and (minutes := baseline_minutes(run.parts, test_replicas)):
-        names = names[1:]
+    _say_size(run, size)
+    if minutes:
+        minutes = max(minutes, baseline_minutes(run.parts, test_replicas))
         run.steps.progress.message(
             f"{CLASSICAL[0]} has so long a queue under Slurm's rules that its replicas would take some "
             f"{format_duration(round(60 * minutes))} more: the weeks of the second half stand for them (--minutes)"

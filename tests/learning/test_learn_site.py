@@ -18,7 +18,8 @@ from daily_log import daily
 from policyfactory.core.errors import EvaluationError, UsageError, WorkloadError
 from policyfactory.core.text import WEEK, format_duration
 from policyfactory.evaluation.options import DEFAULT_METRICS
-from policyfactory.learning.choice import replicas_of, size_of
+from policyfactory.learning import choice
+from policyfactory.learning.choice import Size, replicas_of, size_of
 from policyfactory.learning.comparing import Rival, judging_in_words
 from policyfactory.learning.learned import Learned
 from policyfactory.learning.options import LearnOptions
@@ -230,6 +231,21 @@ def test_more_minutes_are_more_jobs_and_then_more_replicas(backfill: Any, part: 
     parts = parts_of(LearnOptions(replicas=50, minutes=0.1, backfill=backfill))
     asked = size_of(parts, part, predicted=False)
     assert (asked.count, asked.part.last - asked.part.first) == (50, len(parts.workload) // 4)
+
+
+@pytest.mark.parametrize("part", ["choosing", "test"])
+def test_the_baselines_long_queue_costs_no_replicas_of_others(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = daily(240)
+    parts = parts_of(LearnOptions(minutes=0.3))
+    parts.workload, parts.edges = jobs, (len(jobs) // 2, 3 * len(jobs) // 4)
+
+    def size(baseline_waits: float, **options: bool) -> Size:
+        monkeypatch.setattr(choice, "_waiting", lambda _, policy: baseline_waits if policy == "FCFS" else 20.0)
+        return size_of(parts, part, predicted=False, **options)
+
+    assert size(1e4, baseline=False) == size(0.0, baseline=False)
+    assert (size(1e4) == size(0.0)) == (part == "choosing")
+    assert size(0.0).part.first >= size(0.0, baseline=False).part.first
 
 
 # Where predictions change while a simulation runs the kernel is another, which takes half a minute to compile.
