@@ -305,6 +305,13 @@ def test_weeks_to_import_follow_from_the_weeks_that_were_replicated() -> None:
     assert "import 2 more weeks" in " ".join(verdict(recorded(daily(), "FCFS"), tested=whole).sentences)
 
 
+def test_where_the_baseline_had_no_time_on_replicas_these_are_the_next_step() -> None:
+    tested = dataclasses.replace(replicas("better"), to_baseline=None)
+    said = " ".join(verdict(recorded(daily(), "FCFS"), tested=tested, weeks="no difference").sentences)
+    assert "There is no evidence yet for a change of the queue: --replicas 9 has FCFS on replicas" in said
+    assert "import" not in said
+
+
 def test_too_few_weeks_say_how_many_to_import() -> None:
     short = weeks_to_import(3, "the second half", 2)
     actual = verdict(recorded(daily(4), "FCFS"), short=short)
