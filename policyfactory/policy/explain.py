@@ -421,6 +421,10 @@ class JobSample:
         return len(self.p)
 
 
+def _nothing() -> FloatArray:
+    return np.empty(0)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class InputEffect:
     """What one input does.
@@ -451,15 +455,15 @@ class InputEffect:
     number: int
     formula: str
     label: str
-    why_dead: str
-    variable: str
-    axis: FloatArray
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-    swing: float
-    share: float
-    words: str
+    why_dead: str = ""
+    variable: str = ""
+    axis: FloatArray = dataclasses.field(default_factory=_nothing)
+    mean: FloatArray = dataclasses.field(default_factory=_nothing)
+    low: FloatArray = dataclasses.field(default_factory=_nothing)
+    high: FloatArray = dataclasses.field(default_factory=_nothing)
+    swing: float = 0.0
+    share: float = 0.0
+    words: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -576,25 +580,11 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, column: int
     formula = network.inputs[column]
     expression = parse(formula)
     label = _WORDS.get(expression.variables, formula)
-    none = np.empty(0)
-    dead = InputEffect(
-        number=column + 1,
-        formula=formula,
-        label=label,
-        why_dead="",
-        variable="",
-        axis=none,
-        mean=none,
-        low=none,
-        high=none,
-        swing=0.0,
-        share=0.0,
-        words="",
-    )
+    plain = InputEffect(column + 1, formula, label)
     if not expression.variables - {"m"}:
-        return dataclasses.replace(dead, label=CONSTANT, why_dead="constant")
+        return dataclasses.replace(plain, label=CONSTANT, why_dead="constant")
     if not np.ptp(table[:, column]):
-        return dataclasses.replace(dead, why_dead=f"constant for {jobs.about}")
+        return dataclasses.replace(plain, why_dead=f"constant for {jobs.about}")
     variable, axis, values = _axis(expression, jobs, table[:, column])
     curves = np.empty((len(axis), len(jobs)))
     changed = table.copy()
@@ -604,23 +594,12 @@ def _effect_of(network: Network, jobs: JobSample, table: FloatArray, column: int
     curves -= curves.mean(axis=0)
     swing = float(np.ptp(curves, axis=0).mean())
     if swing <= _NOTHING * spread or swing == 0.0:
-        return dataclasses.replace(dead, why_dead="no effect on any score")
+        return dataclasses.replace(plain, why_dead="no effect on any score")
     mean = curves.mean(axis=1)
     low, high = np.percentile(curves, _BAND, axis=1)
     words = _effect_words(expression, variable, axis, mean, swing)
-    return InputEffect(
-        number=column + 1,
-        formula=formula,
-        label=label,
-        why_dead="",
-        variable=variable,
-        axis=axis,
-        mean=mean,
-        low=low,
-        high=high,
-        swing=swing,
-        share=0.0,
-        words=words,
+    return dataclasses.replace(
+        plain, variable=variable, axis=axis, mean=mean, low=low, high=high, swing=swing, words=words
     )
 
 
