@@ -11,6 +11,7 @@ import contextlib
 import grp
 import hashlib
 import io
+import json
 import os
 import pwd
 import stat
@@ -24,6 +25,7 @@ from policyfactory.core.errors import InputError, UsageError
 
 _BLOCK = 1 << 20  # bytes
 _LARGEST_STREAM = 1 << 29  # bytes of a pipe, which does not say how many it has
+_LARGEST_MANIFEST = 1 << 22
 _PATIENCE = 10.0  # s that a pipe may lie there without a writer
 
 _Inode = tuple[int, int]
@@ -148,12 +150,27 @@ def note_input(path: Path) -> None:
     """
     if _read is None:
         return
-    for used in (path, manifest_path(path)) if path.name else ():
+    if not path.name:
+        return
+    for used in (path, manifest_path(path)) if _has_manifest(path) else (path,):
         inode = _inode(used)
         if inode in _claimed:
             raise _is_input(used, path)
         if inode is not None:
             _read.setdefault(inode, path)
+
+
+def _has_manifest(path: Path) -> bool:
+    """Tell whether the manifest beside a file is its own, and not that of another file with the same stem."""
+    try:
+        with manifest_path(path).open("rb") as file:
+            manifest = json.loads(file.read(_LARGEST_MANIFEST))
+    except OSError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    outputs = manifest.get("outputs") if isinstance(manifest, dict) else None
+    return not isinstance(outputs, dict) or path.name in outputs
 
 
 def refuse_input(path: Path) -> None:

@@ -19,6 +19,7 @@ from policyfactory.core.text import DAY, format_duration
 from policyfactory.exports.expressible import check_known, check_size
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import PriorityScale
+from policyfactory.workload.accounting.sacct import gres_gpus
 from policyfactory.workload.accounting.times import given_duration
 
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
@@ -157,8 +158,6 @@ _NAMES = {
 _NEEDED = frozenset({"job", "submit", "limit", "processors"})
 _LATEST = 4_133_980_800  # 2101-01-01
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
-# One part of a field of GPUs, as gres:gpu:2 or gres/gpu:a100=4; a name without a number is one.
-_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=][^,]*?)??(?:[:=](\d{1,9}))?", re.ASCII)
 # Of a waiting job, what squeue calls allocated is asked for: "cpu=8,mem=160M,node=2"; its own nodes are the most.
 _NODES = re.compile(r"(?:^|,)node=(\d{1,9})", re.ASCII)
 _NO_LIMIT = frozenset({"UNLIMITED", "NOT_SET", "INVALID", "PARTITION_LIMIT"})
@@ -194,8 +193,7 @@ class _Row:
         return found if found <= 10**9 else self.fail("cpus_per_gpu", "at most 1,000,000,000 processors with the GPUs")
 
     def _gpus(self, name: str) -> int:
-        found = (_GPUS.fullmatch(part) for part in self.fields.get(name, "").split(","))
-        return sum(int(match[1] or 1) for match in found if match)
+        return gres_gpus(self.fields.get(name, "")) or 0
 
     def priority(self) -> float:
         try:

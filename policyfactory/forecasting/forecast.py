@@ -380,7 +380,8 @@ def forecast(
         Alternative(words, rules.forecast(_with(snapshot, other), found.predictor).find(NEW), asked)
         for words, other in others(job, site)
     )
-    return dataclasses.replace(found, alternatives=tuple(alternatives))
+    # What can never start is none.
+    return dataclasses.replace(found, alternatives=tuple(its for its in alternatives if not its.found.outside))
 
 
 def _with(snapshot: Snapshot, job: QueuedJob) -> Snapshot:

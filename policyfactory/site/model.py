@@ -577,6 +577,19 @@ class Site:
         """Names of all nodes, by node number."""
         return _names_of(self.nodes)
 
+    def lets_in(self, partition: Partition, account: str) -> bool:
+        """Tell whether a partition is open to an account: since 24.11 AllowAccounts names those below, too."""
+        allowed, above, seen = partition.allowed_accounts, _parents(self.associations), set[str]()
+        while allowed and account not in allowed and self.scheduling.rules_version >= "24.11" and account not in seen:
+            seen.add(account)
+            account = above.get(account, "root")
+        return not allowed or account in allowed
+
+
+@functools.lru_cache(maxsize=16)
+def _parents(associations: tuple[Association, ...]) -> dict[str, str]:
+    return {association.account: association.parent or "root" for association in associations if not association.user}
+
 
 @functools.lru_cache(maxsize=16)
 def _names_of(groups: tuple[NodeGroup, ...]) -> tuple[str, ...]:

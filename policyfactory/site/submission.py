@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from policyfactory.core.errors import UsageError
+from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, did_you_mean, format_duration, shortened
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Partition, Site
+from policyfactory.workload.accounting.sacct import gres_gpus
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
@@ -23,7 +25,7 @@ _LARGEST = 1 << 40  # of any quantity: beyond all machines
 _MOST = 10_000_000  # nodes, tasks, processors of a task
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
-_GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z]\w*:)?(\d{1,6})", re.ASCII)
+_GPUS = re.compile(r"(?:[\w.-]{1,80}:)?\d{1,6}|[A-Za-z][\w.-]{0,80}", re.ASCII)
 
 
 class _Options(argparse.ArgumentParser):
@@ -107,7 +109,7 @@ def submitted(text: str, snapshot: Snapshot, site: Site | None, user: str = "", 
     if memory == 0 and given.mem and partition is not None:
         # All memory of its nodes.
         memory = max(nodes, 1) * _least_memory(partition, site)
-    gpus = _gpus(given.gres or given.gpus_per_node) * max(nodes, 1) or _gpus(given.gpus)
+    gpus = (gres_gpus(given.gres or "") or _gpus(given.gpus_per_node)) * max(nodes, 1) or _gpus(given.gpus)
     return QueuedJob(
         *(NEW, 1 + max((job.number for job in snapshot.jobs), default=0), "waiting", user, given.account or account),
         *(given.qos or "", tuple(its.name for its in partitions) or ("all",), snapshot.taken),
@@ -167,12 +169,16 @@ def _least_memory(partition: Partition, site: Site | None) -> float:
 
 
 def _gpus(text: str | None) -> int:
-    if text is None:
-        return 0
-    match = _GPUS.fullmatch(text)
-    if match is None:
-        _options().error(f"{shortened(text)!r} is no number of GPUs; as sbatch has it: gpu:2")
-    return int(match[1])
+    """Return the GPUs of ``2``, ``a100:2`` or several of these."""
+    parts = [] if text is None else text.split(",")
+    if not all(_GPUS.fullmatch(part) for part in parts):
+        _options().error(f"{shortened(text or '')!r} is no number of GPUs; as sbatch has it: 2, a100:2")
+    return sum(gres_gpus(f"gpu:{part}") or 0 for part in parts)
+
+
+def _has_memory(memory: Int64Array, asked: float) -> bool:
+    """Tell whether nodes have as much memory as is asked for (MB), where it is counted."""
+    return asked <= memory.sum() or not memory.all()
 
 
 def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]:
@@ -198,16 +204,24 @@ def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]
         yield f"with {what}", changed
     if site is not None:
         layout = lay_out(site)
+        closed = {
+            noted.name.split(" ")[0]
+            for noted in site.not_modelled
+            if noted.name.endswith((" AllowGroups", " DenyAccounts", " DenyQos"))
+        }
         fitting = [
             its.name
             for number, its in enumerate(site.partitions)
             if its.up
             and its.name not in job.partitions
-            and (not its.allowed_accounts or job.account in its.allowed_accounts)
+            and site.lets_in(its, job.account)
             and (not its.allowed_qos or not job.qos or job.qos in its.allowed_qos)
             and (job.limit or 0) <= its.max_time
-            and job.nodes <= min(its.max_nodes, int(layout.members[number].sum()))
+            and its.min_nodes <= max(job.nodes, 1) <= min(its.max_nodes, int(layout.members[number].sum()))
             and job.cores <= int(layout.cores[layout.members[number]].sum())
+            and job.gpus <= int(layout.gpus[layout.members[number]].sum())
+            and _has_memory(layout.memory[layout.members[number]], job.memory or 0.0)
+            and f"PartitionName={its.name[:40]}" not in closed
         ]
         for name in fitting[:_PARTITIONS]:
             yield f"in partition {name}", dataclasses.replace(job, partitions=(name,))

@@ -22,7 +22,7 @@ MOST_THREADS = 256  # of a core
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _UNLIMITED = {"unlimited", "infinite", "inf"}
-_VERSION = re.compile(r"(?:slurm\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
+_VERSION = re.compile(r"(?:slurm(?:-wlm)?\s+)?(\d{1,2})\.(\d{1,2})(?:[.\-~+]?[A-Za-z0-9.\-~+]{0,30})?", re.ASCII)
 
 
 def _hosts(value: Any) -> str:

@@ -20,6 +20,7 @@ import pandas as pd
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted
+from policyfactory.workload.accounting.sacct import gres_gpus
 from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration, shown
@@ -46,7 +47,6 @@ _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"
 _NONE = {"", "(null)", "N/A", "n/a", "None", "Unknown", "*"}
 _MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
-_GPU = re.compile(r"(?:gres[:/])?gpu(?::[^,:=(]+)?[:=](\d{1,6})", re.ASCII)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z_/:]{1,30})=")
@@ -323,7 +323,7 @@ def _gpus(tres: Mapping[str, float], *texts: tuple[str, int]) -> int:
     if "gres/gpu" in tres:
         return int(tres["gres/gpu"])
     typed = sum(count for name, count in tres.items() if name.startswith("gres/gpu:"))
-    each = (int(match[1]) * many for text, many in texts for match in _GPU.finditer(text[:500]))
+    each = ((gres_gpus(text[:500]) or 0) * many for text, many in texts)
     return min(int(typed) or sum(each), _LARGEST)
 
 
@@ -359,7 +359,8 @@ _KEYS = {
     "eligible_time": "EligibleTime", "accrue_time": "AccrueTime", "start_time": "StartTime",
     "last_sched_evaluation": "LastSchedEval", "time_limit": "TimeLimit", "cpus": "NumCPUs", "tres_req_str": "ReqTRES",
     "tres_alloc_str": "AllocTRES", "memory_per_node": "MinMemoryNode", "memory_per_cpu": "MinMemoryCPU",
-    "tres_per_node": "TresPerNode", "tres_per_job": "TresPerJob", "dependency": "Dependency", "nodes": "NodeList",
+    "tres_per_node": "TresPerNode", "tres_per_job": "TresPerJob", "tres_per_task": "TresPerTask", "tasks": "NumTasks",
+    "dependency": "Dependency", "nodes": "NodeList",
     "resv_name": "Reservation", "array_job_id": "ArrayJobId", "array_max_tasks": "ArrayTaskThrottle",
     "het_job_id": "HetJobId", "suspend_time": "SuspendTime", "pre_sus_time": "SecsPreSuspend",
     "required_nodes": "ReqNodeList", "excluded_nodes": "ExcNodeList", "features": "Features", "licenses": "Licenses",
@@ -535,7 +536,12 @@ def _of_fields(
         most_nodes=most,
         cores=cores,
         memory=tres["mem"] if "mem" in tres else _memory_of(fields, nodes, cores),
-        gpus=_gpus(tres, (text("TresPerNode"), max(nodes, 1)), (text("TresPerJob"), 1)),
+        gpus=_gpus(
+            tres,
+            (text("TresPerNode"), max(nodes, 1)),
+            (text("TresPerJob"), 1),
+            (text("TresPerTask"), min(max(_number(text("NumTasks")) or 1, 1), _MOST_TASKS)),
+        ),
         resources=tres,
         priority=_number(fields.get("Priority")),
         nice=_number(fields.get("Nice")) or 0,

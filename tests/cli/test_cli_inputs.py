@@ -49,6 +49,14 @@ def test_an_output_that_is_an_input_is_refused(run: Run, tmp_path: Path, name: s
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["in", other.name])
 
 
+def test_the_manifest_of_another_file_with_the_same_stem_is_no_input(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text("ClusterName=a\nNodeName=n1 CPUs=2\nPartitionName=p Nodes=n1\n")
+    words = "site", "import", tmp_path / "a.conf", "--output", tmp_path / "a.toml", "--overwrite"
+    for _ in range(2):
+        run(*words)
+        assert (tmp_path / "a.manifest.json").is_file()
+
+
 def test_folders_of_results_are_no_place_for_their_inputs(run: Run, tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     protocol = tmp_path / "r" / "protocol.toml"

@@ -89,6 +89,15 @@ def test_a_script_shows_then_removes_and_leaves_what_is_anothers(site: Site) -> 
     assert site.told.read_text().splitlines() == ["update JobId=11 SiteFactor=0", "update JobId=12 SiteFactor=0"]
 
 
+def test_lua_by_its_long_name_is_taken_out_too(site: Site) -> None:
+    script = installed(site, "slurm-site-factor-lua", "job_submit.lua")
+    site.conf.write_text(CONF.replace("all_partitions, lua", "job_submit/lua,all_partitions"))
+    assert "would: take lua out of JobSubmitPlugins" in site.run(script)
+    site.run(script, "remove")
+    assert "JobSubmitPlugins=all_partitions\n" in site.conf.read_text()
+    assert "still has it loaded" in site.run(script, "jobs", code=1, LOADED="job_submit/lua")
+
+
 def test_one_cannot_be_misled(site: Site, tmp_path: Path) -> None:
     script = installed(site, "slurm-site-factor-lua", "job_submit.lua")
     # Another's script, which calls ours: its owner takes the lines out.

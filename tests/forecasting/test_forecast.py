@@ -14,7 +14,7 @@ from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
 from policyfactory.forecasting.forecast import Forecast, forecast
 from policyfactory.forecasting.futures import Draws, _run_times
 from policyfactory.forecasting.standing import standing_of
-from policyfactory.site.model import NodeGroup, Partition, Site
+from policyfactory.site.model import NodeGroup, NotModelled, Partition, Site
 from policyfactory.site.submission import others, submitted
 from policyfactory.statistics.calibration import Stretch
 from policyfactory.workload.jobs import Workload
@@ -338,6 +338,37 @@ def test_running_jobs_beyond_the_logs_machine_are_of_another_cluster() -> None:
     jobs = tuple(dataclasses.replace(job, cores=15) if job.state == "running" else job for job in snapshot.jobs)
     with refusal(UsageError, f"{log.machine} threads --site", cure=False):
         forecast(dataclasses.replace(snapshot, jobs=jobs + jobs[:1]), None, log, futures=5)
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus"),
+    [
+        ("--gres=gpu:a100", 1), ("--gres=gpu", 1), ("--gres=gpu:2080ti:1", 1), ("--gres=gpu:1g.10gb:3", 3),
+        ("-G nvidia_a100-sxm4-40gb:2", 2), ("--gres=gpu:a100:2,tmpfs:10", 2), ("-G 4", 4), ("--gres=tmpfs:10", 0),
+        ("--gpus-per-node=a100:2", 4),
+    ],
+)  # fmt: skip
+def test_gpus_are_asked_for_as_of_sbatch(options: str, gpus: int) -> None:
+    nodes = " -N 2" if "per-node" in options else " -N 1"
+    assert submitted(f"{options}{nodes} -n 2", Snapshot("queue", 1000, ()), None).gpus == gpus
+
+
+def test_partitions_that_cannot_take_a_job_or_may_be_closed_to_it_are_no_alternatives() -> None:
+    site = Site(
+        "s",
+        (NodeGroup("n[1-4]", 8, 1000, 0), NodeGroup("g[1-2]", 8, 1000, 4)),
+        (
+            Partition("g", "g1", default=True),
+            Partition("all", "n[1-4]"),
+            Partition("g2", "g2"),
+            Partition("ours", "g2"),
+        ),
+        not_modelled=(NotModelled("PartitionName=ours DenyAccounts", "phys", "slurm.conf:9", "would not start"),),
+    )
+    asked = submitted("-p g --gres=gpu:2 -n 4", Snapshot("queue", 1000, ()), site)
+    assert [other.partitions for words, other in others(asked, site) if words.startswith("in partition")] == [("g2",)]
+    plain = submitted("-p g -n 4 --mem=3000", Snapshot("queue", 1000, ()), site)
+    assert [other.partitions for words, other in others(plain, site) if words.startswith("in partition")] == [("all",)]
 
 
 def test_what_is_submitted_is_of_the_users_account_and_stays_out_of_what_is_closed_to_it() -> None:

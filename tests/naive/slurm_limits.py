@@ -42,17 +42,19 @@ class Rules:
 
     def __init__(self, site: Site) -> None:
         self.on = "limits" in site.enforced
-        self.known_only = self.on or bool(set(site.enforced) & {"associations", "qos", "safe"})
+        self.known_only = bool(site.associations) and bool(
+            set(site.enforced) & {"associations", "limits", "qos", "safe"}
+        )
         self.qos = {qos.name: qos for qos in site.qos}
-        self.associations = {(one.account, one.user): one for one in site.associations}
+        self.associations = {(one.account.lower(), one.user.lower()): one for one in site.associations}
 
     def chain(self, job: Job) -> list[Association]:
         """Return the job's association and the accounts above it, root last; empty if it has none."""
-        one = self.associations.get((job.account, job.user))
+        one = self.associations.get((job.account.lower(), job.user.lower()))
         found = []
         while one is not None:
             found.append(one)
-            above = (one.account, "") if one.user else (one.parent or "root", "")
+            above = (one.account if one.user else one.parent or "root").lower(), ""
             one = None if (one.account, one.user) == ("root", "") else self.associations.get(above)
         return found
 
@@ -119,7 +121,7 @@ class Rules:
         if not self.on:
             return True
         job, chain = entry.job, self.chain(entry.job)
-        if not chain and job.account:
+        if self.refused(job):
             return False  # it has no association
         jobs = account = user = wall = math.inf
         for qos in self.both_qos(entry.partition, entry.qos):

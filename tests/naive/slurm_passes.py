@@ -17,7 +17,7 @@ from naive.slurm_preemption import PATIENCE, Preemption, merge_sorted
 from naive.slurm_priority import Priorities
 from naive.slurm_reservations import keeps_from, may_use_reservation, waited_for
 from naive.slurm_versions import versioned
-from policyfactory.site.model import Reservation, Site
+from policyfactory.site.model import Partition, Reservation, Site
 
 __all__ = ["Controller"]
 
@@ -137,6 +137,14 @@ class Controller:
             return None
         return dataclasses.replace(entry.demand, least=least, most=min(most, limit))
 
+    def _lets_in(self, partition: Partition, account: str) -> bool:
+        """Say whether a partition is open to an account (slurmctld/partition_mgr.c; the accounts above: 24.11)."""
+        parents = {one.account: one.parent or "root" for one in self.site.associations if not one.user}
+        accounts = [account]
+        while self.versioned.asks_above and accounts[-1] != "root" and len(accounts) <= len(parents):
+            accounts.append(parents.get(accounts[-1], "root"))
+        return any(name in partition.allowed_accounts for name in accounts)
+
     def try_now(self, entry: Entry, among: set[int], by: str) -> str:
         """Start the job now on some of these nodes, or return why not (select_nodes).
 
@@ -149,7 +157,7 @@ class Controller:
             return "accounting"
         if not may_use(partition, job, entry.qos):
             return "partition"
-        if partition.allowed_accounts and job.account and job.account not in partition.allowed_accounts:
+        if partition.allowed_accounts and job.account and not self._lets_in(partition, job.account):
             return "partition"
         demand = self.demand(entry)
         if demand is None:

@@ -56,6 +56,8 @@ class Versioned:
     # Where it is looked from a second on, jobs that end at it are gone, too; before, only those that end before it.
     # Seen in the plans of 26.05.5: select/cons_tres, _build_cr_job_list.
     gone_at_start: bool
+    # AllowAccounts of a partition names the accounts below, too. slurm.conf(5) of 24.11.5.
+    asks_above: bool
 
 
 _ALL = Versioned(**{field.name: True for field in dataclasses.fields(Versioned)})

@@ -175,6 +175,30 @@ def test_nothing_is_held_against_a_job_whose_account_and_qos_are_not_said(simula
     assert starts(simulate(closed, jobs, begin=0)) == [3, 3, -1, -1]
 
 
+def test_nobody_is_a_stranger_where_no_association_is_known(simulate: Simulate) -> None:
+    jobs = [job(1, 0, 60, 10, user="x", account="lab")]
+    for enforced in (("associations",), ("associations", "limits", "qos")):
+        for known, expected in (((), [3]), (users(a=0), [-1])):
+            site = batch(1, enforced=enforced, associations=known, qos=(Qos("normal"),))
+            assert starts(simulate(site, jobs, begin=0)) == expected
+
+
+def test_names_of_users_and_accounts_are_the_same_in_capitals(simulate: Simulate) -> None:
+    site = limited((NodeGroup("n1"),), Qos("normal"))
+    assert starts(simulate(site, [job(1, 0, 60, 10, user="A", account="Lab")], begin=0)) == [3]
+
+
+def test_a_partition_is_open_to_the_accounts_below_those_that_it_names(
+    simulate: Simulate, request: pytest.FixtureRequest
+) -> None:
+    known = (Association("root"), Association("lab"), Association("theory", parent="lab"))
+    known += (Association("theory", "a"), Association("lab", "b"))
+    site = batch(2, partitions=(Partition("batch", allowed_accounts=("lab",)),), associations=known)
+    jobs = [job(1, 0, 60, 10, user="a", account="theory"), job(2, 0, 60, 10, user="b", account="lab")]
+    since = "22.05" not in request.node.callspec.id
+    assert starts(simulate(site, jobs, begin=0)) == [3 if since else -1, 3]
+
+
 def test_no_reservation_for_a_qos_without(simulate: Simulate) -> None:
     # 2 needs both nodes; with a plan for it 3 would not go ahead.
     jobs = [job(1, 0, 100, 5), job(2, 1, 60, 5, 2, qos="last"), job(3, 2, 600, 30)]

@@ -124,7 +124,9 @@ def test_what_scontrol_shows_is_the_same_site() -> None:
     assert dataclasses.replace(shown, not_modelled=(), remarks=()) == dataclasses.replace(
         written, not_modelled=(), remarks=()
     )
-    assert set(missing(shown)) == set(missing(written))
+    # It also shows which nodes are away now.
+    assert set(missing(shown)) - {"NodeName=n4 State"} == set(missing(written))
+    assert "give --events" in next(its.effect for its in shown.not_modelled if its.name == "NodeName=n4 State")
 
 
 def test_an_imported_site_is_written_and_read_again(tmp_path: Path) -> None:
@@ -369,7 +371,7 @@ def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
         ),
         (f"{SMALL}PriorityType=priority/magic\n", "expected priority/basic or priority/multifactor"),
         (f"{SMALL}SchedulerType=sched/magic\n", "expected sched/backfill or sched/builtin"),
-        (f"{SMALL}PriorityWeightTRES=cpu=much\n", "expected resources such as cpu=16"),
+        (f"{SMALL}PriorityWeightTRES=cpu=much\n", "expected weights such as CPU=1.0"),
         (f"{SMALL}PriorityUsageResetPeriod=hourly\n", "expected one of NONE, NOW"),
         (f"{SMALL}PriorityCalcPeriod=0\n", "PriorityCalcPeriod is '0'; expected at least one minute"),
         (f"{SMALL}PriorityMaxAge={10**9 - 1}\n", "or UNLIMITED; at most 143,165,576 minutes"),
@@ -378,7 +380,6 @@ def test_a_file_that_is_missing_or_binary_is_named(tmp_path: Path) -> None:
         ("NodeName=n1 Sockets=2000 CoresPerSocket=2000\n", "has 4,000,000 cores, more than the 1,000,000 of a node"),
         ("NodeName=n1 Gres=gpu:20000\n", "slurm.conf:1: Gres is 'gpu:20000'; expected at most 10,000 GPUs of a node"),
         ("NodeName=n1 Weight=4294967296\n", "expected a whole number from 0 to 4,294,967,295"),
-        (f"{SMALL}PriorityWeightTRES=cpu=999999999999T\n", "expected resources such as cpu=16"),
         ("Configuration data as of 2026-01-01\nClusterName = a\n", "add what scontrol -o show node"),
     ],
 )
@@ -530,6 +531,42 @@ def test_qos_of_accounts_are_inherited_and_changed(tmp_path: Path) -> None:
     assert by_name["y", "v"].qos == ()
     assert by_name["y", "v"].per_job == Limits(cores=4, nodes=2)
     assert by_name["y", "v"].priority == 7
+
+
+def test_a_user_of_one_partition_may_submit_and_his_limits_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "dump.txt").write_text(
+        "Cluster - 'test'\nAccount - 'x'\nParent - 'x'\nUser - 'u':Partition='batch':MaxJobs=2\n"
+        "User - 'v':MaxJobs=3\nUser - 'v':Partition='batch':MaxJobs=2\n"
+    )
+    site = site_of(tmp_path, f"{SMALL}AccountingStorageEnforce=limits\n", Reports(dump=tmp_path / "dump.txt"))
+    assert {(its.user, its.own.jobs) for its in site.associations if its.user} == {("u", math.inf), ("v", 3.0)}
+
+
+@pytest.mark.parametrize("enforced", ["associations", "limits", "qos,safe"])
+def test_what_is_enforced_without_a_dump_asks_for_one(tmp_path: Path, enforced: str) -> None:
+    site = site_of(tmp_path, f"{SMALL}AccountingStorageEnforce={enforced}\n")
+    assert any("--sacctmgr" in its.effect for its in site.not_modelled)
+
+
+@pytest.mark.parametrize(
+    ("gres", "count"),
+    [
+        ("gpu:2080ti:8", 8), ("gpu:1g.5gb:7,gpu:3g.20gb:2", 9), ("gpu:1080ti", 1), ("gpu:nvidia_a100-sxm4-40gb:4", 4),
+        ("gpu:a100:2(S:0-1),gpu:2", 4), ("gpu:a100:no_consume:2", 2),
+    ],
+)  # fmt: skip
+def test_types_of_gpus_may_begin_with_a_digit(tmp_path: Path, gres: str, count: int) -> None:
+    site = site_of(
+        tmp_path, f"ClusterName=t\nGresTypes=gpu\nNodeName=n1 CPUs=8 Gres={gres}\nPartitionName=p Nodes=n1\n"
+    )
+    assert site.nodes[0].gpus == count
+    assert not site.remarks or not any("cannot count" in remark for remark in site.remarks)
+
+
+def test_weights_of_resources_have_signs_and_units(tmp_path: Path) -> None:
+    weights = "PriorityType=priority/multifactor\nPriorityWeightTRES=CPU=-3906250.000000,Mem=0.25G,gres/gpu=1e3\n"
+    site = site_of(tmp_path, SMALL + weights)
+    assert site.priority.tres == {"cpu": -3906250.0, "mem": 0.25 / 1024, "gres/gpu": 1000.0}
 
 
 # Files that shall take long, or more memory than there is. ----------------------------------------------------

@@ -202,6 +202,27 @@ def test_numbers_have_bounds(tmp_path: Path) -> None:
         read(tmp_path / "q.txt", SCONTROL.replace("EligibleTime=1000", "EligibleTime=" + "9" * 20))
 
 
+@pytest.mark.parametrize(
+    ("asked", "gpus"),
+    [
+        ({"tres_per_node": "gres/gpu:2080ti"}, 2), ({"tres_per_node": "gres/gpu"}, 2),
+        ({"tres_per_job": "gres/gpu:3"}, 3),
+        ({"tres_per_task": "gres/gpu:1", "tasks": {"set": True, "infinite": False, "number": 8}}, 8),
+        ({"tres_per_node": "gres/gpu:a100:2,gres/shard:4"}, 4), ({}, 0),
+    ],
+)  # fmt: skip
+def test_gpus_that_no_tres_counts_are_those_that_are_asked_for(
+    tmp_path: Path, asked: dict[str, Any], gpus: int
+) -> None:
+    jobs = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"]
+    waiting = next(job for job in jobs if job["job_state"] == ["PENDING"])
+    counted = {"set": True, "infinite": False, "number": 2}
+    (tmp_path / "q.json").write_text(
+        json.dumps({"jobs": [waiting | {"tres_req_str": "cpu=4,mem=1G,node=2", "node_count": counted} | asked]})
+    )
+    assert read_snapshot(tmp_path / "q.json").jobs[0].gpus == gpus
+
+
 def variants(good: Any, values: tuple[Any, ...], keys: Iterable[Any] | None = None) -> Iterator[Any]:
     """Give a value with each of its parts, or of those with these keys, replaced by each value, however deep it is."""
     if isinstance(good, dict | list):

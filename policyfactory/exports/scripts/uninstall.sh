@@ -74,7 +74,8 @@ waiting() {
 }
 
 #=== lua
-removed_lua() { case ",$(setting JobSubmitPlugins | tr -d ' ')," in *,lua,*) return 1 ;; esac; }
+# Slurm takes job_submit/lua for lua.
+removed_lua() { case ",$(setting JobSubmitPlugins | tr -d ' ' | sed 's|job_submit/||g')," in *,lua,*) return 1 ;; esac; }
 
 remove() {
   if is_ours "$folder/policyfactory.lua"; then
@@ -97,7 +98,7 @@ remove() {
           n = split(substr(line, at + 1), name, ","); kept = ""
           for (i = 1; i <= n; i++) {
             gsub(/[ \t"]/, "", name[i])
-            if (name[i] != "lua" && name[i] != "") kept = kept (kept == "" ? "" : ",") name[i]
+            if (name[i] != "lua" && name[i] != "job_submit/lua" && name[i] != "") kept = kept (kept == "" ? "" : ",") name[i]
           }
           if (kept != "") print "JobSubmitPlugins=" kept
           next
@@ -108,7 +109,7 @@ remove() {
   fi
 }
 
-loaded() { scontrol show config | awk '$1 == "JobSubmitPlugins" { print "," $3 "," }' | grep -q ',lua,'; }
+loaded() { scontrol show config | awk '$1 == "JobSubmitPlugins" { print "," $3 "," }' | grep -Eq ',(job_submit/)?lua,'; }
 
 still_loaded() {
   if [ -f "$folder/job_submit.lua" ] && ! is_ours "$folder/job_submit.lua"; then return 1; fi

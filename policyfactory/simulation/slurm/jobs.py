@@ -385,7 +385,7 @@ class _FitJudge:
             longest=rules.longest(its, qos, chain),
             most_nodes=rules.most_nodes(its, qos, chain),
             stranger=stranger,
-            not_let_in=_not_let_in(its, qos if log.qos[row] >= 0 else "", account),
+            not_let_in=_not_let_in(self.site, its, qos if log.qos[row] >= 0 else "", account),
         )
 
     def _partition(self, row: int) -> Partition:
@@ -488,11 +488,11 @@ class _FitJudge:
         return f"reservation {reservation.name} is not open to user {its.user or '(none)'}"
 
 
-def _not_let_in(its: Partition, qos: str, account: str) -> str:
+def _not_let_in(site: Site, its: Partition, qos: str, account: str) -> str:
     """Return why a partition does not let a job in; empty if it does, or the log says neither QOS nor account."""
     if its.allowed_qos and qos and qos not in its.allowed_qos:
         return f"partition {its.name} is not open to QOS {qos}"
-    if its.allowed_accounts and account and account not in its.allowed_accounts:
+    if account and not site.lets_in(its, account):
         return f"partition {its.name} is not open to account {account}"
     return ""
 

@@ -230,17 +230,20 @@ class Enforced:
 
     def __init__(self, site: Site) -> None:
         self.on = "limits" in site.enforced
-        self.known_only = self.on or bool({"associations", "qos", "safe"} & set(site.enforced))
+        # Where no association is known (no --sacctmgr), nobody is a stranger.
+        asked = {"associations", "limits", "qos", "safe"} & set(site.enforced)
+        self.known_only = bool(site.associations and asked)
         self.qos = {qos.name: qos for qos in site.qos}
-        self.associations = {(association.account, association.user): association for association in site.associations}
+        # sacctmgr keeps names in lower case, a queue has them as they are.
+        self.associations = {(its.account.lower(), its.user.lower()): its for its in site.associations}
 
     def chain(self, account: str, user: str) -> list[Association]:
         """Return the association of a user and the accounts above it, root last; empty if there is none."""
         found: list[Association] = []
-        level = self.associations.get((account, user))
+        level = self.associations.get((account.lower(), user.lower()))
         while level is not None and level not in found:
             found.append(level)
-            above = (level.account, "") if level.user else (level.parent or "root", "")
+            above = (level.account if level.user else level.parent or "root").lower(), ""
             level = None if (level.account, level.user) == _ROOT else self.associations.get(above)
         return found
 

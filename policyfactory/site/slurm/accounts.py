@@ -80,6 +80,7 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
     found = Accounts(digest=digest)
     parent = "root"
     effective: dict[str, tuple[str, ...]] = {}
+    by_partition: list[Association] = []
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         location = f"{path.name}:{number}"
         if line.startswith("#") or "-" not in line:
@@ -115,7 +116,8 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
                 f"{location}: more than {_MOST_UNKNOWN:,} keys that no Slurm has; is it what sacctmgr dump wrote?"
             )
         if "partition" in fields:
-            # It is in what is not modelled.
+            # Its shares and limits are in what is not modelled; its user may submit.
+            by_partition.append(Association(account, name))
             continue
         above = "" if kind == "cluster" else account if kind == "user" else parent
         association = _association(
@@ -126,6 +128,8 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
             effective[account] = association.qos or effective.get(above, ())
         if kind != "cluster" or association != Association("root"):
             found.associations.append(association)
+    known = {(its.account, its.user) for its in found.associations}
+    found.associations += [its for its in dict.fromkeys(by_partition) if (its.account, its.user) not in known]
     if not found.cluster and not found.associations:
         raise SiteError(f"{path}: has no account; give what sacctmgr dump CLUSTER file={path.name} writes")
     return found

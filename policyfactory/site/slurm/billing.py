@@ -1,9 +1,10 @@
-"""What of a job counts in usage: TRESBillingWeights of a partition."""
+"""Weights of resources: TRESBillingWeights of a partition, what of a job counts in usage; PriorityWeightTRES."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import Origin, Setting
@@ -14,10 +15,12 @@ _WEIGHT = re.compile(r"([-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\
 _MOST_WORDS = 1000
 _POWERS = {unit: power for power, unit in enumerate(" kmgtp")}
 # Of resources of which no job holds any: they count for nothing (assoc_mgr_tres_weighted).
-_NOT_HELD = frozenset({"billing", "energy", "vmem", "pages", "fs/disk"})
+NOT_HELD = frozenset({"billing", "energy", "vmem", "pages", "fs/disk"})
 
 
-def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, float]:
+def weights_of(
+    setting: Setting, origin: Origin, effect: str, what: str = "", silent: Collection[str] = ()
+) -> dict[str, float]:
     """Return the weights of resources that a site has, for each core, MB, node and GPU.
 
     ``Mem=0.25G`` is a quarter for each GB (common/slurm_protocol_api.c, _tres_weight_item).
@@ -28,8 +31,12 @@ def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, fl
         ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0``.
     origin : Origin
         Is told of the resources that a site does not have.
+    effect : str
+        What these would do, with ``{}`` for the name of one.
     what : str
         Whose they are: ``PartitionName=gpu``.
+    silent : collection of str
+        Of which of these nothing is to be told.
 
     Raises
     ------
@@ -58,7 +65,8 @@ def billing_weights(setting: Setting, origin: Origin, what: str) -> dict[str, fl
             weight = math.copysign(LARGEST, weight)
         if name in known.modelled:
             weights[name] = weight
-        elif weight and name not in _NOT_HELD:
-            other = Setting(setting.key, f"{name}={weight:g}", setting.location)
-            origin.differs(other, f"the {name} that jobs hold would count in usage", what)
+        elif weight and name not in silent:
+            key = setting.key if what else f"{setting.key} {name}"
+            other = Setting(key, f"{name}={weight:g}" if what else f"{weight:g}", setting.location)
+            origin.differs(other, effect.format(name), what)
     return weights

@@ -362,6 +362,8 @@ ENDLESS = frozenset({"infinite", "unlimited", "-1"})
 
 _LARGEST = 2**53
 _TRES = re.compile(r"[A-Za-z][A-Za-z0-9_/:.-]{0,79}", re.ASCII)
+# Of a GPU: a100, 2080ti, 1g.5gb; 1.6T is a count that is none.
+_TYPE = re.compile(r"(?!\d+\.\d+[KMGTP]?(?:i?B)?\Z)[A-Za-z0-9_.-]{1,80}", re.ASCII | re.IGNORECASE)
 _UNSIGNED = re.compile(r"\+?(?:(0x[0-9a-f]{1,16})|(0[0-7]{0,22})|([1-9]\d{0,19}))(k?)", re.ASCII | re.IGNORECASE)
 _LEADING = re.compile(r"\s*([+-]?\d{1,18})", re.ASCII)
 _COUNT = re.compile(r"(\d{1,12})([KMGT]?)", re.ASCII | re.IGNORECASE)
@@ -534,7 +536,7 @@ def gres(setting: Setting) -> tuple[dict[str, int], list[str]]:
         words = [word for word in entry.split(":") if word.lower() != "no_consume"]
         match = _GRES.fullmatch(words[-1]) if len(words) > 1 else None
         names = words[:-1] if match else words
-        if not all(_TRES.fullmatch(word) for word in names):
+        if not _TRES.fullmatch(names[0]) or not all(_TYPE.fullmatch(word) for word in names[1:]):
             bad.append(entry)
             continue
         name = ":".join(names).lower()

@@ -10,7 +10,7 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
 from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import NodeGroup, Origin, Outage, Partition, Setting
-from policyfactory.site.slurm.billing import billing_weights
+from policyfactory.site.slurm.billing import NOT_HELD, weights_of
 from policyfactory.site.slurm.conf import (
     ENDLESS,
     Conf,
@@ -51,6 +51,8 @@ class Nodes:
         Names of the nodes whose State is FUTURE, or that have no core for jobs: they are in no group.
     seen : set of str
         Names of all of them.
+    away : list of str
+        Of a report, names of those that are down or drained now.
     written : int
         Their characters.
     """
@@ -60,6 +62,7 @@ class Nodes:
     features: dict[str, list[tuple[str, ...]]] = dataclasses.field(default_factory=dict)
     future: set[str] = dataclasses.field(default_factory=set)
     seen: set[str] = dataclasses.field(default_factory=set)
+    away: list[str] = dataclasses.field(default_factory=list)
     written: int = 0
 
 
@@ -155,7 +158,7 @@ def _add_nodes(
         effect = f"jobs that ask for {shortened(enumerated(others), 200)} would wait for it"
         origin.differs(dataclasses.replace(settings["gres"], key="Gres"), effect, what)
     threads = _one_or_more(origin, what, settings, "threadspercore")
-    cores, threads = _cores(origin, what, settings, threads)
+    cores, threads = _cores(origin, what, settings, threads, reported=reported)
     if cores > MOST_CORES:
         raise SiteError(
             f"{record.location}: {what} has {cores:,} cores, more than the {MOST_CORES:,} of a node; check its "
@@ -174,7 +177,9 @@ def _add_nodes(
         effect = f"the first {_MOST_FEATURES} features are read; by others the nodes are in no node set"
         origin.differs(Setting("Features", "", record.location), effect, what)
     # What scontrol shows is how they are now, and not how they were.
-    if not reported and state.startswith(_GONE):
+    if reported and any(word.startswith(_GONE) for word in state.split("+")):
+        nodes.away += names
+    elif not reported and state.startswith(_GONE):
         _go_down(nodes, listing, state, settings)
     return counts
 
@@ -194,7 +199,9 @@ def _memory(origin: Origin, what: str, settings: Mapping[str, Setting]) -> int:
     return memory - kept if memory > 1 else 0
 
 
-def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: int) -> tuple[int, int]:
+def _cores(
+    origin: Origin, what: str, settings: Mapping[str, Setting], threads: int, *, reported: bool
+) -> tuple[int, int]:
     """Return the CPUs of each node, without those that are kept for the system, and the CPUs of each core.
 
     See read_config.c, _parse_nodename. CPUs may count cores, or threads.
@@ -208,7 +215,7 @@ def _cores(origin: Origin, what: str, settings: Mapping[str, Setting], threads: 
     if "cpuspeclist" in settings:
         numbers = _listed_cpus(settings["cpuspeclist"])
         if numbers and all(number < cpus for number in numbers):
-            if kept:
+            if kept and not reported:  # scontrol shows both of one setting
                 origin.correct(settings["corespeccount"], what, "slurmctld passes over it, as CPUSpecList is given")
             return (cpus - len(numbers)) // threads * threads, threads
         origin.correct(settings["cpuspeclist"], what, "it is no list of the node's CPUs; slurmctld passes over it")
@@ -371,7 +378,8 @@ def read_partitions(conf: Conf, nodes: Nodes, origin: Origin) -> list[Partition]
         weights = settings.get("tresbillingweights")
         if weights is not None and weights.value.lower() != "(null)":
             if weights not in billing:
-                billing[weights] = billing_weights(weights, origin, what)
+                effect = "the {} that jobs hold would count in usage"
+                billing[weights] = weights_of(weights, origin, effect, what, NOT_HELD)
             more["billing"] = billing[weights]
         partitions.append(dataclasses.replace(_partition(record.name, settings, members), **more))
     return partitions

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from policyfactory.site.consistent import known_settings
 from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting, Site
-from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, tres, unsigned, yes
+from policyfactory.site.slurm.billing import weights_of
+from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, unsigned, yes
 from policyfactory.site.slurm.defaults import fill_defaults
 from policyfactory.site.slurm.job_defaults import job_defaults
 from policyfactory.site.values import SECONDS, WEIGHT
@@ -50,7 +51,8 @@ def read_priority(conf: Conf, origin: Origin) -> Priority:
         if (key := field.metadata.get("slurm", "").lower()) in given
     }
     if "priorityweighttres" in given:
-        values["tres"] = _weights(given["priorityweighttres"], origin)
+        effect = "jobs would gain priority by the {} they ask for"
+        values["tres"] = weights_of(given["priorityweighttres"], origin, effect)
     if math.isinf(values.get("half_life", 0.0)):
         values["half_life"] = 0.0
     if values.get("calculation_period", 60.0) < 60 or math.isinf(values.get("calculation_period", 60.0)):
@@ -76,16 +78,6 @@ def default_settings(site: Site) -> tuple[Priority, Scheduling]:
         fill_defaults(conf, version or None, "", Origin({}))
     priority = dataclasses.replace(read_priority(plain, Origin({})), flags=_priority_flags(weighed))
     return priority, dataclasses.replace(read_scheduling(plain, Origin({})), slurm_version=version)
-
-
-def _weights(setting: Setting, origin: Origin) -> dict[str, float]:
-    """Return PriorityWeightTRES of the resources that a site has."""
-    known, weights = known_settings("tres"), tres(setting)
-    for name, weight in weights.items():
-        if name not in known.modelled and weight:
-            weighed = Setting(f"{setting.key} {name}", f"{weight:g}", setting.location)
-            origin.differs(weighed, f"jobs would gain priority by the {name} they ask for")
-    return {name: weight for name, weight in weights.items() if name in known.modelled}
 
 
 def _priority_flags(conf: Conf) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from policyfactory.site.slurm.nodes import Nodes, read_nodes, read_partitions
 from policyfactory.site.slurm.preemption import partition_preemption, read_preemption
 from policyfactory.site.slurm.settings import enforced, read_priority, read_scheduling
 from policyfactory.site.slurm.times import read_events, read_reservations
-from policyfactory.site.values import count_hosts, expand
+from policyfactory.site.values import compress, count_hosts, expand
 from policyfactory.workload.accounting.times import Clock
 
 # What to do where they contradict each other and slurmctld would not go on.
@@ -97,6 +97,10 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
     nodes = read_nodes(conf, origin)
     if not nodes.groups:
         raise SiteError(f"{path}: names no node; {_no_node(conf, nodes)}")
+    if nodes.away and reports.events is None:
+        gone = Setting("State", "DOWN, DRAIN", path.name)
+        effect = "they are not there now, and are simulated as if they were: give --events"
+        origin.differs(gone, effect, f"NodeName={shortened(compress(nodes.away), 40)}")
     partitions = read_partitions(conf, nodes, origin)
     # The settings of the cluster are told first.
     of_nodes, origin.not_modelled = origin.not_modelled, []
@@ -172,9 +176,10 @@ def _accounts(
         effect = "the QOS are not known, and so not their limits and priorities: give --qos"
         origin.differs(_given(conf, "AccountingStorageEnforce"), effect)
     if accounts is None or reports.dump is None:
-        if "limits" in asked or fair:
-            key = "AccountingStorageEnforce" if "limits" in asked else "PriorityWeightFairshare"
-            origin.differs(_given(conf, key), "shares and limits of accounts and users are not known: give --sacctmgr")
+        if asked or fair:
+            key = "AccountingStorageEnforce" if asked else "PriorityWeightFairshare"
+            effect = "who may submit, and shares and limits of accounts and users, are not known: give --sacctmgr"
+            origin.differs(_given(conf, key), effect)
         return qos, [], inputs
     cluster = conf.value("ClusterName")
     if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
@@ -225,7 +230,9 @@ def _times(
         more, inputs[reports.events.name] = read_events(reports.events, site.name, cores, clock, origin)
         outages = [*outages, *more]
     if reports.reservations is not None:
-        reservations, inputs[reports.reservations.name] = read_reservations(reports.reservations, cores, clock, origin)
+        # CoreCnt counts cores, not threads.
+        whole = {name: group.cores // group.threads for group in site.nodes for name in expand(group.names)}
+        reservations, inputs[reports.reservations.name] = read_reservations(reports.reservations, whole, clock, origin)
     return outages, reservations, inputs
 
 

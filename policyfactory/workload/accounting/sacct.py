@@ -315,7 +315,8 @@ _MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", 
 _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
 _MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 _EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
-_GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z_][^:]{0,80})?(?::(\d{1,9}))?", re.ASCII)
+# A type may begin with a digit (2080ti, 1g.5gb); a name without a number is one.
+_GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=][^,]*?)??(?:[:=](\d{1,9}))?", re.ASCII)
 _PARTITIONS = re.compile(r"(?<!\S)(?:-p[ =]?|--partition[ =])([\w.-]{1,100}(?:,[\w.-]{1,100}){1,50})(?!\S)")
 _EXCLUSIVE = re.compile(r"(?<!\S)--exclusive(?!\S)")
 _DEPENDS = re.compile(r"(?<!\S)(?:-d[ =]?|--dependency[ =])((?:after|singleton)[\w:,?+]{0,2000})(?!\S)", re.ASCII)
@@ -389,7 +390,7 @@ def tres_gpus(text: str) -> int | None:
 
 
 def gres_gpus(text: str) -> int | None:
-    """Return the GPUs on each node of ``gpu:a100:2(IDX:0-1),hbm:0``: the sum; None where the text is empty."""
+    """Return the GPUs of ``gpu:a100:2(IDX:0-1),hbm:0`` or ``gres/gpu:a100=2``: the sum; None where it is empty."""
     if not text:
         return None
     parts = re.sub(r"\([^()]{0,200}\)", "", text).split(",")
