@@ -225,7 +225,7 @@ class _Judged:
     """The first reason against each job, and its kind."""
 
     def __init__(self, workload: Workload, requests: Requests, nowhere: Mask, site: Site) -> None:
-        self.workload, self.requests, self.nowhere = workload, requests, nowhere
+        self.workload, self.requests, self.nowhere, self.site = workload, requests, nowhere, site
         self.reason = np.full(len(workload), "", dtype=object)
         self.kind = np.full(len(workload), "", dtype=object)
         for row in np.flatnonzero(nowhere).tolist():
@@ -280,7 +280,11 @@ def _judge(
         names = requests.names.get(kind, ())
         if allowed and names:
             places = getattr(requests, kind)[mine]
-            wrong = np.array([*(name.lower() not in allowed for name in names), False])[places]
+            lowered = [name.lower() for name in names]
+            let_in = [
+                judged.site.lets_in(partition, name) if kind == "account" else name in allowed for name in lowered
+            ]
+            wrong = ~np.array([*let_in, True])[places]
             for index in np.flatnonzero(wrong & (judged.reason[mine] == "")).tolist():
                 judged.reason[mine[index]] = f"{kind} {names[places[index]]} may not use partition {partition.name}"
                 judged.kind[mine[index]] = f"{kind} not allowed"

@@ -50,6 +50,16 @@ def reason(**job: int) -> str | None:
     return found.first[0][1] if found.first else None
 
 
+def test_accounts_below_those_that_a_partition_names_may_use_it() -> None:
+    known = Association("root"), Association("phys"), Association("chem", parent="phys")
+    jobs = work([{"partition": 0, "account": account, "qos": 1} for account in (0, 1)], NAMES)
+    for version, count in (("22.05", 1), ("24.11", 2)):
+        site = dataclasses.replace(
+            SITE, associations=known, scheduling=Scheduling(select="cores+memory", slurm_version=version)
+        )
+        assert fit_jobs(site, jobs).fitting == count
+
+
 def test_each_limit_stops_the_job_that_is_beyond_it() -> None:
     assert reason() is None
     assert reason(q=32, nodes=4, memory=4000) is None
