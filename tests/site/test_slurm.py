@@ -563,6 +563,20 @@ def test_types_of_gpus_may_begin_with_a_digit(tmp_path: Path, gres: str, count: 
     assert not site.remarks or not any("cannot count" in remark for remark in site.remarks)
 
 
+def test_a_reservation_of_all_cores_is_whole_where_nodes_have_threads(tmp_path: Path) -> None:
+    text = "NodeName=n[1-2] Sockets=2 CoresPerSocket=32 ThreadsPerCore=2 CPUs=128\nPartitionName=p Nodes=ALL\n"
+    for cores, remarks in ((128, 0), (127, 1)):
+        (tmp_path / "r.txt").write_text(f"ReservationName=m StartTime=10 EndTime=20 Nodes=n[1-2] CoreCnt={cores}\n")
+        site = site_of(tmp_path, text, Reports(reservations=tmp_path / "r.txt"))
+        assert sum("only some cores" in its.effect for its in site.not_modelled) == remarks
+
+
+def test_what_debians_slurm_calls_its_version_is_one(tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(SMALL)
+    site, _ = import_slurm(tmp_path / "slurm.conf", Reports(), Clock(), "slurm-wlm 24.11.5")
+    assert site.scheduling.rules_version == "24.11"
+
+
 def test_weights_of_resources_have_signs_and_units(tmp_path: Path) -> None:
     weights = "PriorityType=priority/multifactor\nPriorityWeightTRES=CPU=-3906250.000000,Mem=0.25G,gres/gpu=1e3\n"
     site = site_of(tmp_path, SMALL + weights)
