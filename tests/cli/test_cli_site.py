@@ -25,7 +25,7 @@ SMALL = 'schema = 1\nnodes = [{names = "n[1-4]", cores = 8}]\npartitions = [{nam
 def test_a_cluster_becomes_a_site_file(run: Run, tmp_path: Path) -> None:
     words = ["--reservations", REAL / "reservations.txt", "--time-zone", "Europe/Berlin", "--output", "site.toml"]
     done = run("site", "import", REAL / "slurm.conf", *REPORTS, *words)
-    assert "test: 4 nodes, 32 cores, 3 partitions, 2 QOS, 9 associations, 3 reservations" in done.stdout
+    assert "test: 4 nodes, 32 cores, 3 partitions, 2 QOS, 10 associations, 3 reservations" in done.stdout
     assert "there, and not modelled" in done.stdout
     assert "slurm.conf:57" in done.stdout
     assert "written: site.toml" in done.stderr
