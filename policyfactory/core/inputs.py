@@ -148,9 +148,7 @@ def note_input(path: Path) -> None:
     UsageError
         If the command is to write it.
     """
-    if _read is None:
-        return
-    if not path.name:
+    if _read is None or not path.name:
         return
     for used in (path, manifest_path(path)) if _has_manifest(path) else (path,):
         inode = _inode(used)
@@ -162,8 +160,11 @@ def note_input(path: Path) -> None:
 
 def _has_manifest(path: Path) -> bool:
     """Tell whether the manifest beside a file is its own, and not that of another file with the same stem."""
+    beside = manifest_path(path)
     try:
-        with manifest_path(path).open("rb") as file:
+        if not beside.is_file():
+            return False
+        with beside.open("rb") as file:
             manifest = json.loads(file.read(_LARGEST_MANIFEST))
     except OSError:
         return False

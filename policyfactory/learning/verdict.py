@@ -159,8 +159,9 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
     if evidence.tested is None or ranking is None:
         sources: tuple[Finding, ...] = (Finding(row.verdict),)
         against = f"{against}{difference_in_words(row)}"
-        more = _more_weeks(evidence, row.difference, row.interval)
-        if evidence.tested is not None:  # a few weeks with a long queue rule its mean, in any number of them
+        if evidence.tested is None:
+            more = _more_weeks(evidence, row.difference, row.interval)
+        else:  # a few weeks with a long queue rule its mean, in any number of them
             count = evidence.tested.to_peer.replicas
             more = f"--replicas {count} has {_BASELINE} on replicas of all jobs, too, which tell more than its weeks"
     else:

@@ -579,16 +579,15 @@ class Site:
 
     def lets_in(self, partition: Partition, account: str) -> bool:
         """Tell whether a partition is open to an account: since 24.11 AllowAccounts names those below, too."""
-        allowed, above, seen = partition.allowed_accounts, _parents(self.associations), set[str]()
-        while allowed and account not in allowed and self.scheduling.rules_version >= "24.11" and account not in seen:
+        allowed = partition.allowed_accounts
+        if not allowed or account in allowed or self.scheduling.rules_version < "24.11":
+            return not allowed or account in allowed
+        above, seen = {its.account: its.parent or "root" for its in self.associations if not its.user}, {account}
+        while (account := above.get(account, "root")) not in seen:
+            if account in allowed:
+                return True
             seen.add(account)
-            account = above.get(account, "root")
-        return not allowed or account in allowed
-
-
-@functools.lru_cache(maxsize=16)
-def _parents(associations: tuple[Association, ...]) -> dict[str, str]:
-    return {association.account: association.parent or "root" for association in associations if not association.user}
+        return False
 
 
 @functools.lru_cache(maxsize=16)

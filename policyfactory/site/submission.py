@@ -217,7 +217,8 @@ def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]
             and site.lets_in(its, job.account)
             and (not its.allowed_qos or not job.qos or job.qos in its.allowed_qos)
             and (job.limit or 0) <= its.max_time
-            and its.min_nodes <= max(job.nodes, 1) <= min(its.max_nodes, int(layout.members[number].sum()))
+            and not 0 < job.nodes < its.min_nodes
+            and job.nodes <= min(its.max_nodes, int(layout.members[number].sum()))
             and job.cores <= int(layout.cores[layout.members[number]].sum())
             and job.gpus <= int(layout.gpus[layout.members[number]].sum())
             and _has_memory(layout.memory[layout.members[number]], job.memory or 0.0)

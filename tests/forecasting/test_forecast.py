@@ -359,7 +359,7 @@ def test_partitions_that_cannot_take_a_job_or_may_be_closed_to_it_are_no_alterna
         (NodeGroup("n[1-4]", 8, 1000, 0), NodeGroup("g[1-2]", 8, 1000, 4)),
         (
             Partition("g", "g1", default=True),
-            Partition("all", "n[1-4]"),
+            Partition("all", "n[1-4]", min_nodes=2),
             Partition("g2", "g2"),
             Partition("ours", "g2"),
         ),

@@ -107,7 +107,7 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
             continue
         elif kind == "coordinator":
             continue
-        if len(found.associations) >= _MOST:
+        if len(found.associations) + len(by_partition) >= _MOST:
             raise SiteError(f"{location}: more than {_MOST:,} associations; give the dump of one cluster")
         account = {"cluster": "root", "account": name}.get(kind, parent)
         found.unknown += known_settings("association").judge(fields.values(), origin, f"{match[1]} {name}")
@@ -117,7 +117,8 @@ def read_dump(path: Path, origin: Origin) -> Accounts:
             )
         if "partition" in fields:
             # Its shares and limits are in what is not modelled; its user may submit.
-            by_partition.append(Association(account, name))
+            if kind == "user":
+                by_partition.append(Association(account, name))
             continue
         above = "" if kind == "cluster" else account if kind == "user" else parent
         association = _association(
