@@ -142,7 +142,7 @@ def update(
     with exclusive(output):
         # Of the second in which sacct printed, more may come.
         now = int(time.time()) - 1 if until is None else until
-        jobs = read_jobs(accounting, zone)
+        jobs = read_jobs(accounting, zone, warn)
         hashed = hash_with(key_of(output))
         history = read_history(output, hashed)
         done = bring_up(history, jobs, now, hashed, limits)

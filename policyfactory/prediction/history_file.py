@@ -45,9 +45,10 @@ from policyfactory.prediction.history import (
     UserPast,
     without_numbers,
 )
-from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, State
+from policyfactory.workload.accounting.record import NAMES, NUMBERS, LimitKind, RecordBlock, Remark, State
 from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.source import Source
+from policyfactory.workload.accounting.table import StepCounter
 from policyfactory.workload.accounting.times import Clock
 
 HISTORY_SCHEMA = 1
@@ -356,17 +357,28 @@ class Update(NamedTuple):
     changed: tuple[str, ...]
 
 
-def read_jobs(path: Path | str, zone: dt.tzinfo = dt.UTC) -> list[SiteJob]:
+def read_jobs(
+    path: Path | str, zone: dt.tzinfo = dt.UTC, notify: Callable[[str], None] = lambda _: None
+) -> list[SiteJob]:
     """Return the jobs of an output of ``sacct -P``, one line each: of a job that is there twice, the later run.
+
+    Parameters
+    ----------
+    path : Path or str
+        The output.
+    zone : tzinfo
+        Of its times.
+    notify : callable
+        Is told what lines were left out, and why.
 
     Raises
     ------
     TraceFormatError
-        If columns are missing, or users are not numbers.
+        If columns are missing, users are not numbers, or none of its lines can be read.
     InputError
         If the file cannot be read.
     """
-    source = Source(path)
+    source, left_out, records = Source(path), StepCounter(), 0
     if not source.head.strip():
         raise TraceFormatError(
             f"{source.name}: is empty, without even the header line of sacct -P; did sacct fail? Nothing was changed; "
@@ -374,11 +386,39 @@ def read_jobs(path: Path | str, zone: dt.tzinfo = dt.UTC) -> list[SiteJob]:
         )
     latest: dict[str, tuple[tuple[int, int], SiteJob]] = {}
     for block in read(source.blocks(), source.name, Clock(zone)):
-        for job in _jobs_of(block, source.name) if isinstance(block, RecordBlock) else ():
+        if isinstance(block, Remark):
+            left_out.remark(block, source.name)
+        if not isinstance(block, RecordBlock):
+            continue
+        records += len(block.job)
+        for job in _jobs_of(block, source.name):
             when = (job.submit, job.start)
             if job.job not in latest or latest[job.job][0] <= when:
                 latest[job.job] = (when, job)
-    return [job for _, job in latest.values()]
+    dropped = [
+        f"{step.what}: {step.count:,} (the first: {step.place}{', ' * bool(step.value)}{step.value})"
+        for step in left_out.steps()
+        if step.action == "dropped" and not step.expected
+    ]
+    if dropped and not records:
+        raise TraceFormatError(
+            f"{source.name}: none of its lines could be read: {'; '.join(dropped)}. Nothing was changed; ask sacct for "
+            f"SLURM_TIME_FORMAT=%s sacct -a -X -P -o {_COLUMNS}"
+        )
+    for words in dropped:
+        notify(f"{source.name}: left out: {words}")
+    return _joined_components([job for _, job in latest.values()])
+
+
+def _joined_components(jobs: Sequence[SiteJob]) -> list[SiteJob]:
+    """Make one job of the components of a het job (``20+0``, ``20+1``), its first, with the processors of all."""
+    first: dict[object, SiteJob] = {}
+    for number, job in enumerate(jobs):
+        leader, is_component, _ = job.job.partition("+")
+        key = (leader, job.submit, job.start) if is_component else number
+        known = first.get(key)
+        first[key] = job if known is None else known._replace(processors=known.processors + job.processors)
+    return list(first.values())
 
 
 def _jobs_of(block: RecordBlock, source: str) -> Iterator[SiteJob]:
@@ -462,6 +502,11 @@ def _user(history: History, job: SiteJob, hashed: Callable[[str], str]) -> UserP
     return history.user(name) or history.users.setdefault(name, UserPast())
 
 
+def _is_over(job: SiteJob, instant: int) -> bool:
+    """Return whether a job has ended; of one that is over, Slurm does not always know when (a node that failed)."""
+    return job.end <= instant if job.state in _STATUS else 0 <= job.end <= instant
+
+
 def _note_submissions(history: History, jobs: Sequence[SiteJob], instant: int, hashed: Callable[[str], str]) -> None:
     for job in jobs:
         if history.instant < job.submit <= instant:
@@ -476,7 +521,7 @@ def _note_present(
         user.waiting = user.running = 0
     counts = [0, 0]
     for job in jobs:
-        if job.submit > instant or 0 <= job.end <= instant:
+        if job.submit > instant or _is_over(job, instant):
             continue
         user = _user(history, job, hashed)
         if 0 <= job.start <= instant:
@@ -493,7 +538,7 @@ def _note_starts(history: History, jobs: Sequence[SiteJob], instant: int, hashed
     for job in started:
         user = _user(history, job, hashed)
         if user.started is None or job.start >= user.started.start:
-            user.started = Started(job.start, job.request, job.processors, int(not 0 <= job.end <= instant))
+            user.started = Started(job.start, job.request, job.processors, int(not _is_over(job, instant)))
 
 
 def _note_ends(

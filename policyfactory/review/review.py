@@ -192,8 +192,7 @@ def review(
     """
     resolved = None if policy is None else resolve(policy)
     known = [_started(read_accounting(paths, reading)) for paths in (before, after)]
-    _check_order(*known)
-    first, second = map(_period, known)
+    first, second = map(_period, (known[0], _not_before(*known)))
     weeks, pairs = (first.weeks, second.weeks), match_weeks(first.weeks, second.weeks)
     ways = [
         Way("weeks of like load", *(of_matched(*weeks, pairs, metric) for metric in METRICS)),
@@ -223,8 +222,11 @@ def review(
 
 def _started(accounting: Accounting) -> Accounting:
     """Return a time without its jobs that have no recorded start, which its verdict counts."""
-    jobs = accounting.workload
+    jobs, last = accounting.workload, _last_submission(accounting)
     known = jobs.start >= jobs.submit
+    if last is not None and jobs.unix_start is not None:
+        # What could run only later belongs to another time.
+        known &= jobs.unix_start + jobs.submit // jobs.ticks <= last
     if not known.any():
         raise WorkloadError(
             f"{accounting.name}: no job has a recorded start, so nothing is known of its waits; import accounting with "
@@ -240,18 +242,35 @@ def _period(accounting: Accounting) -> Period:
     return Period(accounting, schedule, simulate(accounting.workload, BASELINE), weeks_of_schedule(schedule))
 
 
-def _check_order(before: Accounting, after: Accounting) -> None:
-    """Refuse times of which the second does not begin after the first ends."""
-    ends = [accounting.workload.unix_start for accounting in (before, after)]
-    if ends[0] is None or ends[1] is None:
-        return
-    last = ends[0] + int(before.workload.submit[-1]) // before.workload.ticks
-    first = ends[1] + int(after.workload.submit[0]) // after.workload.ticks
-    if first < last:
+def _last_submission(accounting: Accounting) -> int | None:
+    """Return the Unix time of the last submission as recorded; None if it is not known."""
+    begin = accounting.log.header.unix_start
+    return None if begin is None else begin + int(accounting.log.submit.max())
+
+
+def _not_before(before: Accounting, after: Accounting) -> Accounting:
+    """Return the time after without the jobs that were submitted before it: what ran or waited at the change.
+
+    Raises
+    ------
+    WorkloadError
+        If jobs of it were over before the last submission of the time before.
+    """
+    jobs, last = after.workload, _last_submission(before)
+    if last is None or jobs.unix_start is None:
+        return after
+    submit, end = (jobs.unix_start + times // jobs.ticks for times in (jobs.submit, jobs.start + jobs.run_time))
+    early = submit < last
+    over = early & (end <= last)
+    if over.any() or early.all():
         raise WorkloadError(
-            f"{after.name}: begins at {shown(first, dt.UTC)}, before the last submission of {before.name} at "
-            f"{shown(last, dt.UTC)}; give times that follow each other (workload import --from, --to, or sacct -S, -E)"
+            f"{after.name}: {counted(int(over.sum()), 'job')} from {shown(int(submit[0]), dt.UTC)} on were over before "
+            f"the last submission of {before.name} at {shown(last, dt.UTC)}; give times that follow each other (sacct "
+            "-E of the first and -S of the second: when the order was changed)"
         )
+    if not early.any():
+        return after
+    return dataclasses.replace(after, workload=jobs.select(np.flatnonzero(~early)), early=int(early.sum()))
 
 
 # Who gained and who lost: users, sizes and partitions, in the matched weeks of both times -----------------------------
@@ -259,6 +278,7 @@ def _check_order(before: Accounting, after: Accounting) -> None:
 
 _FEWEST = 30  # jobs of a group in each time
 _MOST = 50  # groups of a kind
+_COLUMNS = {"user": "user_name", "partition": "partition"}  # of what jobs ask for, by kind of group
 _SIZES = {1: "1", 8: "2 to 8", 64: "9 to 64", 512: "65 to 512"}  # processors, at most
 
 
@@ -278,7 +298,9 @@ def changes(before: Period, after: Period, pairs: Sequence[tuple[int, int]]) -> 
     block = shared_block(before.weeks, after.weeks)
     found = []
     for kind in ("user", "processors", "partition"):
-        names = [_names(period.accounting, kind) for period in periods]
+        names, named = zip(*(_names(period.accounting, kind) for period in periods), strict=True)
+        if named[0] != named[1]:
+            continue
         first, second = (Counter(group[rows].tolist()) for group, rows in zip(names, inside, strict=True))
         common = [name for name in first if min(first[name], second[name]) >= _FEWEST]
         common.sort(key=lambda name: (-first[name] - second[name], name))
@@ -302,15 +324,30 @@ def _means(period: Period, rows: NDArray[np.bool_], weeks: Int64Array, block: in
     return [estimate_weekly(column.astype(np.float64), jobs, block) for column in sums]
 
 
-def _names(accounting: Accounting, kind: str) -> NDArray[np.str_]:
-    """Return the group of each job of the workload, by name."""
-    jobs, rows = accounting.workload, accounting.rows
+def _names(accounting: Accounting, kind: str) -> tuple[NDArray[np.str_], bool]:
+    """Return the group of each job of the workload, and whether it is a name; else it is a number of the log's own."""
+    jobs = accounting.workload
     if kind == "processors":
-        return np.array([*_SIZES.values(), "more than 512"])[np.searchsorted([*_SIZES], jobs.processors)]
-    texts, column = (
-        (accounting.user, accounting.log.user) if kind == "user" else (accounting.partition, accounting.log.queue)
-    )
-    return np.array(texts)[rows] if texts else column[rows].astype(np.int64).astype(str)
+        return np.array([*_SIZES.values(), "more than 512"])[np.searchsorted([*_SIZES], jobs.processors)], True
+    texts = accounting.user if kind == "user" else accounting.partition
+    if texts:
+        return np.array(texts)[accounting.rows], True
+    names = () if jobs.requests is None else jobs.requests.names.get(kind, ())
+    if jobs.requests is None or all(name.isdigit() for name in names):
+        numbers = accounting.log.user if kind == "user" else accounting.log.queue
+        return numbers[accounting.rows].astype(np.int64).astype(str), False
+    return np.array([*names, "-1"])[getattr(jobs.requests, _COLUMNS[kind])], True
+
+
+def _unnamed(review: Review) -> Iterator[str]:
+    """Give of which groups there are no names in both times."""
+    for kind in _COLUMNS:
+        named = [_names(period.accounting, kind)[1] for _, period in review.times]
+        cure = "; import with --user-names" if kind == "user" else ""
+        if named[0] != named[1]:
+            yield f"only one of the logs has the names of its {kind}s: they were not compared{cure}"
+        elif not named[0]:
+            yield f"{kind}s are compared by number, which is theirs only if both logs are of one import{cure}"
 
 
 # Verdict --------------------------------------------------------------------------------------------------------------
@@ -382,6 +419,13 @@ def _not_comparable(review: Review) -> Iterator[str]:
         guessed = not (review.before.accounting.machine_given and review.after.accounting.machine_given)
         cure = " (the most in use at once: give the true size, --processors)" if guessed else ""
         yield f"the machine had {machines[0]:,} processors before and {machines[1]:,} after{cure}"
+    late = {name: period.accounting.late for name, period in review.times}
+    if None in late.values() and any(late.values()):
+        lacking = next(name for name, count in late.items() if count is None)
+        yield (
+            f"when jobs could run is not known of the time {lacking}, so that waits for begin times, holds and "
+            "dependencies count as waits in it alone; take both with Eligible"
+        )
     weeks = [len(period.weeks.jobs) for _, period in review.times]
     if min(weeks) < MIN_CASES:
         yield f"{counted(weeks[0], 'week')} before and {weeks[1]} after are too few, {MIN_CASES} each are needed"
@@ -435,17 +479,22 @@ def _caveats(review: Review) -> Iterator[str]:
     for word, period in review.times:
         yield from (f"{word}: {sentence}" for sentence in requests_invented(period.schedule.workload))
         jobs, weeks = period.schedule.workload, period.weeks
-        left = len(period.accounting.log.job_id) - len(jobs)
-        waiting = period.accounting.waiting
+        late, early, waiting = (getattr(period.accounting, name) for name in ("late", "early", "waiting"))
+        left = len(period.accounting.log.job_id) - len(jobs) - early
         changed = [f"{step.jobs:,} changed ({step.what})" for step in jobs.cleaning.steps if step.action == "changed"]
         yield (
             f"{word}: {period.accounting.name}, {len(jobs):,} jobs in {counted(len(weeks.jobs), 'week')}, offered load "
             f"{float(np.average(weeks.load)):.2f}, {jobs.machine:,} processors"
             + ("" if period.accounting.machine_given else " (the most in use at once)")
-            + (f"; {counted(left, 'job')} left out (no start, or no use of the machine)" if left else "")
+            + (f"; {counted(left, 'job')} left out (no start, no use of the machine, or begun later)" if left else "")
+            + (f"; {counted(early, 'job')} left out that were submitted in the time before" if early else "")
             + (f"; {counted(waiting, 'more job')} still waited" if waiting else "")
+            + (f"; {counted(late, 'job')} count from when they could run (Eligible)" if late else "")
             + "".join(f"; {text}" for text in changed)
         )
+    yield from _unnamed(review)
+    if review.before.accounting.late is review.after.accounting.late is None:
+        yield "when jobs could run (Eligible) is not known: waits for begin times, holds, dependencies count as waits"
     yield "what else changed between the two times (users, software, limits, nodes that were down) counts as well"
 
 

@@ -164,7 +164,9 @@ class OrderedPairs:
         return 1 - 2 * self.other / self.pairs if self.pairs else float("nan")
 
 
-def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, lines: list[Logged]) -> OrderedPairs:
+def compare_orders(
+    submit: Int64Array, start: Int64Array, rows: Int64Array, lines: list[Logged], ready: Int64Array | None = None
+) -> OrderedPairs:
     """Return how the order by the logged numbers differs from the order of the starts.
 
     At each start, the job that starts is compared with all that wait then, by the numbers that were the latest known
@@ -178,7 +180,10 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
         The job of each line.
     lines : list of Logged
         In any order.
+    ready : int64 array (n,), optional
+        Unix times from which the jobs could run, s; when they were submitted, if not given.
     """
+    ready = submit if ready is None else ready
     instants = np.array([line.instant for line in lines], dtype=np.int64)
     order = np.argsort(instants, kind="stable")
     instants, rows = instants[order], rows[order]
@@ -203,7 +208,8 @@ def compare_orders(submit: Int64Array, start: Int64Array, rows: Int64Array, line
         known[1, rows[seen:until]] = present[seen:until]
         seen = until
         near = np.arange(first[position], last[position])
-        waiting = near[(leaves[near] > now) & (near != job) & ~np.isnan(known[0, near])]
+        could = (ready[near] <= now) & (leaves[near] > now) & (near != job)
+        waiting = near[could & ~np.isnan(known[0, near])]
         if not len(waiting) or np.isnan(known[0, job]):
             continue
         other = _before(waiting, job, known[0])
@@ -430,7 +436,9 @@ def shadow(
     swf = known.log
     submit = swf.submit.astype(np.int64) + (swf.header.unix_start or 0)
     start = np.where(swf.wait >= 0, submit + swf.wait.astype(np.int64), -1)
-    pairs = compare_orders(submit, start, matched.rows, matched.lines)
+    eligible = swf.extra.get("eligible", np.full(len(submit), -1))
+    ready = np.where(eligible >= 0, np.maximum(eligible + (swf.header.unix_start or 0), submit), submit)
+    pairs = compare_orders(submit, start, matched.rows, matched.lines, ready)
     judged, why = _simulated(known, matched, None if policy is None else resolve(policy))
     return Shadow(log, known, matched, pairs, judged, _verdict(log, known, matched, pairs, judged, why))
 
@@ -471,6 +479,7 @@ def _verdict(
         ),
         *([f"{counted(matched.larger, 'job')} {_LARGER}"] if matched.larger else []),
         *([f"{log.unread:,} lines of {log.path} begin as a logged score and cannot be read"] if log.unread else []),
+        *filter(None, [known.late_text]),
         (
             "starts are those of the real scheduler, with its backfilling, limits and partitions: some jobs start out "
             "of turn whatever the order of the queue is"

@@ -300,6 +300,11 @@ class Accounting:
         Numbers, users and partitions of the jobs of ``log`` as the site writes them; empty for a log in SWF.
     waiting : int
         Jobs that waited when the accounting was taken, which are not in ``log``; 0 for a log in SWF, which has none.
+    late : int or None
+        Jobs that could not run when they were submitted (a begin time, a hold, a dependency): in the workload they
+        are submitted when they could. None if no job's eligible time is known.
+    early : int
+        Jobs that are left out of the workload as they were submitted in the time before.
     hashes : dict of str to str
         SHA-256 of the files, as they were read.
     """
@@ -312,7 +317,18 @@ class Accounting:
     user: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     waiting: int = 0
+    late: int | None = None
+    early: int = 0
     hashes: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def late_text(self) -> str:
+        """How many jobs could not run when they were submitted, in words; empty if none."""
+        if self.late is None:
+            return (
+                "when jobs could run (Eligible) is not known: waits for begin times, holds, dependencies count as waits"
+            )
+        return f"{counted(self.late, 'job')} count from when they could run (Eligible)" if self.late else ""
 
     @property
     def rows(self) -> Int64Array:
@@ -346,10 +362,11 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
             raise UsageError(f"{name}: give one log in SWF, or files of accounting")
         log = _numbered(read_swf(swf[0]))
         given, of = reading.processors is not None, reading.estimate_missing
-        workload = clean(log, processors=reading.processors, force_processors=given, estimate_missing=of)
+        ready, late = _from_eligible(log)
+        workload = clean(ready, processors=reading.processors, force_processors=given, estimate_missing=of)
         workload.cleaning.warn()
         ordered = log.select(np.argsort(log.submit, kind="stable"))
-        return Accounting(name, ordered, workload, machine_given=True, hashes={str(swf[0]): log.sha256})
+        return Accounting(name, ordered, workload, machine_given=True, late=late, hashes={str(swf[0]): log.sha256})
     from policyfactory.workload.accounting.times import find_zone
 
     zone = None
@@ -357,13 +374,27 @@ def read_accounting(paths: Sequence[Path | str], reading: Reading | None = None)
         zone = Zone(find_zone(reading.time_zone), reading.time_zone, "given by --time-zone")
     unlimited = None if reading.unlimited is None else parse_limit(reading.unlimited, "--unlimited")
     imported = import_logs(paths, rules=ImportRules(unlimited=unlimited), zone=zone, processors=reading.processors)
-    workload = clean(imported.log, estimate_missing=reading.estimate_missing)
+    ready, late = _from_eligible(imported.log)
+    workload = clean(ready, estimate_missing=reading.estimate_missing)
     workload.cleaning.warn()
     given = reading.processors is not None
     names = (imported.job, imported.user, imported.partition)
     waiting = sum(step.count for step in imported.report.steps if step.what.endswith(STILL_WAIT))
     hashes = {path: digest for path, _, digest in imported.report.inputs}
-    return Accounting(name, imported.log, workload, given, *names, waiting=waiting, hashes=hashes)
+    return Accounting(name, imported.log, workload, given, *names, waiting=waiting, late=late, hashes=hashes)
+
+
+def _from_eligible(log: SwfLog) -> tuple[SwfLog, int | None]:
+    """Return a log whose jobs are submitted when they could run, and how many that is later for; None: not known."""
+    eligible = log.extra.get("eligible")
+    if eligible is None or not (eligible >= 0).any():
+        return log, None
+    # A requeued job has become eligible again after its start.
+    latest = np.where(log.wait >= 0, log.submit + log.wait, eligible)
+    later = np.where((eligible >= 0) & (log.submit >= 0), np.minimum(eligible, latest) - log.submit, 0)
+    later = np.maximum(later, 0)
+    ready = dataclasses.replace(log, submit=log.submit + later, wait=np.where(log.wait >= 0, log.wait - later, -1))
+    return ready.select(np.argsort(ready.submit, kind="stable")), int((later > 0).sum())
 
 
 def _numbered(log: SwfLog) -> SwfLog:

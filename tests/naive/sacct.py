@@ -175,7 +175,8 @@ class _Log:
         nothing = record.allocated_nodes == 0 or (
             "allocated_tres" in self.columns.number and not values["allocated_tres"]
         )
-        if nothing and (not ran or ran < 0):
+        elsewhere = record.state is State.cancelled and record.allocated_nodes == 0
+        if elsewhere or (nothing and (not ran or ran < 0)):
             record.allocated = 0
         if match := HET_ID.fullmatch(values["id"]):
             record.group_id = match[1]

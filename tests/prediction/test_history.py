@@ -70,6 +70,33 @@ def test_lines_of_sacct_become_jobs(tmp_path: Path) -> None:
     assert (found["2_[0-20%3]"].tasks, found["4"].request, found["3"].start) == (21, 365 * 86_400, -1)
 
 
+def test_the_components_of_a_het_job_are_one_job(tmp_path: Path) -> None:
+    parts = [[f"20+{part}", 1000, 100, "COMPLETED", NOW, NOW + 5, NOW + 65, 60, 10, 4, 4, 1] for part in range(3)]
+    other = ["21+0", 1000, 100, "RUNNING", NOW, NOW + 5, "Unknown", 60, 10, 4, 4, 1]
+    (tmp_path / "sacct.txt").write_text(sacct(*parts, other))
+    found = read_jobs(tmp_path / "sacct.txt")
+    assert [(one.job, one.processors) for one in found] == [("20+0", 12), ("21+0", 4)]
+
+
+def test_lines_that_cannot_be_read_are_said_and_of_none_else_nothing_is_made(tmp_path: Path) -> None:
+    rows = [
+        [job, 1000, 100, "COMPLETED", when, NOW, NOW + 60, 60, 10, 4, 4, 1] for job, when in enumerate([NOW, "9.1."])
+    ]
+    path, said = tmp_path / "sacct.txt", list[str]()
+    path.write_text(sacct(*rows))
+    assert [one.job for one in read_jobs(path, notify=said.append)] == ["0"]
+    assert [words for words in said if "sacct.txt:3" in words and "'9.1.'" in words] == said
+    assert len(said) == 1
+    path.write_text(sacct(rows[1]))
+    refused(TraceFormatError, "sacct.txt:2 Submit 9.1. SLURM_TIME_FORMAT", read_jobs, path)
+
+
+def test_a_job_that_is_over_at_a_time_that_nobody_knows_runs_no_more() -> None:
+    history = History()
+    rows = [job("1", NOW, NOW + 5, state=State.node_fail), job("2", NOW, NOW + 5)]
+    assert update(history, rows, NOW + 100, HASHED, LIMITS)[:3] == (0, 0, 1)
+
+
 def test_a_long_name_is_cut_where_luas_is_by_bytes() -> None:
     assert without_numbers("x" * 99 + "é12") == "x" * 99 + "é".encode()[:1].decode("utf-8", "surrogateescape")
     assert HASHED(without_numbers("x" * 99 + "é")) != HASHED("x" * 99)

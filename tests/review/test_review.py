@@ -23,6 +23,7 @@ from policyfactory.review.times import (
 )
 from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.intervals import Estimate, Interval
+from policyfactory.workload.header import parse_header
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import write_swf
 from policyfactory.workload.swf.log import log_of_workload
@@ -184,22 +185,40 @@ def test_a_simulation_with_invented_requests_has_no_vote(tmp_path: Path) -> None
     assert "before: 100 % of the jobs have no requested time" in found.verdict.caveats[0]
 
 
+COLUMNS = [
+    "JobID", "UID", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw", "TimelimitRaw", "ReqCPUS", "AllocCPUS",
+    "Partition",
+]  # fmt: skip
+
+
+def accounting(jobs: Workload, policy: str, begin: int, *, held: int = 0, eligible: bool = True) -> list[str]:
+    """Lines of sacct; every twentieth job was submitted ``held`` s before it could run."""
+    start, columns = simulate(jobs, policy).start + begin, COLUMNS if eligible else [*COLUMNS[:4], *COLUMNS[5:]]
+    rows = ["|".join(columns)]
+    for job in range(len(jobs)):
+        run, size, ready = jobs.run_time[job], jobs.processors[job], jobs.submit[job] + begin
+        submit = ready - held * (job % 20 == 0)
+        cells = [job + 1, 1000, "COMPLETED", submit, ready, start[job], start[job] + run, run]
+        cells += [-(-jobs.requested_time[job] // 60), size, size, "batch"]
+        rows.append("|".join(str(dict(zip(COLUMNS, cells, strict=True))[name]) for name in columns))
+    return rows
+
+
+def written(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
 @pytest.mark.parametrize(("waiting", "too_many"), [(0.02, True), (0.005, False)])
 def test_jobs_that_still_wait_are_missing_from_the_means(waiting: float, too_many: bool, tmp_path: Path) -> None:
     files = []
     for name, seed, policy, begin in (("before", 1, "FCFS", BEGIN), ("after", 2, "SAF", BEGIN + 60 * WEEK)):
         jobs = jobs_of(seed, weeks=8)
-        submit, start = jobs.submit + begin, simulate(jobs, policy).start + begin
-        rows = ["JobID|UID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqCPUS|AllocCPUS|Partition"]
-        for at in range(len(jobs)):
-            run, size, limit = jobs.run_time[at], jobs.processors[at], -(-jobs.requested_time[at] // 60)
-            times = f"{submit[at]}|{start[at]}|{start[at] + run}|{run}|{limit}"
-            rows.append(f"{at + 1}|1000|COMPLETED|{times}|{size}|{size}|batch")
+        rows = accounting(jobs, policy, begin)
         if name == "after":
-            still = range(len(jobs) + 1, len(jobs) + 1 + int(waiting * len(jobs)))
-            rows += [f"{job}|1000|PENDING|{submit[-1]}|Unknown|Unknown|0|60|16|0|batch" for job in still]
-        files.append(tmp_path / f"{name}.txt")
-        files[-1].write_text("\n".join(rows) + "\n")
+            still, last = range(len(jobs) + 1, len(jobs) + 1 + int(waiting * len(jobs))), jobs.submit[-1] + begin
+            rows += [f"{job}|1000|PENDING|{last}|{last}|Unknown|Unknown|0|60|16|0|batch" for job in still]
+        files.append(written(tmp_path / f"{name}.txt", rows))
     found = review(files[:1], files[1:], reading=Reading(processors=MACHINE))
     assert ("of the time after still waited" in found.verdict.sentences[0]) == too_many
     assert found.verdict.light == ("cannot tell" if too_many else "better")
@@ -207,11 +226,72 @@ def test_jobs_that_still_wait_are_missing_from_the_means(waiting: float, too_man
     assert found.after.accounting.waiting > 0
 
 
+def test_a_job_waits_from_when_it_could_run(tmp_path: Path) -> None:
+    times = [(jobs_of(1, weeks=7), BEGIN), (jobs_of(2, weeks=7), BEGIN + 60 * WEEK)]
+    before, after = (written(tmp_path / f"{at}.txt", accounting(jobs, "FCFS", at)) for jobs, at in times)
+    held = written(tmp_path / "held.txt", accounting(*times[1][:1], "FCFS", times[1][1], held=86400))
+    reading = Reading(processors=MACHINE)
+    plain, moved = (review([before], [file], reading=reading) for file in (after, held))
+    assert moved.ways[:2] == plain.ways[:2]
+    # Jobs submitted in one second are in another order: a day earlier they had lower numbers.
+    assert moved.ways[2].wait.value == pytest.approx(plain.ways[2].wait.value, rel=0.01)
+    assert moved.verdict.light == "cannot tell"
+    assert (plain.after.accounting.late, moved.after.accounting.late) == (0, -(-len(times[1][0]) // 20))
+    assert "could run" in moved.verdict.caveats[1]
+    # Where one time does not say it, nothing is concluded; where none does, that is said.
+    unsaid = [
+        written(tmp_path / f"unsaid-{at}.txt", accounting(jobs, "FCFS", at, held=86400, eligible=False))
+        for jobs, at in times
+    ]
+    found = review([unsaid[0]], [held], reading=reading).verdict
+    assert found.light == "cannot tell"
+    assert "of the time before" in found.sentences[0]
+    assert any("Eligible" in caveat for caveat in review(unsaid[:1], unsaid[1:], reading=reading).verdict.caveats)
+
+
+def test_what_ran_or_waited_at_the_change_is_left_out_of_the_time_after(tmp_path: Path) -> None:
+    jobs = jobs_of(1, weeks=4)
+    rows = accounting(jobs, "FCFS", BEGIN)
+    end = np.array([int(row.split("|")[6]) for row in rows[1:]])
+    change = BEGIN + 2 * WEEK
+    parts = [[rows[0], *np.array(rows[1:])[mask]] for mask in (end < change, end >= change)]
+    files = [written(tmp_path / f"{number}.txt", lines) for number, lines in enumerate(parts)]
+    found = review(files[:1], files[1:], reading=Reading(processors=MACHINE))
+    last = jobs.submit[end < change].max()
+    assert found.after.accounting.early == int(((end >= change) & (jobs.submit < last)).sum()) > 0
+    assert len(found.after.schedule) == int((jobs.submit >= last)[end >= change].sum())
+    assert f"{found.after.accounting.early} jobs left out" in found.verdict.caveats[1]
+
+
 def test_times_that_overlap_are_refused(tmp_path: Path) -> None:
     jobs = jobs_of(1, weeks=3)
     file = recorded(tmp_path / "one.swf", jobs, "FCFS")
-    with pytest.raises(WorkloadError, match=r"begins at .* before the last submission"):
+    with pytest.raises(WorkloadError, match=r"one\.swf: 7,\d+ jobs .* give times that follow each other"):
         review([file], [file])
+
+
+@pytest.mark.parametrize(("named", "compared"), [((True, True), True), ((True, False), False), ((False, False), True)])
+def test_users_are_compared_by_name_or_it_is_said(named: tuple[bool, bool], compared: bool, tmp_path: Path) -> None:
+    files = []
+    for number, (has_names, begin) in enumerate(zip(named, (BEGIN, BEGIN + 60 * WEEK), strict=True)):
+        jobs = jobs_of(number, weeks=6)
+        log = log_of_workload(dataclasses.replace(jobs, start=simulate(jobs, "FCFS").start, unix_start=begin))
+        # Of the second log the numbers are the other way round.
+        lines = [f"; User: {user} u{11 - user if number else user}" for user in range(1, 11)] if has_names else []
+        header = parse_header([*log.header.lines, *lines])
+        files.append(tmp_path / f"{number}.swf")
+        write_swf(dataclasses.replace(log, header=header), files[-1])
+    found = review(files[:1], files[1:])
+    users = {group.name: group.jobs for group in found.groups if group.kind == "user"}
+    assert bool(users) == compared
+    if all(named):
+        rows = [np.isin(period.weeks.week, weeks) for (_, period), weeks in zip(
+            found.times, zip(*found.pairs, strict=True), strict=True)]  # fmt: skip
+        user = [period.schedule.workload.user for _, period in found.times]
+        wanted = int(((user[0] == 3) & rows[0]).sum()), int(((user[1] == 8) & rows[1]).sum())
+        assert users["u3"] == wanted
+    else:
+        assert any("names of its users" in text or "by number" in text for text in found.verdict.caveats)
 
 
 def test_job_numbers_that_were_used_before_find_their_own_jobs(tmp_path: Path) -> None:

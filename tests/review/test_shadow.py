@@ -137,6 +137,9 @@ def test_pairs_by_hand() -> None:
         submit, start, np.array([0, 1, 2, 2]), [logged(0, 1.0), logged(10, 0.5), logged(20, 0.0), logged(150, 3.0)]
     )
     assert (late.pairs, late.other) == (3, 1)
+    # Job 2 could run from 150 on: at 100 it waited for something else.
+    held = compare_orders(submit, start, rows, lines, np.array([0, 10, 150, 400]))
+    assert (held.starts, held.passed, held.pairs, held.other) == (2, 2, 2, 2)
 
 
 def made(tmp_path: Path, numbers: Sequence[float], workload: Workload, start: np.ndarray) -> tuple[Path, Path]:

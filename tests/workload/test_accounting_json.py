@@ -73,8 +73,20 @@ def test_numbers_that_later_versions_wrap_are_the_same() -> None:
     )  # fmt: skip
     assert later == record_of()
     assert record_of(time__limit={"set": True, "infinite": True, "number": 0}).limit_kind is LimitKind.unlimited
-    assert record_of(time__limit=nothing).limit_kind is LimitKind.missing
+    # What sacct -P prints as Partition_Limit.
+    assert record_of(time__limit=nothing).limit_kind is LimitKind.partition
     assert record_of(time__limit=None).limit_kind is LimitKind.unlimited
+
+
+def test_a_flag_behind_the_state_says_that_a_run_went_back_to_the_queue() -> None:
+    states = {
+        ("PENDING", "REQUEUED"): State.requeued,
+        ("RUNNING", "RESIZING"): State.resized,
+        ("FAILED", "?"): State.failed,
+    }
+    for words, state in states.items():
+        again = record_of(state__current=[*words])
+        assert (again.state, again.start, again.end) == (state, 1_700_000_020, 1_700_000_027)
 
 
 def test_ids_are_those_that_the_site_writes() -> None:

@@ -177,6 +177,29 @@ def test_parts_that_overlap_are_one_log(tmp_path: Path) -> None:
         assert len(done.report.inputs) == 2
 
 
+def test_the_sibling_that_ran_in_another_cluster_had_no_processors(tmp_path: Path) -> None:
+    done = imported(tmp_path, job(1), job(2, State="REVOKED", AllocNodes=0, AllocCPUS=9, ReqCPUS=9, run=50))
+    assert (done.report.jobs, done.report.machine) == (1, 4)
+    assert counts(done)["rules.cancelled"] == 1
+
+
+def test_the_rest_of_an_array_of_an_earlier_look_waits_no_more(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("january", "february", "march"))
+    first.write_text(sacct_text(job(1), job("9_0", 5), waiting("9_[1-6%2]", 5), waiting("8_[0,2-3]", 5)))
+    second.write_text(sacct_text(job("9_1", 5, start=20), job("9_2", 5, start=30), waiting("9_[3-6%2]", 5)))
+    third.write_text(sacct_text(job("9_4", 5, start=90), *(job(f"8_{task}", 5) for task in (0, 2, 3, 7))))
+    done = import_logs([third, first, second], zone=UTC)
+    assert counts(done)["rules.earlier_look"] == 6 + 3 + 1
+    assert counts(done)["rules.tasks_wait"] == 3
+    assert done.report.jobs == 9
+    assert done.report.records == done.report.jobs + done.report.count("dropped")
+
+
+def test_the_rest_of_an_array_is_no_other_of_its_number(tmp_path: Path) -> None:
+    done = imported(tmp_path, job("9_1", 0), job("9_2", 0), waiting("9_[1-2]", 10**7))
+    assert counts(done)["rules.tasks_wait"] == 2
+
+
 def test_an_id_that_comes_again_is_another_job(tmp_path: Path) -> None:
     year = 365 * 86400
     done = imported(tmp_path, job(1), job(1, year), job(2), job(2, 500, UID=1001))

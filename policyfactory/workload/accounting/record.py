@@ -143,16 +143,18 @@ class Record:
     tasks: int = 1
 
 
+def array_ranges(indices: str) -> list[range]:
+    """Return the tasks of ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it); none if it cannot be read."""
+    matches = [_INDICES.fullmatch(part.strip()) for part in indices.partition("%")[0].split(",")]
+    known = [match for match in matches if match is not None]
+    if len(known) < len(matches):
+        return []
+    return [range(int(match[1]), int(match[2] or match[1]) + 1, max(int(match[3] or 1), 1)) for match in known]
+
+
 def array_size(indices: str) -> int:
-    """Return how many tasks ``0-9``, ``0-8:2`` or ``1,4-6`` (with ``%5`` behind it) are; 0 if it cannot be read."""
-    total = 0
-    for part in indices.partition("%")[0].split(","):
-        match = _INDICES.fullmatch(part.strip())
-        if match is None:
-            return 0
-        begin, end, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        total += max((end - begin) // max(step, 1) + 1, 0)
-    return min(total, _MOST_TASKS)
+    """Return how many tasks `array_ranges` has."""
+    return min(sum(map(len, array_ranges(indices))), _MOST_TASKS)
 
 
 def coded(texts: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:

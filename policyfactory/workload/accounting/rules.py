@@ -11,7 +11,7 @@ import numpy as np
 from policyfactory.core.errors import WorkloadError
 from policyfactory.core.text import DAY, counted, format_duration
 from policyfactory.workload.accounting.options import ImportRules
-from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, LimitKind, State
+from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, LimitKind, State, array_ranges
 from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
@@ -23,6 +23,7 @@ STILL_WAIT = "that wait at the end of the log"
 _MOST_JOBS = 20_000_000
 # What tasks that never ran cost is bounded by the records: so many are taken of any log, or so many of each record.
 _FEW_TASKS, _TASKS_EACH = 1_000_000, 20
+_LONGEST_TASK = 12  # digits of the number of a task
 # After all times of a table.
 _LATEST = 1 << 62
 
@@ -79,6 +80,7 @@ def jobs_of(table: RecordTable, rules: ImportRules, counter: StepCounter, clock:
     """
     sieve = Sieve(table, counter)
     settle_runs(sieve, rules.requeued)
+    _settle_rests(sieve)
     merge_het(sieve)
     if rules.partitions:
         other = ~_in_partitions(table, rules.partitions)
@@ -300,6 +302,40 @@ def settle_runs(sieve: Sieve, mode: str) -> None:
     for chain in chains:
         if len(chain) > 1:
             _requeued(sieve, chain, mode)
+
+
+def _settle_rests(sieve: Sieve) -> None:
+    """Take from the waiting rests of arrays (``57_[0-20]``) the tasks that a later look has by themselves."""
+    table = sieve.table
+    rests: dict[str, list[int]] = {}
+    for row in np.flatnonzero((table.state == State.pending) & sieve.alive).tolist():
+        array, rest, _ = table.job[row].partition("_[")
+        if rest:
+            rests.setdefault(array, []).append(row)
+    if not rests:
+        return
+    apart: dict[str, list[tuple[int, int]]] = {}
+    for row, job in enumerate(table.job):
+        array, _, task = job.partition("_")
+        if array in rests and task.isdecimal() and len(task) <= _LONGEST_TASK:
+            apart.setdefault(array, []).append((int(task), int(table.submit[row])))
+    for array, rows in rests.items():
+        # The last look at an array has the fewest of its tasks.
+        last: dict[int, int] = {}
+        for row in sorted(rows, key=lambda row: -table.tasks[row]):
+            last[int(table.submit[row])] = row
+        sieve.note("rules.earlier_look", sorted({*rows} - {*last.values()}))
+        for submit, row in last.items():
+            indices = table.job[row].partition("_[")[2].rstrip("]").partition("%")[0].removesuffix("...")
+            tasks = np.unique([task for task, second in apart.get(array, ()) if second >= submit])
+            begun = np.zeros(len(tasks), dtype=bool)
+            for some in array_ranges(indices):
+                begun |= (tasks >= some.start) & (tasks < some.stop) & ((tasks - some.start) % some.step == 0)
+            if (count := int(begun.sum())) >= table.tasks[row]:
+                sieve.note("rules.earlier_look", [row])
+            elif count:
+                sieve.counter.remark(table.remark("rules.earlier_look", row, count, ""), table.file(row))
+                table.tasks[row] -= count
 
 
 def _distinct(sieve: Sieve, rows: list[int]) -> list[int]:

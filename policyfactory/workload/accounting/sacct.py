@@ -680,6 +680,8 @@ def _settle_unfinished(rows: Rows, numbers: dict[str, Int64Array]) -> None:
     # ReqNodes is a minimum, and only the nodes that a job had show whether it wanted more.
     numbers["requested_nodes"][numbers["allocated_nodes"] <= 0] = _NONE
     nothing = numbers["allocated_nodes"] == 0
+    # The sibling of a federated job that ran elsewhere (REVOKED) can show the times of that run.
+    numbers["allocated"][nothing & (numbers["state"] == State.cancelled)] = 0
     if rows.has("allocated_tres"):
         codes, texts = rows.coded("allocated_tres")
         nothing |= np.array([not text for text in texts], dtype=bool)[codes]

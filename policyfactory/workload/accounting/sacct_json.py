@@ -216,9 +216,12 @@ def _counted(name: str) -> Callable[[Any], int | None]:
 
 
 def _state(current: Any) -> State:
-    """Return the state of a word or a list of words; later versions print RESIZING beside another one."""
-    words = [current] if isinstance(current, str) else [_text(word) for word in current]
-    return State.resized if "RESIZING" in words else state_of(words[0])
+    """Return the state of a word or a list of words, of which later versions print flags behind the first.
+
+    A run that went back to the queue is PENDING with REQUEUED, one that changed its size RUNNING with RESIZING.
+    """
+    states = [state_of(current)] if isinstance(current, str) else [state_of(_text(word)) for word in current]
+    return next((state for state in states if state in {State.resized, State.requeued}), states[0])
 
 
 def _gpus(resources: Any) -> int | None:
@@ -324,5 +327,6 @@ def _limit(value: Any) -> tuple[int | None, LimitKind]:
         return None, LimitKind.unlimited
     minutes = _number(value)
     if minutes is None:
-        return None, LimitKind.missing
+        # What sacct -P prints as Partition_Limit is not set.
+        return None, LimitKind.partition if isinstance(value, dict) else LimitKind.missing
     return (minutes * 60, LimitKind.given) if minutes else (None, LimitKind.unlimited)
