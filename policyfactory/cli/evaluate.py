@@ -12,6 +12,7 @@ from policyfactory.cli.options import WORKERS, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
 from policyfactory.evaluation.protocol_content import plain_content
+from policyfactory.report.terminal import note
 
 # What can be said beside a protocol; the other declared options are in it.
 _BESIDE_A_PROTOCOL = {
@@ -116,6 +117,12 @@ _DEFAULTS = {
     "metrics": ["total_wait", "mean_wait", "mean_bsld", "max_wait"],
     "threshold": "40h",
 }
+# The feedbacks that a number is for.
+_NEEDING = {
+    "epsilon": {"bandit"},
+    "noise": {"noisy"},
+    "discount": {"simulate", "noisy", "bandit", "thompson", "ucb"},
+}
 _MORE = {"policies": "the tuners also use it until past periods favour another policy"}
 # Reservations for all jobs cannot change hands, nor do predictions belong to resampled logs.
 _CHOICES = {
@@ -171,12 +178,16 @@ def tune(
     who = workers_of(options)
     given = {**_DEFAULTS, **{name: value for name, value in options.items() if value is not None}}
     fixed = {"statistic": "ratio", "analyses": list(_SHOWN), "recorded": False}
+    feedbacks = _words("feedback", feedback)
+    for name, needing in _NEEDING.items():
+        if numbers[name] != TUNER_OPTIONS[name].default and needing.isdisjoint(feedbacks):
+            note(f"without effect: --{name}, which is for --feedback {' or '.join(sorted(needing))}")
     content = plain_content({**given, **fixed}, log_tables(traces or ()), "command")
     content |= {"name": _NAME, "title": "Tuning " + ", ".join(content["logs"])}
     content["experiments"][0] |= {
         "name": _NAME,
         "title": "Tuners, policies and chance",
-        "tuners": _tuners(_words("feedback", feedback), _words("period", period), numbers),
+        "tuners": _tuners(feedbacks, _words("period", period), numbers),
     }
     none = {"precision": None, "max_resamples": 1}
     run_content(

@@ -99,8 +99,20 @@ def fit(
             )
         files = fits.save(output, report=report, figures=figures, overwrite=overwrite)
         show_fit(fits, as_json=json)
+    for text in form or ():
+        if names := _named_as_variables(text):
+            note(f"{text}: {names} are coefficients here; elsewhere formulas have variables of these names")
     if files:
         note("written: " + ", ".join(str(path) for path in files))
+
+
+def _named_as_variables(text: str) -> str:
+    """Return the coefficients of a form that have the name of a variable, but for c, which many use as one."""
+    from policyfactory.fitting.forms import split_name
+    from policyfactory.fitting.sample import parse_form
+    from policyfactory.policy.expression import VARIABLES
+
+    return ", ".join(sorted(set(parse_form(split_name(text, "")[1]).coefficients) & set(VARIABLES) - {"c"}))
 
 
 def _families(given: list[FormFamily] | None, forms: list[str] | None) -> tuple[str, ...]:

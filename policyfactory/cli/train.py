@@ -87,6 +87,8 @@ def train(
         "search": lambda: FormulaSearch.of(searching),
         "ppo": lambda: _ppo(training, change, iterations=rounds, filtering=filtering, device=device),
     }
+    ppo = {"training": training != "ours", "rounds": rounds, "filtering": filtering != "none"}
+    _refuse_idle(learner, {**ppo, "device": device != "cpu", "set": change}, searching)
     algorithm = learners[learner]()
     begin = time.monotonic()
     with BarScreen() as screen:
@@ -94,6 +96,23 @@ def train(
     show_trained(trained)
     files = "policy.json, report.json, history.csv, learning.png" + ", front.json, front.png" * bool(trained.front)
     note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
+
+
+def _refuse_idle(learner: str, ppo: dict[str, object], searching: SearchOptions) -> None:
+    """Refuse options of the learner that was not chosen; ``ppo``: whether each of its own was given."""
+    from policyfactory.core.errors import UsageError
+
+    plain = SearchOptions()
+    search = {
+        name: getattr(searching, known.field) != getattr(plain, known.field)
+        for name, known in declared(SearchOptions).items()
+    }
+    other, idle = ("ppo", ppo) if learner == "search" else ("search", search)
+    if given := [f"--{name.replace('_', '-')}" for name, is_given in idle.items() if is_given]:
+        raise UsageError(
+            f"{', '.join(given)}: said to the learner {other}, and --learner {learner} would ignore it; leave it out, "
+            f"or give --learner {other}"
+        )
 
 
 def _pick(folder: Path, which: str, *, overwrite: bool) -> None:

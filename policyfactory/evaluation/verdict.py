@@ -160,7 +160,7 @@ def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
         leads = "is" if name == outcome.chosen else "has the best value, but is"
         words = (
             f"{name} {leads} not shown to be better than {against}{why}.",
-            f"Next step: {_next_step(outcome.evaluation, row)}.",
+            f"Next step: {_next_step(outcome, row)}.",
         )
     record, by_record = against_record(outcome, log, name)
     if record is None:
@@ -168,15 +168,17 @@ def _leader(outcome: Outcome, best: Summary) -> tuple[_Part, _Part | None]:
     if record == "better" and light != "better":
         by_record = (*by_record, _NOTHING)
     elif record == "cannot tell" and light == "better":
-        step = _next_step(outcome.evaluation, row_of(outcome.recorded_comparisons, log, name, metric))
+        step = _next_step(outcome, row_of(outcome.recorded_comparisons, log, name, metric))
         by_record = (*by_record, f"Next step: {step}.")
     return (light, words), (judge([shown], [Finding(record)]), by_record)
 
 
-def _next_step(evaluation: Evaluation, row: Comparison) -> str:
+def _next_step(outcome: Outcome, row: Comparison) -> str:
     """Return what would tell the policy of a comparison from its baseline."""
+    evaluation, jobs = outcome.evaluation, _measured(outcome.experiment, row.log)
     kind, weeks = noun(evaluation, row.log), evaluation.weekly.get(row.log)
-    span = evaluation.cases[int(evaluation.rows(row.log)[0])].span_s / WEEK
+    # Logs drawn longer than the log they are drawn from tell no more than it.
+    span = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
     if row.interval is None:
         if kind != "log":
             return f"{row.cases} cases give no interval; compare at least {MIN_CASES} {kind}s"
@@ -187,7 +189,7 @@ def _next_step(evaluation: Evaluation, row: Comparison) -> str:
         return f"{more}: {len(weeks.jobs)} are there, and {MIN_CASES * weeks.block} are needed" if short > 0 else more
     # Intervals shrink as 1 / sqrt(cases), or weeks; one more of twenty would be by chance.
     there = row.cases if kind == "window" else span if weeks is None else len(weeks.jobs)
-    want = needed(there, row.interval.half_width, abs(row.difference)) if row.difference else None
+    want = needed(there, row.interval.towards_zero(row.difference), abs(row.difference)) if row.difference else None
     if want is None or want > _MOST * there:
         return "so small a difference would not show in ten times as much of this log; take either"
     more = counted(max(want - math.floor(there), 1), "more window" if kind == "window" else "more week")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.core.errors import ExportError, PolicyfactoryError, UsageError
+from policyfactory.core.errors import EvaluationError, ExportError, PolicyfactoryError, UsageError
 from policyfactory.core.files import dump_json, exclusive
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.options import changed
@@ -277,6 +277,9 @@ class _Work:
 
     def _say_what_was_measured(self, done: Made) -> None:
         """Say which jobs the export was measured on, for how long it holds, and which options changed nothing."""
+        is_order_kept = self.target.name != "pbs"  # which says itself where it puts jobs without a score
+        if is_order_kept and self._workload is not None:
+            self.warnings += filter(None, [_without_score(self._workload, self.policy)])
         scaled, moves, given = done.export.scale is not None, "r" in self.policy.variables, self.options.given()
         if self.drawn and self.options.workload is None:
             what = "the range of scores is that of" if scaled else "it was measured on jobs of"
@@ -436,6 +439,16 @@ def compressed(policy: Policy, unit: float) -> Policy:
     formula = Binary("-", side(score), side(Negative(score))).text()
     description = f"{policy.description}; {_WORDS}" if policy.description else _WORDS
     return dataclasses.replace(policy, formula=formula, description=description[-2000:])
+
+
+def _without_score(workload: Workload, policy: Policy) -> str:
+    """Return how many jobs of a log the policy gives no score, in words; empty if none."""
+    from policyfactory.simulation.prepare import unscored
+
+    try:
+        return unscored(workload, policy)
+    except EvaluationError as error:
+        return str(error)
 
 
 def make_with_few_ties(target: Target, model: Model, site: ExportSite) -> Made:

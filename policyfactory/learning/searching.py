@@ -35,7 +35,7 @@ from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.resample import VERDICT_WEEKS
 
-# With these exponents all stock formulas with predictions but for factors, from E to E-USERS.
+# With these exponents all stock formulas with predictions but for factors.
 _INDEX = "ln(e) + a*ln(s) + b*ln(q) + c*ln(p) + d*ln(1 + user_waiting) + k*ln(1 + user_running)"
 _START = (-0.5, 0.3, 0.0, 0.0, 0.0)
 _STEP = 0.2
@@ -94,7 +94,7 @@ def searched(parts: LogParts, size: Size) -> Policy | None:
 
 def _found(parts: LogParts, shared: _Searched) -> Policy:
     family = Family(Form.of("index", _INDEX), _START, (1.0,) * len(_START), "the exponents of all that is predicted")
-    counter = parts.steps.progress.counter("candidates", "candidates")
+    counter = parts.steps.progress.counter("candidates", "candidates/s")
     generations = _CANDIDATES // population(len(_START))
     counter.expect(len(PUBLISHED) + generations * population(len(_START)))
 

@@ -199,9 +199,9 @@ def _more_weeks(evidence: Evidence, value: float, interval: Interval | None, see
     """
     jobs = evidence.baseline.workload
     weeks = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
-    if interval is None or not value or not math.isfinite(value + interval.half_width):
+    if interval is None or not value or not math.isfinite(interval.towards_zero(value)):
         return "import a longer time"
-    want = needed(weeks if seen is None else seen, interval.half_width, abs(value))
+    want = needed(weeks if seen is None else seen, interval.towards_zero(value), abs(value))
     if want is None or want > _LONGEST:
         return "so small a difference would not show in five years of jobs; leave the queue as it is"
     if seen is not None and seen < want <= weeks:

@@ -16,6 +16,7 @@ LARGEST = 2_000_000_000
 HIGHEST = 2**31 - 1
 # More neighbours than this with one number for two scores: say so.
 MOST_TIES = 0.01
+_ROUNDING = 1e-12  # of a score
 # Of the scores that lie beyond each end of the range.
 _OUTER = 0.001
 
@@ -103,7 +104,10 @@ def scale_of(scores: ArrayLike, *, largest: int = LARGEST) -> PriorityScale | No
 
 
 def tie_share(scale: PriorityScale, scores: ArrayLike) -> float:
-    """Return the share of neighbours in the order of scores that differ but get one whole number.
+    """Return the share of neighbours in the order of finite scores that differ but get one whole number.
+
+    Scores that differ by less than a formula's rounding (`_ROUNDING` of their size) are one: ``p*q`` of two jobs of
+    equal area, summed as logarithms.
 
     Parameters
     ----------
@@ -117,7 +121,9 @@ def tie_share(scale: PriorityScale, scores: ArrayLike) -> float:
     float
         0 to 1; 0 without two different scores.
     """
-    distinct: NDArray[np.float64] = np.unique(np.asarray(scores, dtype=np.float64))
-    if len(distinct) < 2:
+    known = np.asarray(scores, dtype=np.float64)
+    distinct: NDArray[np.float64] = np.unique(known[np.isfinite(known)])
+    apart = np.diff(distinct) > _ROUNDING * np.maximum(np.abs(distinct[1:]), np.abs(distinct[:-1]))
+    if not apart.any():
         return 0.0
-    return float((np.diff(scale.integers(distinct)) == 0).mean())
+    return float((np.diff(scale.integers(distinct)) == 0)[apart].mean())

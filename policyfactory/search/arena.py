@@ -187,7 +187,7 @@ class Arena:
     def _play(
         self, arena: Replicated, policies: dict[int, Policy], title: str, *, learns: bool = False
     ) -> dict[int, _UnitAims]:
-        counter = self._follower.counter(title, "candidates")
+        counter = self._follower.counter(title, "candidates/s")
         counter.expect(len(policies))
         units = [_ArenaUnit(number, policy, learns, self.options.time_limit) for number, policy in policies.items()]
         done = {}

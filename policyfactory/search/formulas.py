@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from policyfactory.core.errors import UsageError
 from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
@@ -91,7 +92,11 @@ class FormulaSearch:
             As `family_of`.
         """
         start = dict(options.start)
-        return cls(options, tuple(family_of(text, start) for text in dict.fromkeys(options.families)))
+        families = tuple(family_of(text, start) for text in dict.fromkeys(options.families))
+        known = dict.fromkeys(name for family in families for name in family.form.names)
+        if unknown := [name for name in start if name not in known]:
+            raise UsageError(f"--start names {unknown[0]}; the coefficients to search are {', '.join(known)}")
+        return cls(options, families)
 
     def describe(self) -> dict[str, Any]:
         """Return what determines the search."""
@@ -115,7 +120,7 @@ class FormulaSearch:
         windows = task.played("training", [family.form.with_values(family.start) for family in self.families])
         baseline = measured(windows, task.baseline, goal_of(task.options.goal))
         shared = _Shared(windows, tuple(family.form for family in self.families), task.options.goal)
-        counter = task.follower.counter("candidates", "candidates")
+        counter = task.follower.counter("candidates", "candidates/s")
         counter.expect(self._restarts * sum(self._tried(family) for family in self.families))
         history: list[dict[str, Any]] = []
         candidates: list[Candidate] = []

@@ -243,6 +243,8 @@ class TrainOptions:
         if self.windows is not None:
             parse_windows(self.windows)
         check_loads(self.loads)
+        if not self.replicas and self.loads != LOADS:
+            raise UsageError("--loads are those of replicas, and there are none; give --replicas 8 as well")
         if self.replicas and (self.windows is not None or self.mode == "paper"):
             raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
         # Their words are checked there.

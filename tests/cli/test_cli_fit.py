@@ -53,7 +53,8 @@ def test_a_family_that_there_is_not_is_named_with_those_there_are(run) -> None: 
 
 def test_coefficients_are_rounded_alike_wherever_they_are_shown(run, shared: Shared) -> None:  # type: ignore[no-untyped-def]
     ratio = "25673"  # 25672.9... in the model
-    done = run("fit", shared(TABLE), "--form", "F=a*sqrt(p)*q + b*log10(r)", "--output", "f.json", "--bootstrap", 20)
+    done = run("fit", shared(TABLE), "--form", "F=a*sqrt(p)*q + s*log10(r)", "--output", "f.json", "--bootstrap", 20)
+    assert "s*log10(r): s are coefficients here" in done.stderr
     assert f"Coefficients of F: sqrt(p)*q + {ratio}*log10(r)" in done.stdout
     assert f" {ratio} [" in done.stdout
     assert f"Best by mean absolute error: F: sqrt(p)*q + {ratio}*log10(r)" in done.stdout

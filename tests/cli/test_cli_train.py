@@ -70,6 +70,14 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Pa
         (("--pull", -1), 2, "--pull -1"),
         (("--seed", -1), 2, "seed -1"),
         (("--replicas", 2, "--loads", "x"), 2, "write two numbers"),
+        (("--start", "zz=3"), 2, "--start names zz; the coefficients to search are "),
+        (("--loads", "0.9,1.1"), 2, "give --replicas 8 as well"),
+        (
+            ("--set", "rate=1", "--rounds", 3, "--device", "cuda"),
+            2,
+            "--rounds, --device, --set: said to the learner ppo",
+        ),
+        (("--learner", "ppo", "--pull", 3), 2, "--pull: said to the learner search"),
         (("--max-p99", "much"), 2, "as 1.1x, or a time, as 20h"),
     ],
 )

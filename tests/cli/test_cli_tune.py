@@ -50,7 +50,9 @@ def test_a_log_is_tuned_and_written(run: Run, log: Path, tmp_path: Path) -> None
         "--formula",
         "MINE=p*q",
     )
-    done = run("tune", log, *chosen, "--output", "results")
+    done = run("tune", log, *chosen, "--output", "results", "--noise", 0.5, "--epsilon", 0.1)
+    assert "without effect: --noise, which is for --feedback noisy" in done.stderr
+    assert "--epsilon" not in done.stderr
     # In words and tables: what was chosen over time, and the result beside fixed policies, hindsight and chance.
     assert "it is the best in hindsight. Of the tuners," in " ".join(done.stdout.split())
     assert "The policies that each tuner chose most, as time passes" in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 
 import policyfactory as pf
 from daily_log import daily, recorded
-from policyfactory.core.text import DAY, HOUR
+from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluation.results_folder import Result
 from policyfactory.evaluation.verdict import verdict_of
 from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.simulate import Rules, simulate
+from policyfactory.statistics.intervals import Interval
 from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
 
 
@@ -272,6 +274,24 @@ def test_cannot_tell_names_the_one_next_step(weeks: int, options: dict[str, Any]
     actual = verdict(daily(weeks), recorded=False, **options)
     assert actual.light == "cannot tell"
     assert f"Next step: {step}." in actual.sentences
+
+
+@pytest.mark.parametrize("length", ["log", "28w"])
+def test_the_weeks_to_import_follow_from_the_end_towards_zero_and_the_log_that_is_there(length: str) -> None:
+    log = daily(7)
+    outcome = evaluated(log, recorded=False, resamples=8, length=length).outcome
+    # 2.5 times the difference from one end to the other, 1.5 on the side of 0.
+    rows = tuple(
+        dataclasses.replace(
+            row, verdict="no difference", interval=Interval(*sorted((2.0 * row.difference, -0.5 * row.difference)))
+        )
+        for row in outcome.comparisons
+    )
+    weeks = float(log.submit[-1] - log.submit[0]) / WEEK
+    actual = verdict_of(dataclasses.replace(outcome, comparisons=rows))
+    assert actual is not None
+    more = math.ceil(1.5**2 * weeks) - math.floor(weeks)
+    assert f"Next step: import {more} more weeks; so large a difference would show then." in actual.sentences
 
 
 def test_a_difference_that_more_would_show_says_how_much_more() -> None:

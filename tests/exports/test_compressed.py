@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyfactory.exports.content import Export, ExportSite, File
-from policyfactory.exports.export import compressed, make_with_few_ties
+from policyfactory.exports.export import compressed, export, make_with_few_ties
 from policyfactory.exports.sample import learn_scale, wide_sample
 from policyfactory.policy.policy import Epoch, Policy
-from policyfactory.policy.scale import MOST_TIES, tie_share
+from policyfactory.policy.scale import MOST_TIES, PriorityScale, scale_of, tie_share
 from policyfactory.policy.store import CATALOGUE, Model
+from policyfactory.workload.models.lublin import default_workload
 from sites import make_site
 
 START = Epoch("fixed", 1_767_225_600)
@@ -45,6 +46,27 @@ def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> N
     numbers = done.export.scale.integers(other)
     # No inversion on a million jobs.
     assert (np.diff(numbers[np.argsort(scores, kind="stable")]) <= 0).all()
+
+
+def test_jobs_without_a_score_are_said() -> None:
+    jobs = default_workload().select(np.arange(500))
+    policy = Policy("ROOT", "sqrt(q - 8)*p")
+    done = export(policy, "slurm-site-factor-lua", workload=jobs)
+    (said,) = [text for text in done.warnings if "no score" in text]
+    assert f"{int((jobs.processors < 8).sum())} of 500 jobs" in said
+    assert not any("no score" in text for text in export("SAF", "slurm-site-factor-lua", workload=jobs).warnings)
+
+
+def test_scores_that_differ_by_rounding_alone_are_no_ties() -> None:
+    p, q = (column.ravel() for column in np.meshgrid(60.0 * 2 ** np.arange(12), 2.0 ** np.arange(8)))
+    scores = np.log(p) + np.log(q)
+    assert len(np.unique(scores)) > len(np.unique(p * q))
+    scale = scale_of(scores)
+    assert scale is not None
+    assert tie_share(scale, scores) == 0.0
+    # Half of these neighbours differ by more than rounding and share a number: three, three, and infinite ones apart.
+    near = PriorityScale(0.0, 1.0, 10)
+    assert tie_share(near, [0.1, 0.1 + 1e-15, 0.11, 0.9, -np.inf, np.inf, np.nan]) == 0.5
 
 
 @pytest.mark.parametrize("name", ["F1", "SAF", "LIN-SYNTHETIC"])

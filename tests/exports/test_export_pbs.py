@@ -22,7 +22,7 @@ from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
 from policyfactory.exports.content import Export, ExportSite
-from policyfactory.exports.expressible import prepare
+from policyfactory.exports.expressible import left_out, prepare
 from policyfactory.exports.pbs import (
     NEVER_RUNS,
     RESOURCE,
@@ -226,7 +226,8 @@ def test_what_stands_elsewhere_is_said() -> None:
     text = formula(none)
     wrong, tried = misplaced(none, text)
     assert 0 < wrong < tried
-    assert any("stand elsewhere than the policy puts them" in limit for limit in made(none).limits)
+    (said,) = [limit for limit in made(none).limits if "stand elsewhere" in limit]
+    assert left_out(none, [said]) == (said,)  # the command warns
     for policy in BASE:
         wrong, tried = misplaced(exported(policy), formula(exported(policy)))
         # 0/0 at 60 s and 2 processors (12 shapes), and at 1 processor without a wait (14): last under the policy.
