@@ -728,5 +728,5 @@ class Manifest:
 
     @staticmethod
     def path_for(artefact: Path) -> Path:
-        """Return where the manifest of ``artefact`` lies: ``NAME.csv`` has ``NAME.manifest.json``."""
+        """Return where the manifest of ``artefact`` lies: see `policyfactory.core.inputs.manifest_path`."""
         return inputs.manifest_path(artefact)

@@ -136,8 +136,28 @@ def command() -> Iterator[None]:
 
 
 def manifest_path(artefact: Path) -> Path:
-    """Return where the manifest of a file lies: ``NAME.csv`` has ``NAME.manifest.json``."""
-    return artefact.with_name(f"{artefact.stem}.manifest.json")
+    """Return where the manifest of a file lies: ``NAME.csv`` has ``NAME.manifest.json``.
+
+    Where that is the one of another file beside it (``NAME.swf``), it has ``NAME.csv.manifest.json``.
+    """
+    path = artefact.with_name(f"{artefact.stem}.manifest.json")
+    outputs = _outputs(path)
+    # Of a name that no file can have, os.path says that there is none.
+    if artefact.name not in outputs and any(os.path.exists(artefact.parent / name) for name in outputs):  # noqa: PTH110
+        return artefact.with_name(f"{artefact.name}.manifest.json")
+    return path
+
+
+def _outputs(manifest: Path) -> set[str]:
+    """Return the names of the files that a manifest is about; none if that cannot be read."""
+    try:
+        if not manifest.is_file():
+            return set()
+        with manifest.open("rb") as file:
+            outputs = json.loads(file.read(_LARGEST_MANIFEST)).get("outputs")
+        return {name for name in outputs if name not in {"", ".."} and name == Path(name).name}
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError):
+        return set()
 
 
 def note_input(path: Path) -> None:
@@ -150,28 +170,14 @@ def note_input(path: Path) -> None:
     """
     if _read is None or not path.name:
         return
-    for used in (path, manifest_path(path)) if _has_manifest(path) else (path,):
+    beside = manifest_path(path)
+    outputs = _outputs(beside)
+    for used in (path, beside) if path.name in outputs or not outputs else (path,):
         inode = _inode(used)
         if inode in _claimed:
             raise _is_input(used, path)
         if inode is not None:
             _read.setdefault(inode, path)
-
-
-def _has_manifest(path: Path) -> bool:
-    """Tell whether the manifest beside a file is its own, and not that of another file with the same stem."""
-    beside = manifest_path(path)
-    try:
-        if not beside.is_file():
-            return False
-        with beside.open("rb") as file:
-            manifest = json.loads(file.read(_LARGEST_MANIFEST))
-    except OSError:
-        return False
-    except (ValueError, RecursionError):
-        return True
-    outputs = manifest.get("outputs") if isinstance(manifest, dict) else None
-    return not isinstance(outputs, dict) or path.name in outputs
 
 
 def refuse_input(path: Path) -> None:

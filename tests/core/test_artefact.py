@@ -155,6 +155,26 @@ def test_a_manifest_says_how_the_artefact_was_made(tmp_path: Path) -> None:
     assert {"policyfactory", "python", "numpy", "numba"} <= set(manifest["versions"])
 
 
+def test_the_manifest_of_another_file_of_its_stem_stays(tmp_path: Path) -> None:
+    log, site = tmp_path / "hpc.swf", tmp_path / "hpc.toml"
+
+    def write(path: Path) -> Path:
+        path.write_text("x", encoding="utf-8")
+        manifest = artefact.Manifest.path_for(path)
+        artefact.Manifest("any", "policyfactory", None, outputs={path.name: "00"}).write(manifest)
+        return manifest
+
+    names = {"hpc.swf": "hpc.manifest.json", "hpc.toml": "hpc.toml.manifest.json"}
+    for path in (log, site, log, site):
+        assert write(path).name == names[path.name]
+    # Whose file is gone is no other's; and what cannot be read is its own.
+    log.unlink()
+    assert artefact.Manifest.path_for(site).name == "hpc.manifest.json"
+    for text in ("{", '{"outputs": {"": "0", "..": "0", "%s": "0"}}' % ("x" * 5000), '{"outputs": {"a\\u0000": 1}}'):
+        (tmp_path / "hpc.manifest.json").write_text(text, encoding="utf-8")
+        assert artefact.Manifest.path_for(site).name == "hpc.manifest.json"
+
+
 def test_the_command_line_can_be_typed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/somewhere/policyfactory/__main__.py", "fit", "my table.csv"])
     assert artefact.command_line() == "policyfactory fit 'my table.csv'"
