@@ -189,7 +189,7 @@ def tune(
         "title": "Tuners, policies and chance",
         "tuners": _tuners(feedbacks, _words("period", period), numbers),
     }
-    none = {"precision": None, "max_resamples": 1}
+    none = {"precision": None, "max_resamples": None}
     run_content(
         content,
         Request(

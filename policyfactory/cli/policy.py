@@ -51,6 +51,9 @@ class _AskedPolicy:
         None, "a model.json of policyfactory predict; of a log: nothing is trained", metavar="FILE"
     )
     estimate_missing: EstimateMissing = declared_option("error", MISSING_HELP, "workloads.md")
+    processors: int | None = declared_option(
+        None, "processors of the log's machine, if its header does not say", metavar="N", limits=(1, None)
+    )
     output: Path | None = declared_option(
         None, "of a network: draw its inputs (.svg, .png, .pdf)", flags=("--output", "-o"), metavar="PICTURE"
     )
@@ -78,6 +81,7 @@ class _AskedPolicy:
                 bool(self.jobs) or self.job_id is not None,
                 f"is for what the inputs of a network do, and this is {whose}",
             ),
+            ("--processors", self.processors, self.workload is None, "is for a log; give --workload LOG"),
             ("--history", self.history, not self.jobs, "is for a job that you describe; add --job 'p=1h q=4'"),
             ("--user", self.user, self.history is None, f"is for a history; give {history}"),
             ("--group", self.group, self.user is None, f"is for a user of a history; give {history} --user N"),
@@ -148,6 +152,7 @@ def _of_log(policy: Policy, asked: _AskedPolicy) -> Explanation:
         return explain_job(
             *(policy, asked.workload, asked.job_id, predictor),
             estimate_missing=asked.estimate_missing,
+            processors=asked.processors,
             progress=progress,
         )
 
@@ -200,7 +205,8 @@ def _explain_network(policy: Policy, asked: _AskedPolicy, *, as_json: bool) -> N
     from policyfactory.report.terminal import note
     from policyfactory.simulation.explained import explain_network
 
-    effects, output = explain_network(policy, asked.workload, estimate_missing=asked.estimate_missing), asked.output
+    how: dict[str, Any] = {"estimate_missing": asked.estimate_missing, "processors": asked.processors}
+    effects, output = explain_network(policy, asked.workload, **how), asked.output
     if output is not None:
         from policyfactory.core.picture import save_picture
         from policyfactory.policy.explain import draw_effects

@@ -462,7 +462,7 @@ class ExperimentTable(OptionTable):
 
     name: Text = key(..., "stem of its folder, as that of the protocol")
     title: Text = key("", "heading", stated="the name")
-    logs: Names = key((), "names of logs", stated="all")
+    logs: Names | None = key(None, "names of logs", stated="all")
     windows: Windows | None = option(
         None,
         "how each log is cut: `10x15d`, `15d`, `10x5000jobs`, `sc17:10x15d`, `rlscheduler:10x1024jobs:1`; without it "

@@ -65,6 +65,9 @@ class Precision:
         """
         given = {name: value for name, value in options.items() if value is not None}
         table = ProtocolContent(PrecisionOptions, given, by=by).checked()
+        if table.precision is None and table.max_resamples != DEFAULT_MAX_RESAMPLES:
+            named = "--max-resamples" if by == "command" else "max_resamples"
+            raise UsageError(f"{named} {table.max_resamples}: bounds how many logs a precision draws; give a precision")
         return None if table.precision is None else cls(table.precision, table.max_resamples)
 
 

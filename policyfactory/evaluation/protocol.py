@@ -142,7 +142,9 @@ class _ExperimentBuilder:
         return self.written.error(("experiments", self.number, *path), reason)
 
     def _logs(self, table: ExperimentTable) -> tuple[str, ...]:
-        for log in table.logs:
+        if table.logs is not None and not table.logs:
+            raise self._error("logs", reason="names no log; leave it out for all of them")
+        for log in table.logs or ():
             if log not in self.log_names:
                 there = ", ".join(self.log_names)
                 raise self._error("logs", reason=f"there is no log {log!r}; add [logs.{log}], or choose from {there}")

@@ -46,6 +46,8 @@ from policyfactory.statistics.evaluation import Evaluation
 from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 from policyfactory.workload.jobs import Workload, load_in_words
+from policyfactory.workload.judge import FULL
+from policyfactory.workload.windows import in_use
 
 _INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
 _EASY = (
@@ -322,9 +324,17 @@ def _why_the_record_waits(jobs: Workload) -> tuple[str, ...]:
         return ()
     wait = (jobs.start - jobs.submit)[known] / jobs.ticks
     if float(np.mean(wait == 0)) > 1 - NOBODY:
+        size, start = jobs.processors[known], jobs.start[known]
+        peak = int(in_use(start, start + jobs.run_time[known], size)[1].max()) / jobs.machine
+        if peak < FULL:
+            sentence = (
+                "Nobody waits in the record either: its submit times are its start times, or there was always room (at "
+                f"most {100 * peak:.0f} % of the machine was in use)."
+            )
+            return (sentence,)
         sentence = (
-            "The log's submit times are its start times (no job waits in the record either), so that it says nothing "
-            "about waiting: ask for the accounting with the real submissions."
+            "The log's submit times are its start times (no job waits in the record either, though the machine was "
+            "full at times), so that it says nothing about waiting: ask for the accounting with the real submissions."
         )
         return (sentence,)
     if float(wait.mean()) > 60:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -346,10 +347,12 @@ def resolve_model(spec: str) -> Model:
     name = _catalogue_name(spec)
     if name in CATALOGUE:
         return published_model(CATALOGUE[name])
-    if len(spec) <= 1000 and "\0" not in spec and (spec.lower().endswith(".json") or "/" in spec):
+    is_formula = any(mark in spec for mark in "=*+(") and not spec.lower().endswith(".json")
+    is_path = len(spec) <= 1000 and "\0" not in spec and (spec.lower().endswith(".json") or "/" in spec)
+    if is_path and not (is_formula and not os.path.exists(spec)):  # noqa: PTH110
         return load_model(Path(spec))
     hint = did_you_mean(name, [*CATALOGUE, *ALIASES], 3, cutoff=0.5)
-    if not hint and any(mark in spec for mark in "=*+("):
+    if not hint and is_formula:
         hint = "a formula is given a name, --formula 'NAME=FORMULA', or in Python is Policy('NAME', 'FORMULA'); "
     shown = ascii(spec if len(spec) <= 60 else spec[:60] + "...")
     raise UsageError(

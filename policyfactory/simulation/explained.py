@@ -41,6 +41,7 @@ def explain_job(
     predictor: Predictor | None = None,
     *,
     estimate_missing: str = "error",
+    processors: int | None = None,
     progress: Callable[[float], object] = lambda _: None,
 ) -> Explanation:
     """Return why a job stands where it stands when it is submitted, and, if it was predicted, what from.
@@ -58,7 +59,7 @@ def explain_job(
         The job.
     predictor : Predictor, optional
         What predicts, for a policy that reads predictions; with its defaults if not given.
-    estimate_missing : str
+    estimate_missing, processors
         As for `policyfactory.workload.clean.read`, of a log that is read.
     progress : callable
         Is told the part of the jobs that were submitted, from 0 to 1, at each training.
@@ -72,7 +73,7 @@ def explain_job(
     """
     policy = resolve(policy)
     if not isinstance(workload, Workload):
-        workload = read(workload, estimate_missing=estimate_missing)
+        workload = read(workload, processors=processors, estimate_missing=estimate_missing)
     prepared = prepare(workload, Rules())
     row = _row_of(prepared.workload, job_id)
     # Where nothing is read nothing is trained.
@@ -214,7 +215,11 @@ _EACH = 5  # jobs of one queue
 
 
 def explain_network(
-    policy: PolicyLike, workload: Workload | Path | str | None = None, *, estimate_missing: str = "error"
+    policy: PolicyLike,
+    workload: Workload | Path | str | None = None,
+    *,
+    estimate_missing: str = "error",
+    processors: int | None = None,
 ) -> NetworkEffects:
     """Return what each input of a network does to the scores of jobs; `draw_effects` draws it.
 
@@ -224,7 +229,7 @@ def explain_network(
         The network.
     workload : Workload, or path of a log, optional
         Over the jobs that wait when the network orders this log; without it over jobs of all sizes.
-    estimate_missing : str
+    estimate_missing, processors
         As for `policyfactory.workload.clean.read`, of a log that is read.
 
     Raises
@@ -239,8 +244,9 @@ def explain_network(
         )
     if workload is None:
         return network_effects(policy.network)
-    jobs = workload if isinstance(workload, Workload) else read(workload, estimate_missing=estimate_missing)
-    return network_effects(policy.network, queued_jobs(simulate(jobs, policy)))
+    if not isinstance(workload, Workload):
+        workload = read(workload, processors=processors, estimate_missing=estimate_missing)
+    return network_effects(policy.network, queued_jobs(simulate(workload, policy)))
 
 
 def queued_jobs(schedule: Schedule, *, instants: int = _INSTANTS, each: int = _EACH) -> JobSample:

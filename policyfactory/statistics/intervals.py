@@ -311,10 +311,10 @@ def estimate_ratio(policy: FloatArray, baseline: FloatArray, *, seed: int = 0) -
     if not (policy < 0).any():
         found = found.within(-100.0, math.inf)
     apart = estimate_mean([policy - baseline], seed=seed)
-    if found.interval is None or apart.interval is None or not apart.interval.covers(0.0):
-        return found
-    wider = Interval(min(found.interval.low, 0.0), max(found.interval.high, 0.0))
-    return dataclasses.replace(found, interval=wider, p=max(found.p or 0.0, apart.p or 0.0))
+    interval = found.interval
+    if interval is not None and apart.interval is not None and apart.interval.covers(0.0):
+        interval = Interval(min(interval.low, 0.0), max(interval.high, 0.0))
+    return dataclasses.replace(found, interval=interval, p=max(found.p or 0.0, apart.p or 0.0))
 
 
 def _resampled_mean(values: FloatArray, seed: int, stratum: int) -> tuple[FloatArray, FloatArray, float]:

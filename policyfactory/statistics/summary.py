@@ -158,7 +158,9 @@ def _summary(evaluation: Evaluation, key: tuple[str, str, str], statistic: Stati
         # The value is the metric's own, to the last digit; its weeks say how certain it is.
         over_weeks = estimate_weekly(*weekly, evaluation.weekly[log].block, seed=seed)
         estimate = dataclasses.replace(estimate, interval=over_weeks.interval)
-    estimate = estimate.within(METRICS[metric].lowest, METRICS[metric].highest)
+    # A record may have more jobs at once than its machine has processors for.
+    highest = math.inf if policy == RECORDED else METRICS[metric].highest
+    estimate = estimate.within(METRICS[metric].lowest, highest)
     n = len(column)
     quantiles = np.quantile(column, [0, 0.25, 0.5, 0.75, 1]).tolist() if n else [math.nan] * 5
     lowest, low, median, high, highest = quantiles

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from policyfactory.core.picture import BLACK, BLUE, GREEN, SKY, VERMILION, keeps_settings, new_figure, save_picture
 from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration, plain
 from policyfactory.workload.header import assumed_request, printable
-from policyfactory.workload.machine import join_parts, known_machine, size_of
+from policyfactory.workload.machine import join_parts, joined_log, known_machine, size_of
 from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog
 from policyfactory.workload.windows import LONGEST_SPAN, arrivals, in_use
@@ -110,13 +110,6 @@ class Description:
         """Return the numbers as JSON values: None for what is not known."""
         as_json: dict[str, Any] = plain(dataclasses.asdict(self))
         return as_json
-
-
-def joined_log(log: SwfLog) -> SwfLog:
-    """Return the log with one line for each job: parts (status 2, 3, 4) joined or left out."""
-    joined = join_parts(log)
-    away = joined.summed_up | joined.merged_away
-    return joined.log.select(~away) if away.any() else joined.log
 
 
 def share(mask: NDArray[np.bool_], base: NDArray[np.bool_] | None = None) -> float:

@@ -15,12 +15,11 @@ from policyfactory.workload.describe import (
     LONG_WAIT,
     Description,
     WaitTable,
-    joined_log,
     room_share,
     share,
     wait_tables,
 )
-from policyfactory.workload.machine import size_of
+from policyfactory.workload.machine import joined_log, size_of
 from policyfactory.workload.presets import FEW_MISSING
 from policyfactory.workload.resample import VERDICT_WEEKS
 from policyfactory.workload.swf.log import SwfLog
@@ -35,7 +34,7 @@ _ROOM = 0.3  # of the jobs that waited long, while all would have fit: more than
 _IDLE, _QUIET = 0.3, 0.5  # load below which hardly anybody waits, or few do
 _FEWEST, _FEW = 250, 2_000  # jobs
 _WEEKS, _MANY_WEEKS = 4, 2 * VERDICT_WEEKS  # learn keeps half of a log for its verdict
-_FULL = 0.9  # of the machine in use: then somebody has to wait
+FULL = 0.9  # of the machine in use: then somebody has to wait
 # What headers of logs of many sites say of themselves; Grid Engine is a scheduler.
 _SITES = re.compile(r"\b(?:multiple|many|several|\d{1,6}) (?:sites|clusters)\b|\bgrid\b(?!\s*engine)", re.IGNORECASE)
 
@@ -106,7 +105,7 @@ class _Facts:
     @property
     def starts_for_submits(self) -> bool:
         """Whether that cannot be, as the machine is full at times."""
-        return self.starts_at_once and self.peak >= _FULL
+        return self.starts_at_once and self.peak >= FULL
 
 
 def judge_log(log: SwfLog, description: Description) -> LogJudgement:

@@ -312,3 +312,10 @@ def join_parts(log: SwfLog) -> JoinedParts:
     merged_away[rows[first]] = False
     merged[rows[first]] = True
     return JoinedParts(dataclasses.replace(log, run_time=run_time, status=status), summed_up, merged, merged_away)
+
+
+def joined_log(log: SwfLog) -> SwfLog:
+    """Return the log with one line for each job: parts (status 2, 3, 4) joined or left out."""
+    joined = join_parts(log)
+    away = joined.summed_up | joined.merged_away
+    return joined.log.select(~away) if away.any() else joined.log

@@ -154,7 +154,10 @@ def apply_estimates(
         from policyfactory.workload.models.tsafrir import tsafrir_estimates
 
         longest = longest_s if longest_s is not None else -(-int(workload.requested_time.max()) // workload.ticks)
-        return tsafrir_estimates(workload, max_estimate=longest, seed=int(random.integers(2**62)))
+        try:
+            return tsafrir_estimates(workload, max_estimate=longest, seed=int(random.integers(2**62)))
+        except UsageError as error:
+            raise UsageError(f"{workload.name}, estimates tsafrir: {error}; take longer windows, or noisy:F") from None
     requested, recipe = workload.run_time, "requested time = run time"
     if rule.kind == "noisy":
         requested = _noisy(workload, rule.noise, random)

@@ -22,6 +22,7 @@ from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, HOUR, WEEK, format_duration, parse_duration
 from policyfactory.workload.header import dates_of, printable
 from policyfactory.workload.jobs import Workload, second_of, site_clock
+from policyfactory.workload.machine import joined_log
 from policyfactory.workload.swf.log import SwfLog
 
 _SPEC = re.compile(r"(?:(sc17):)?(?:(\d{1,6})x)?(.+)", re.IGNORECASE)
@@ -336,6 +337,9 @@ def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
             values |= dates_of(
                 {"StartTime": unix_start + shift, "EndTime": unix_start + int(end.max())}, clock or dt.UTC
             )
+    else:
+        # Dates of the whole log, and nobody knows how long after its first one the part begins.
+        values |= {label: "unknown" for label in ("StartTime", "EndTime") if log.header.text(label)}
     notes = [f"{note} ({len(log) - len(chosen)} jobs removed)"]
     if shift:
         notes.append(f"time 0 is second {shift} of the original log")
@@ -349,11 +353,14 @@ def derive(log: SwfLog, rows: Any, *, shift: int, note: str) -> SwfLog:
 def in_order(log: SwfLog) -> tuple[SwfLog, int]:
     """Return the log sorted by submit time (ties as in the file), and how many jobs have none and are left out.
 
+    A job that is written in parts, of which only the first has a submit time, is one line with the sum of their times.
+
     Raises
     ------
     WorkloadError
         If no job has a submit time.
     """
+    log = joined_log(log)
     known = np.flatnonzero(log.submit >= 0)
     if not len(known):
         raise WorkloadError(f"{printable(log.path, 300)}: no job has a submit time; there is nothing to cut")
@@ -379,13 +386,16 @@ def cut_windows(log: SwfLog, spec: WindowSpec) -> list[SwfLog]:
     slices = slices_of(spec, log.submit, printable(log.path, 300))
     digits = max(2, len(str(len(slices))))
     return [
-        _cut(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}")
+        _cut(
+            *(log, rows, f"window {number} of {len(slices)}, {spec}, cut by policyfactory", f"-w{number:0{digits}}"),
+            keeps_clock=spec.keeps_clock,
+        )
         for number, rows in enumerate(slices, start=1)
     ]
 
 
-def _cut(log: SwfLog, rows: slice, note: str, suffix: str = "") -> SwfLog:
-    zero = math.floor(log.submit[rows.start])
+def _cut(log: SwfLog, rows: slice, note: str, suffix: str = "", *, keeps_clock: bool = False) -> SwfLog:
+    zero = 0 if keeps_clock else math.floor(log.submit[rows.start])
     return dataclasses.replace(derive(log, rows, shift=zero, note=note), name=f"{log.name}{suffix}")
 
 

@@ -61,7 +61,8 @@ def test_a_formula_that_reads_predictions(run: Run, log: Path, tmp_path: Path) -
     assert (tmp_path / "out1/results.csv").read_bytes() == (tmp_path / "out2/results.csv").read_bytes()
     refused = run("evaluate", log, *formula, "--compatibility", "sc17", "--backfill", "none", code=2).stderr
     assert "policy INDEX reads e, s, which a simulation with compatibility sc17 does not know" in refused
-    assert "a formula is given a name, --formula" in run("evaluate", log, "--policies", "-ln(s)+p", code=2).stderr
+    for formula in ("-ln(s)+p", "p*q/(1+w)"):
+        assert "a formula is given a name, --formula" in run("evaluate", log, "--policies", formula, code=2).stderr
 
 
 @pytest.mark.usefixtures("blank_pictures")

@@ -89,6 +89,7 @@ def test_a_damaged_history_is_named(run: Run, site: Path) -> None:
     ("arguments", "says"),
     [
         (["--job-id", "5"], "--job-id 5: of which log? Give --workload LOG"),
+        (["--job", "p=1h q=1", "--processors", "8"], "--processors 8: is for a log; give --workload LOG"),
         (["--job-id", "5", "--job", "p=1h q=1"], "leave one out"),
         (["--workload", "site.swf"], "INDEX is a formula; give a job"),
         (["--workload", "site.swf", "--job", "p=1h q=1"], "leave out --job"),

@@ -209,6 +209,7 @@ WRONG = [
     ("discount = 0.9", "discount = 2", "discount 2 0 1"),
     ("discount = 0.9", 'epsilon = "0.1"', "experiments.tuners epsilon 0.1 Full day 0 1"),
     ('policies = ["FCFS", "SPF"]', "policies = []", "policies names policy drawn"),
+    ('policies = ["FCFS", "SPF"]', 'logs = []\npolicies = ["FCFS", "SPF"]', "logs names no log"),
     ("discount = 0.9", 'policies = "SPF"', "policies SPF"),
     ("discount = 0.9", 'policies = ["F1"]', "F1 FCFS MINE beside"),
     ('"max-wait"', '"max_wiat"', "metrics max_wiat"),
@@ -314,7 +315,8 @@ def test_thresholds_are_durations_or_multiples_of_the_longest_request() -> None:
 def test_precision_as_people_write_it() -> None:
     assert parse_share("2%") == pytest.approx(0.02)
     assert Precision.of({"precision": " 0.02 ", "max_resamples": 5}, "call") == Precision(0.02, 5)
-    assert Precision.of({"precision": None, "max_resamples": 5}, "call") is None
+    assert Precision.of({"precision": None, "max_resamples": None}, "call") is None
+    refused(UsageError, "--max-resamples 5 precision", Precision.of, {"max_resamples": 5}, "command")
     for text in ("two", "0", "-1%", "100%", "nan", "inf", ""):
         refused(UsageError, "2% example --precision", Precision.of, {"precision": text}, "command")
     refused(UsageError, "--max-resamples 0 1 100,000", Precision.of, {"precision": "2%", "max_resamples": 0}, "command")

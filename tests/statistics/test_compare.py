@@ -198,6 +198,19 @@ def test_the_interval_follows_the_data_and_the_seed(statistic: Statistic) -> Non
     assert (other == result) == (statistic == "median")  # whose distribution is exact
 
 
+def test_a_ratio_is_no_surer_than_its_mean_difference() -> None:
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        policy, baseline = rng.lognormal(sigma=1.5, size=(2, 8))
+        ratio, mean = estimate_ratio(policy, baseline, seed=2), estimate_mean([policy - baseline], seed=2)
+        assert ratio.p is not None
+        assert mean.p is not None
+        assert ratio.p >= mean.p  # as words of several policies go by it
+        assert ratio.interval is not None
+        assert mean.interval is not None
+        assert ratio.interval.covers(0) or not mean.interval.covers(0)
+
+
 def test_p_and_interval_agree() -> None:
     rng = np.random.default_rng(8)
     agree = 0

@@ -102,6 +102,14 @@ def test_unusable_lines_are_dropped_and_counted_and_long_runs_cut() -> None:
     assert result.header.values("Note")[1:] == (made.note, "2 lines without run time or processors were dropped")
 
 
+def test_the_parts_of_a_job_have_one_request() -> None:
+    part = "301 {} 0 {} 4 -1 -1 4 500 -1 {} 1 1 1 1 1 -1 -1\n"
+    log = parse_swf(small_log(part.format(9000, 100, 2) + part.format(-1, 7000, 3)), "site.swf")
+    result, _ = replace_requests(log, drawn)
+    assert (result.job_id[-1], result.run_time[-1], len(result)) == (301, 7100, 301)
+    assert result.requested_time[-1] >= 7100
+
+
 def test_a_log_without_a_job_that_ran_is_refused() -> None:
     log = parse_swf((HEAD + LINE.format(1, 1, -1, 4, 4, 500)).encode(), "site.swf")
     refused(WorkloadError, "site.swf 1 jobs", replace_requests, log, drawn)

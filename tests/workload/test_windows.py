@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from naive.logs import HEADER, log_of
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.workload.clean import clean, read
+from policyfactory.workload.header import parse_header
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.log import SwfLog
 from policyfactory.workload.windows import (
@@ -207,6 +209,21 @@ def test_a_log_is_put_in_order_before_it_is_cut() -> None:
     refused(WorkloadError, "test.swf submit nothing", in_order, log_of([{"submit": -1}]))
 
 
+def test_a_job_that_is_written_in_parts_is_cut_as_one() -> None:
+    fields = ({"submit": 5, "run_time": 100, "status": 2}, {"submit": -1, "run_time": 200, "status": 3})
+    parts = [{"job_id": 1, **each} for each in fields]
+    log, dropped = in_order(log_of([*parts, {"job_id": 2, "submit": 0, "run_time": 50, "status": 1}]))
+    assert dropped == 0
+    assert (log.job_id.tolist(), log.run_time.tolist(), log.status.tolist()) == ([2, 1], [50, 300], [1, 1])
+
+
+def test_dates_of_the_whole_log_are_none_of_a_part_that_nobody_can_date() -> None:
+    log, _ = in_order(log_of([{"submit": 0}, {"submit": DAY}]))
+    header = parse_header(["; StartTime: Mon Jan 01 00:00:00 UTC 2001", "; UnixStartTime: 0"])
+    part = cut_between(dataclasses.replace(log, header=header), start="1d")
+    assert (part.header.text("StartTime"), part.header.text("EndTime")) == ("unknown", None)
+
+
 def test_windows_of_a_log_keep_all_fields() -> None:
     log, _ = in_order(a_log())
     windows = cut_windows(log, parse_windows("2x2d"))
@@ -267,4 +284,7 @@ def test_windows_of_rlscheduler_are_drawn_by_its_two_generators() -> None:
 def test_windows_of_rlscheduler_keep_the_clock_of_the_log() -> None:
     window = cut(workload_at(*range(100, 124, 2)), "rlscheduler:2x5jobs:1")[1]
     assert window.submit.tolist() == [10, 12, 14, 16, 18]
+    log = log_of([{"submit": submit} for submit in range(100, 124, 2)])
+    (_, file) = cut_windows(log, parse_windows("rlscheduler:2x5jobs:1"))
+    assert file.submit.tolist() == [110, 112, 114, 116, 118]
     assert str(parse_windows("rlscheduler:2x5jobs:1")) == "2 windows of 5 jobs drawn as RLScheduler does (seed 1)"

@@ -21,6 +21,7 @@ from policyfactory.core.options import Int64Array
 from policyfactory.core.random import check_seed, generator
 from policyfactory.core.text import HOUR, MINUTE, format_duration
 from policyfactory.workload.jobs import Workload
+from policyfactory.workload.machine import joined_log
 from policyfactory.workload.models.drand48 import GlibcRand, largest_first, lrand48_values, random_shuffle, seed48
 from policyfactory.workload.presets import ABSURD_REQUEST
 from policyfactory.workload.swf.log import SwfLog
@@ -470,6 +471,8 @@ def usable_lines(log: SwfLog) -> NDArray[np.bool_]:
 def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]) -> tuple[SwfLog, Estimates]:
     """Return the usable lines of ``log`` with field 9 drawn anew and field 4 cut to the longest request.
 
+    A job that is written in parts is one line, with one request.
+
     Parameters
     ----------
     log : SwfLog
@@ -482,6 +485,7 @@ def replace_requests(log: SwfLog, draw: Callable[[NDArray[np.int64]], Estimates]
     WorkloadError
         If no line is usable.
     """
+    log = joined_log(log)
     kept = log.select(usable_lines(log))
     if not len(kept):
         raise WorkloadError(
