@@ -92,9 +92,8 @@ class Screen(BarScreen, Progress):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop()
-        if error is None and self._heads and self._tables is not None:
-            with self._to_tables():
-                pass
+        if error is None:
+            self._write_heads()
         if isinstance(error, PolicyfactoryError) and self._step is not None:
             note(f"step {self._step.number}/{self._step.total} could not be done:")
 
@@ -157,13 +156,20 @@ class Screen(BarScreen, Progress):
             show_table(title, heads, [_ranked(row) for row in ranking.rows])
 
     def wrote(self, paths: Sequence[Path]) -> None:
-        """Name the files."""
+        """Name the files; the folder may take another name behind the last of them."""
         self._stop()
+        self._write_heads()
         note("written: " + ", ".join(map(str, paths)))
 
     def _stop(self) -> None:
         super()._stop()
         self._all = None
+
+    def _write_heads(self) -> None:
+        """Write the heads of steps that gave nothing."""
+        if self._heads and self._tables is not None:
+            with self._to_tables():
+                pass
 
     @contextlib.contextmanager
     def _results(self) -> Iterator[None]:

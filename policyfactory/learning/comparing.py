@@ -272,7 +272,7 @@ def replicas_in_words(policy: Policy, ranking: Ranking, candidates: int, *, publ
     """
     count = len(ranking.rows)
     screened = "" if candidates == count else f", the best of {candidates} under EASY,"
-    where = f"on {ranking.replicas} replicas of {ranking.part} (users' weeks moved, loads of 0.8 to 1.2 of the log's)"
+    where = f"on {ranking.replicas} replicas of {ranking.part} (jobs moved by weeks, loads of 0.8 to 1.2 of the log's)"
     scan = f", and tries jobs for backfilling by {policy.backfill_formula}" if policy.backfill_formula else ""
     key = f"It sorts the queue by {formula_in_words(policy)}, the lower value first{scan}."
     if published:

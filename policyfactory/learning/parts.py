@@ -153,6 +153,8 @@ class LogParts:
                 _TITLES[name], "workload", "window", self.log.path, *words, "--output", path, "--overwrite"
             )
             part = cut_between(log, skip=skip, jobs=jobs)
+            # Whoever reads the file that is written counts its lines.
+            part = dataclasses.replace(part, line=len(part.header.lines) + 1 + np.arange(len(part)))
             digest = sha256_bytes(format_swf(part))
             parts[name] = dataclasses.replace(part, name=log_name(Path(path)), path=path, sha256=digest)
             if self.steps.folder is not None:

@@ -83,6 +83,10 @@ from policyfactory.workload.swf.log import SwfLog, log_of_workload
 _TINY = 1e-300
 _MOST_LOAD = 10.0  # that of a log whose machine is known is about 1
 
+_NO_USERS = (
+    "The log has no users, so that its replicas move each day by itself: what lasts for longer, as a user's campaign "
+    "does, is not in their intervals, which are too short."
+)
 BESIDE = ("FCFS", "SAF", "F1")
 
 
@@ -425,7 +429,7 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     replicas, size = sized
     _say_size(run, size)
     part = size.words
-    run.steps.begin(f"The formulas on replicas of {part}: users' weeks moved, loads of 0.8 to 1.2")
+    run.steps.begin(f"The formulas on replicas of {part}: jobs moved by weeks, loads of 0.8 to 1.2")
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
     more += softened_rivals(folder)
@@ -554,6 +558,8 @@ def _verdict(run: Run, winner: Rival) -> Verdict:
     if policy.needs_model:
         more = (*more, *unknown_in_words(measured))
     more = (*more, run.parts.left_out) if run.parts.left_out else more
+    if run.tested is not None and why_not_counted(run.parts.workload):
+        more = (*more, _NO_USERS)
     judged = judging_in_words(run.parts.rules, run.parts.judging, screened=run.replicas is not None)
     caveats = (*gate_in_words(run.gate), *judged, *basis_in_words(measured), *more)
     found = () if run.gate is None else (run.gate,)

@@ -21,9 +21,9 @@ from policyfactory.learning.choice import Tested
 from policyfactory.learning.comparing import CLASSICAL
 from policyfactory.report.verdict import Finding, Verdict, difference_in_words, judge, value_in_words
 from policyfactory.search.environment.goals import EpisodeLimit
-from policyfactory.simulation.metrics import measure
+from policyfactory.simulation.metrics import METRICS, measure
 from policyfactory.simulation.schedule import Schedule, lacking_starts, recorded_schedule
-from policyfactory.statistics.compare import compare_policies
+from policyfactory.statistics.compare import Comparison, compare_policies
 from policyfactory.statistics.intervals import Interval
 
 _BASELINE = CLASSICAL[0]
@@ -100,22 +100,42 @@ def verdict_of(evidence: Evidence) -> Verdict:
             "queue as it is."
         )
         return Verdict("cannot tell", (alike,))
+    evidence = dataclasses.replace(evidence, outcome=_judged_alone(evidence.outcome, evidence.chosen))
     record, first = against_record(evidence.outcome, log, evidence.chosen)
     simulated, sentences = _against_baseline(evidence, weeks_help=record != "unsound")
     if record is None and not evidence.outcome.experiment.unrecorded:
         first = (_NO_RECORD,)
     by_peer, beside = _against_peer(evidence)
-    dear = _too_dear(evidence)
+    in_simulation = judge(simulated)
+    dear = _too_dear(evidence, is_gain=in_simulation == "better")
     allowed = [Finding("")] if dear else []
-    light, in_simulation = judge(simulated, [Finding(record or "")], by_peer, allowed), judge(simulated)
+    light = judge(simulated, [Finding(record or "")], by_peer, allowed)
     # What a site has now comes first; but what is worse than no order at all is refused for that.
     words = (*sentences, *first) if in_simulation == "worse" else (*first, *sentences)
     step: tuple[str, ...] = ()
-    if in_simulation == "better" and record == "cannot tell":
+    if in_simulation == "better" and record == "cannot tell" and not dear:
         step = _to_record(evidence)
-    elif in_simulation == record == "better" and by_peer:
+    elif in_simulation == record == "better" and by_peer and not dear:
         step = _to_peer(evidence)
     return Verdict(light, (*words, *beside, *dear, *_who_pays(evidence), *step))
+
+
+def _judged_alone(outcome: Outcome, name: str) -> Outcome:
+    """Return the outcome with the verdicts of the choice as of a single policy: it was chosen on other jobs."""
+
+    def alone(row: Comparison) -> Comparison:
+        if row.policy != name or not row.by_chance:
+            return row
+        return dataclasses.replace(row, verdict="better" if _is_gain(row) else "worse")
+
+    comparisons, recorded = (tuple(map(alone, rows)) for rows in (outcome.comparisons, outcome.recorded_comparisons))
+    return dataclasses.replace(outcome, comparisons=comparisons, recorded_comparisons=recorded)
+
+
+def _is_gain(row: Comparison) -> bool:
+    """Return whether the difference is in favour of the policy."""
+    lower = METRICS[row.metric].lower_is_better is not False
+    return (row.difference < 0) == lower
 
 
 def _to_peer(evidence: Evidence) -> tuple[str, ...]:
@@ -138,7 +158,8 @@ def _unbeaten(evidence: Evidence) -> list[str]:
 def _to_record(evidence: Evidence) -> tuple[str, ...]:
     """Return how long a log would show the choice to be better than the record."""
     row = evidence.row(evidence.outcome.recorded_comparisons)
-    return (f"Next step: {_more_weeks(evidence, row.difference, row.interval)}.",)
+    step = _more_weeks(evidence, row.difference, row.interval, is_gain=_is_gain(row))
+    return (f"Next step: {step}.",)
 
 
 # Better than the baseline, and than what the site has. ----------------------------------------------------------------
@@ -160,7 +181,7 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
         sources: tuple[Finding, ...] = (Finding(row.verdict),)
         against = f"{against}{difference_in_words(row)}"
         if evidence.tested is None:
-            more = _more_weeks(evidence, row.difference, row.interval)
+            more = _more_weeks(evidence, row.difference, row.interval, is_gain=_is_gain(row))
         else:  # a few weeks with a long queue rule its mean, in any number of them
             count = evidence.tested.to_peer.replicas
             more = f"--replicas {count} has {_BASELINE} on replicas of all jobs, too, which tell more than its weeks"
@@ -174,7 +195,8 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
         if by_load := ranking.by_load(name):
             against += f"; by load the ratio is {by_load}"
         value, *ends = (math.log(max(ratio, _TINY)) for ratio in (tested.ratios[0], *(tested.interval or ())))
-        more = _more_weeks(evidence, value, Interval(*ends) if ends else None, evidence.tested.weeks)
+        interval = Interval(*ends) if ends else None
+        more = _more_weeks(evidence, value, interval, evidence.tested.weeks, is_gain=value < 0)
         if {tested.verdict, row.verdict} == {"better", "worse"}:
             more = f"its replicas say {tested.verdict}, its own weeks {row.verdict}; import a longer time"
         elif row.verdict == "worse" and tested.verdict != "worse":
@@ -192,24 +214,27 @@ def _against_baseline(evidence: Evidence, *, weeks_help: bool) -> tuple[tuple[Fi
     return sources, (f"{sentence}: {more}." if weeks_help else f"{sentence}.",)
 
 
-def _more_weeks(evidence: Evidence, value: float, interval: Interval | None, seen: float | None = None) -> str:
-    """Return how much longer a log would show the difference if it stays: intervals shrink as 1 / sqrt(weeks).
+def _more_weeks(
+    evidence: Evidence, value: float, interval: Interval | None, seen: float | None = None, *, is_gain: bool
+) -> str:
+    """Return how much longer a log would show a gain if it stays: intervals shrink as 1 / sqrt(weeks).
 
     ``seen``: how many weeks the interval is of; all of the second half, if not given.
     """
+    if not is_gain:
+        return "leave the queue as it is"
     jobs = evidence.baseline.workload
     weeks = float(jobs.submit[-1] - jobs.submit[0]) / (WEEK * jobs.ticks)
     if interval is None or not value or not math.isfinite(interval.towards_zero(value)):
         return "import a longer time"
     want = needed(weeks if seen is None else seen, interval.towards_zero(value), abs(value))
-    if want is None or want > _LONGEST:
+    # Of a longer log, half are the second half.
+    more = math.inf if want is None else max(math.ceil(2 * (want - weeks)), 2)
+    if want is None or more > _LONGEST:
         return "so small a difference would not show in five years of jobs; leave the queue as it is"
     if seen is not None and seen < want <= weeks:
         return f"take replicas of {want:.0f} weeks of it (more --minutes); so large a difference would show then"
-    # Of a longer log, half are the second half.
-    return (
-        f"import {counted(max(math.ceil(2 * (want - weeks)), 2), 'more week')}; so large a difference would show then"
-    )
+    return f"import {counted(int(more), 'more week')}; so large a difference would show then"
 
 
 def _against_peer(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
@@ -264,8 +289,11 @@ def _against_published(evidence: Evidence) -> tuple[tuple[Finding, ...], tuple[s
     return ((Finding(""),) if unbeaten else ()), (sentence,)
 
 
-def _too_dear(evidence: Evidence) -> tuple[str, ...]:
-    """Return in what the choice costs more than is allowed, beside the best published policy or the record."""
+def _too_dear(evidence: Evidence, *, is_gain: bool) -> tuple[str, ...]:
+    """Return in what the choice costs more than is allowed, beside the best published policy or the record.
+
+    What could be done about it is said of a choice that gains something.
+    """
     jobs, found = evidence.baseline.workload, []
     if evidence.tested is not None:
         found += [evidence.tested.to_peer.row(evidence.chosen).out]
@@ -286,12 +314,13 @@ def _too_dear(evidence: Evidence) -> tuple[str, ...]:
         ]
     if not any(found):
         return ()
-    guard = "learn with a threshold (--threshold 20h), or " if evidence.can_have_threshold else ""
     sentence = (
-        f"{evidence.chosen} costs more than is allowed, so it is not recommended: {'; '.join(filter(None, found))}. "
-        f"Next step: {guard}allow more (--max-p99, --max-longest, --max-area)."
+        f"{evidence.chosen} costs more than is allowed, so it is not recommended: {'; '.join(filter(None, found))}."
     )
-    return (sentence,)
+    if not is_gain:
+        return (sentence,)
+    guard = "learn with a threshold (--threshold 20h), or " if evidence.can_have_threshold else ""
+    return (f"{sentence} Next step: {guard}allow more (--max-p99, --max-longest, --max-area).",)
 
 
 # Who pays. ------------------------------------------------------------------------------------------------------------

@@ -139,10 +139,10 @@ def difference_in_words(row: Comparison, shown: str = "", case: str = "case") ->
     if not row.cases:
         return ""
     value, interval = with_ends(row.difference, row.interval, row.unit, shown, signed=True)
-    if not interval:
-        return f" ({value}, no interval)"
-    better = f"better in {row.wins} of {row.cases} {'week' if row.statistic == 'weeks' else case}s"
     typical = "median difference " if row.statistic == "median" else ""
+    if not interval:
+        return f" ({typical}{value}, no interval)"
+    better = f"better in {row.wins} of {row.cases} {'week' if row.statistic == 'weeks' else case}s"
     return f" ({typical}{value}, 95 % interval {interval}; {better})"
 
 

@@ -60,6 +60,13 @@ def test_a_log_becomes_a_policy_tested_on_jobs_without_part_in_the_choice(run, t
     # It is not replaced by accident.
     refused = run("learn", "log.swf", "--output", "my folder", *few, code=1)
     assert "policy.json: exists; add --overwrite" in refused.stderr
+    # With the option it is, as a whole, the log of its steps included.
+    steps = (folder / "steps.txt").read_text()
+    with few_fits():
+        again = run("learn", "log.swf", "--output", "my folder", *few, "--overwrite")
+    assert "The verdict rests on 650 jobs" in again.stdout
+    assert "The policy as a file" in steps
+    assert (folder / "steps.txt").read_text().count("The policy as a file") == 1
 
 
 def test_a_log_too_short_to_learn_from_is_refused_before_any_work(run, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from policyfactory.report.verdict import Verdict
 from policyfactory.search.environment.goals import EpisodeLimit, limits_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
+from policyfactory.statistics.intervals import Interval
 from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Workload
 from policyfactory.workload.resample import weeks_to_import
 from policyfactory.workload.windows import parse_windows
@@ -42,7 +43,11 @@ def verdict(
     metrics = list(dict.fromkeys([metric, "mean_wait"]))
     outcome = pf.evaluate(log, policies, metrics=metrics, recorded="if-known").outcome
     if weeks:
-        rows = tuple(dataclasses.replace(row, verdict=weeks) for row in outcome.comparisons)
+        both = Interval(-1e9, 1e9)
+        rows = tuple(
+            dataclasses.replace(row, verdict=weeks, interval=both if weeks == "no difference" else row.interval)
+            for row in outcome.comparisons
+        )
         outcome = dataclasses.replace(outcome, comparisons=rows)
     base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", chosen))
     return verdict_of(Evidence(outcome, metric, chosen, base, own, tested, short, limits, peers))
@@ -200,11 +205,34 @@ def test_weeks_that_say_worse_are_heeded_where_replicas_show_nothing() -> None:
     assert alone.light == "worse"
 
 
+def test_the_choice_is_judged_alone_however_many_policies_stand_beside_it() -> None:
+    log = daily()
+    outcome = pf.evaluate(log, ["FCFS", "SPF"], metrics=["mean_bsld"], recorded=False).outcome
+    (row,) = outcome.comparisons
+    by_chance = dataclasses.replace(outcome, comparisons=(dataclasses.replace(row, verdict="no difference"),))
+    base, own = (simulate(log, resolve(name), Rules()) for name in ("FCFS", "SPF"))
+    actual = verdict_of(Evidence(by_chance, "mean_bsld", "SPF", base, own))
+    assert any("SPF is better than simulated FCFS" in sentence for sentence in actual.sentences)
+
+
+def test_what_gains_nothing_has_no_next_step_but_to_leave_it() -> None:
+    limits = limits_of("0.1x", None, None)
+    actual = verdict(recorded(daily(), "SAF"), tested=replicas("no difference", 1.06, (0.5, 2.1)), limits=limits)
+    said = " ".join(actual.sentences)
+    assert "costs more than is allowed" in said
+    assert "leave the queue as it is" in said
+    assert "Next step" not in said
+    assert "more week" not in said
+
+
 @pytest.mark.parametrize(
     ("ratio", "interval", "step"),
     [
         # Weeks there, 14: 14 times the square of half the interval over the value, and twice the rest of that.
         (0.9, (0.9 / 1.25, 0.9 * 1.25), "import 99 more weeks; so large a difference would show then"),
+        # Less than five years of a longer log, and more.
+        (0.9, (0.9**2.5, 0.9**-1.21), "import 109 more weeks; so large a difference would show then"),
+        (0.9, (0.9**6, 0.9**-2.3), "so small a difference would not show in five years of jobs"),
         (0.99, (0.5, 1.8), "so small a difference would not show in five years of jobs; leave the queue as it is"),
         (0.9, None, "import a longer time"),
     ],
@@ -212,7 +240,7 @@ def test_weeks_that_say_worse_are_heeded_where_replicas_show_nothing() -> None:
 def test_cannot_tell_names_the_next_step(ratio: float, interval: tuple[float, float] | None, step: str) -> None:
     actual = verdict(recorded(daily(), "FCFS"), tested=replicas("no difference", ratio, interval))
     assert actual.light == "cannot tell"
-    assert f"There is no evidence yet for a change of the queue: {step}." in " ".join(actual.sentences)
+    assert f"There is no evidence yet for a change of the queue: {step}" in " ".join(actual.sentences)
 
 
 def test_a_published_policy_that_may_be_as_good_is_the_next_step() -> None:
