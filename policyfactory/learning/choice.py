@@ -33,9 +33,10 @@ from policyfactory.workload.resample import VERDICT_WEEKS
 
 # E[p] over a power of E[10/p], the order that is best for jobs of one processor and known distributions, with the
 # exponents of the shortness and of q softened: a small one errs least when long jobs are taken for short ones, 1 gains
-# most when they are not; of q, 1 leaves the fewest jobs waiting long. The last three hold back users who run much, or
+# most when they are not; of q, 1 leaves the fewest jobs waiting long. The last two hold back users who run much, and
 # let the later jobs of a burst, of which more is known, go first.
 FORMULAS = {
+    "E": "e",
     "E-S25-Q30": "ln(e) - 0.25*ln(s) + 0.3*ln(q)",
     "E-S50-Q30": "ln(e) - 0.5*ln(s) + 0.3*ln(q)",
     "E-S50-Q70": "ln(e) - 0.5*ln(s) + 0.7*ln(q)",
@@ -44,7 +45,6 @@ FORMULAS = {
     "E-S100-Q100": "ln(e) - ln(s) + ln(q)",
     "E-WAITING": "ln(e) + 0.3*ln(p) - 0.4*ln(s) + 0.2*ln(q) - 0.4*ln(1 + user_waiting)",
     "E-USERS": "ln(e) - 0.5*ln(s) + 0.3*ln(q) - 0.4*ln(1 + user_waiting) + 0.3*ln(1 + user_running)",
-    "E-USERS-Q70": "ln(e) - 0.5*ln(s) + 0.7*ln(q) - 0.4*ln(1 + user_waiting) + 0.3*ln(1 + user_running)",
 }
 # What needs no predictions: between the shortest job and the smallest area.
 SOFTENED = {"P-Q20": "ln(p) + 0.2*ln(q)", "P-Q50": "ln(p) + 0.5*ln(q)"}

@@ -260,7 +260,7 @@ def rank(
     judging = whole is not None
     count = len(values) if whole is None else whole
     logs = logarithms(values, aims)
-    means = _Means(values[:count], logs[:count], names, published, aims, limits, errors=0 if judging else 1)
+    means = _Means(values[:count], logs[:count], names, published, aims, limits)
     peer, base = means.peer, logs[:, means.base, 0]
     thirds = np.array_split(np.argsort(loads), _THIRDS) if len(loads) else []
     rows, below = [], {}
@@ -352,11 +352,7 @@ def expected_ratio(
 
 
 class _Means:
-    """The best published policy over replicas, ratios to it: float64 array (policies, aims), and who costs too much.
-
-    What is to be judged on other replicas has to keep each limit by so many standard errors: what only just keeps it
-    where it was chosen, breaks it as often as not.
-    """
+    """The best published policy over replicas, ratios to it: float64 array (policies, aims), and who costs too much."""
 
     def __init__(
         self,
@@ -366,8 +362,6 @@ class _Means:
         published: Sequence[str],
         aims: Sequence[str],
         limits: Sequence[EpisodeLimit],
-        *,
-        errors: int = 1,
     ) -> None:
         of_logs, levels = logs.mean(axis=0), values.mean(axis=0)
         known = [list(names).index(name) for name in published]
@@ -381,11 +375,9 @@ class _Means:
         self.base = min(self.usable or known, key=lambda index: (_last(of_logs[index, 0]), index))
         self.peer = names[self.base]
         self.ratios = np.exp(of_logs - of_logs[self.base])
-        above = np.exp(errors * _standard_error(logs - logs[:, [self.base]])), errors * _standard_error(values)
         self.out = []
         for index, name in enumerate(names):
-            columns = (self.ratios, self.ratios * above[0], levels, levels + above[1])
-            costs = dict(zip(aims, zip(*(column[index].tolist() for column in columns), strict=True), strict=True))
+            costs = dict(zip(aims, zip(self.ratios[index].tolist(), levels[index].tolist(), strict=True), strict=True))
             bounds = seconds if name == self.peer else limits
             beyond = (_beyond(limit, costs, self.peer) for limit in bounds)
             self.out.append("; ".join(filter(None, beyond)))
@@ -399,31 +391,16 @@ def logarithms(values: FloatArray, aims: Sequence[str]) -> FloatArray:
         return logs * np.where(better, 1.0, -1.0)
 
 
-def _standard_error(values: FloatArray) -> FloatArray:
-    """Return that of the mean over replicas, the first axis; 0 of a single one."""
-    if len(values) == 1:
-        return np.zeros(values.shape[1:])
-    with np.errstate(all="ignore"):
-        return np.asarray(np.nan_to_num(values.std(axis=0, ddof=1) / math.sqrt(len(values)), posinf=0.0))
-
-
-def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float, float, float]], peer: str) -> str:
-    """Return what goes beyond a limit, in words; empty if nothing does, or it was not measured.
-
-    ``costs`` has of each aim the ratio and the mean, each as it is and as it may be.
-    """
+def _beyond(limit: EpisodeLimit, costs: Mapping[str, tuple[float, float]], peer: str) -> str:
+    """Return what goes beyond a limit, in words; empty if nothing does, or it was not measured."""
     if limit.guard not in costs:
         return ""
-    ratio, most_ratio, level, most = costs[limit.guard]
+    ratio, level = costs[limit.guard]
     if limit.times is not None:
-        inside, is_beyond, words = most_ratio <= limit.times, ratio > limit.times, f"{number_text(ratio)} times that"
-        words, may = f"{words} of {peer}", number_text(most_ratio)
+        inside, words = ratio <= limit.times, f"{number_text(ratio)} times that of {peer}"
     else:
-        bound = limit.bound(0.0)
-        inside, is_beyond, words = most <= bound, level > bound, f"{format_duration(level)} on average"
-        may = format_duration(most)
-    error = "" if is_beyond else f" (by a standard error {may})"
-    return "" if inside else f"{limit.guard} is {words}{error}, and at most {limit.text} is allowed"
+        inside, words = level <= limit.bound(0.0), f"{format_duration(level)} on average"
+    return "" if inside else f"{limit.guard} is {words}, and at most {limit.text} is allowed"
 
 
 def _last(value: float) -> float:

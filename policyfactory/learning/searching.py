@@ -35,7 +35,7 @@ from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.resample import VERDICT_WEEKS
 
-# With these exponents all stock formulas with predictions but for factors.
+# With these exponents all stock formulas with predictions but for factors, from E to E-USERS.
 _INDEX = "ln(e) + a*ln(s) + b*ln(q) + c*ln(p) + d*ln(1 + user_waiting) + k*ln(1 + user_running)"
 _START = (-0.5, 0.3, 0.0, 0.0, 0.0)
 _STEP = 0.2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -179,7 +178,7 @@ def test_where_users_have_habits_a_formula_with_predictions_is_chosen_and_shown_
     # Each of the nine is simulated on each replica, and Slurm's rules with predictions take half a minute to compile.
     rules = {} if NIGHTLY else {"backfill": "easy"}
     if not NIGHTLY:
-        few = {name: FORMULAS[name] for name in ("E-S25-Q30", "E-S50-Q30", "E-USERS")}
+        few = {name: FORMULAS[name] for name in ("E", "E-S50-Q30", "E-USERS")}
         monkeypatch.setattr(choice, "FORMULAS", few)
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", output=tmp_path, **rules)
     assert learned.replicas is not None
@@ -341,28 +340,6 @@ def test_a_limit_in_seconds_binds_published_policies_too() -> None:
     assert (none.peer, none.chosen) == ("SPF", "SPF")
     assert none.row("SPF").out.startswith("p99_wait is 10h on average")
     assert rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of("0.5x", None, None)).row("SPF").out == ""
-
-
-def test_what_only_just_keeps_a_limit_where_it_is_chosen_is_not_chosen() -> None:
-    values = made({"A": (0.5, 1.05), "B": (0.7, 1.0), "C": (0.8, 1.0)})
-    values[:, 2, 1] *= np.exp(0.3 * np.random.default_rng(5).standard_normal(8))
-    values[:, 2, 1] *= 1.05 / np.exp(np.log(values[:, 2, 1] / values[:, 1, 1]).mean())
-    error = np.log(values[:, 2, 1] / values[:, 1, 1]).std(ddof=1) / 8**0.5
-    limits = limits_of("1.1x", None, None)
-    choosing = rank(values, NAMES, PUBLISHED, AIMS, limits=limits)
-    assert choosing.chosen == "B"
-    assert choosing.row("A").out.startswith("p99_wait is 1.05 times that of SPF (by a standard error ")
-    (most,) = re.findall(r"error ([\d.]+)\)", choosing.row("A").out)
-    assert float(most) == pytest.approx(1.05 * math.exp(error), abs=0.01)
-    assert expected_ratio(values, NAMES, PUBLISHED, AIMS, limits=limits) == pytest.approx(0.7, rel=0.05)
-    # Where it is judged, it has what it has; and of one replica nobody knows an error.
-    halves = np.concatenate([values, values])
-    assert rank(halves, NAMES, PUBLISHED, AIMS, limits=limits, whole=8).row("A").out == ""
-    assert rank(values[:1], NAMES, PUBLISHED, AIMS, limits=limits_of("3x", None, None)).chosen == "A"
-    # In seconds, it is the error of the mean.
-    above = float(values[:, 2, 1].mean()) + 1.0
-    in_seconds = rank(values, NAMES, PUBLISHED, AIMS, limits=limits_of(f"{above:.0f}s", None, None))
-    assert "by a standard error" in in_seconds.row("A").out
 
 
 def test_of_published_policies_that_order_alike_the_peer_is_the_first_of_the_best() -> None:
