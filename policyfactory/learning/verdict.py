@@ -133,9 +133,9 @@ def _judged_alone(outcome: Outcome, name: str) -> Outcome:
 
 
 def _is_gain(row: Comparison) -> bool:
-    """Return whether the difference is in favour of the policy."""
+    """Return whether the difference is in favour of the policy, as far as it is known."""
     lower = METRICS[row.metric].lower_is_better is not False
-    return (row.difference < 0) == lower
+    return math.isnan(row.difference) or (row.difference < 0) == lower
 
 
 def _to_peer(evidence: Evidence) -> tuple[str, ...]:
