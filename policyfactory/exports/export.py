@@ -277,9 +277,9 @@ class _Work:
 
     def _say_what_was_measured(self, done: Made) -> None:
         """Say which jobs the export was measured on, for how long it holds, and which options changed nothing."""
-        is_order_kept = self.target.name != "pbs"  # which says itself where it puts jobs without a score
-        if is_order_kept and self._workload is not None:
-            self.warnings += filter(None, [_without_score(self._workload, self.policy)])
+        read = vars(self).get("_workload")  # of a target that looks at no jobs, none were read
+        if read is not None and self.target.name != "pbs":  # which says itself where it puts jobs without a score
+            self.warnings += filter(None, [_without_score(read, self.policy)])
         scaled, moves, given = done.export.scale is not None, "r" in self.policy.variables, self.options.given()
         if self.drawn and self.options.workload is None:
             what = "the range of scores is that of" if scaled else "it was measured on jobs of"

@@ -16,7 +16,7 @@ LARGEST = 2_000_000_000
 HIGHEST = 2**31 - 1
 # More neighbours than this with one number for two scores: say so.
 MOST_TIES = 0.01
-_ROUNDING = 1e-12  # of a score
+_ROUNDING = 1e-14  # of a score
 # Of the scores that lie beyond each end of the range.
 _OUTER = 0.001
 
