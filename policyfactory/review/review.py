@@ -264,9 +264,10 @@ def _not_before(before: Accounting, after: Accounting) -> Accounting:
     over = early & (end <= last)
     if over.any() or early.all():
         raise WorkloadError(
-            f"{after.name}: {counted(int(over.sum()), 'job')} from {shown(int(submit[0]), dt.UTC)} on were over before "
-            f"the last submission of {before.name} at {shown(last, dt.UTC)}; give times that follow each other (sacct "
-            "-E of the first and -S of the second: when the order was changed)"
+            f"{after.name}: {counted(int(early.sum()), 'job')} from {shown(int(submit[0]), dt.UTC)} on were submitted "
+            f"before the last submission of {before.name} at {shown(last, dt.UTC)}, {int(over.sum()):,} of them over "
+            "by then; give times that follow each other (sacct -E of the first and -S of the second: when the order "
+            "was changed)"
         )
     if not early.any():
         return after
@@ -479,7 +480,7 @@ def _caveats(review: Review) -> Iterator[str]:
     for word, period in review.times:
         yield from (f"{word}: {sentence}" for sentence in requests_invented(period.schedule.workload))
         jobs, weeks = period.schedule.workload, period.weeks
-        late, early, waiting = (getattr(period.accounting, name) for name in ("late", "early", "waiting"))
+        early, waiting = period.accounting.early, period.accounting.waiting
         left = len(period.accounting.log.job_id) - len(jobs) - early
         changed = [f"{step.jobs:,} changed ({step.what})" for step in jobs.cleaning.steps if step.action == "changed"]
         yield (
@@ -489,12 +490,12 @@ def _caveats(review: Review) -> Iterator[str]:
             + (f"; {counted(left, 'job')} left out (no start, no use of the machine, or begun later)" if left else "")
             + (f"; {counted(early, 'job')} left out that were submitted in the time before" if early else "")
             + (f"; {counted(waiting, 'more job')} still waited" if waiting else "")
-            + (f"; {counted(late, 'job')} count from when they could run (Eligible)" if late else "")
+            + (f"; {period.accounting.late_text}" if period.accounting.late else "")
             + "".join(f"; {text}" for text in changed)
         )
     yield from _unnamed(review)
     if review.before.accounting.late is review.after.accounting.late is None:
-        yield "when jobs could run (Eligible) is not known: waits for begin times, holds, dependencies count as waits"
+        yield review.before.accounting.late_text
     yield "what else changed between the two times (users, software, limits, nodes that were down) counts as well"
 
 

@@ -58,4 +58,4 @@ def test_review_prints_and_writes_page_and_tables(run, tmp_path: Path) -> None:
     assert "exists; add --overwrite" in again.stderr
     assert again.stdout == ""
     wrong = run("review", "--before", "after.txt", "--after", "sacct.txt", code=1).stderr
-    assert all(words in wrong for words in ("sacct.txt: ", " were over before the last submission of after.txt at "))
+    assert all(words in wrong for words in ("sacct.txt: ", " submitted before the last submission of after.txt at "))
