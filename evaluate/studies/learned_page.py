@@ -45,8 +45,7 @@ def _judged(studies: Sequence[Study], rules: str) -> str:
     rows, logs = [], []
     for study in studies:
         row = study[rules]
-        if not row["ratio_text"]:
-            rows.append((study["log"], "-", row["chosen"], *["-"] * (len(_PRICE) + 2), row["verdict"]))
+        if not row["ratio_text"]:  # replicas could not judge
             continue
         if not study["log"].startswith("Lublin"):
             logs.append(math.log(row["ratios"]["mean_bsld"]))
@@ -76,9 +75,10 @@ def _rolling(studies: Sequence[Study]) -> str:
         return f"{row['chosen']} : {row['peer']} {row['ratio_text']}" if row["ratio_text"] else f"{row['chosen']}, -"
 
     origins = range(max((len(study["rolling"]) for study in studies), default=0))
+    judged = [study for study in studies if any(row["ratio_text"] for row in study["rolling"])]
     return _table(
         ("log", *(f"origin {number + 1}" for number in origins)),
-        [(study["log"], *(cell(row) for row in study["rolling"])) for study in studies],
+        [(study["log"], *(cell(row) for row in study["rolling"])) for study in judged],
     )
 
 
