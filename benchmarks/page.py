@@ -30,8 +30,6 @@ TITLES = {
     "jobs": "Jobs of a log",
     "memory": "Memory",
 }
-# Groups whose measures have a row each: they differ by the log and the policy.
-SINGLY = ("Slurm's rules",)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -97,8 +95,7 @@ def groups(measures: Iterable[Measure]) -> Iterable[str]:
     for measure in measures:
         # Slopes have a table of their own.
         if not measure.unit.startswith("slope"):
-            what = f"{measure.group}: {measure.what}" if measure.group in SINGLY else measure.group
-            rows.setdefault((what, measure.unit), []).append(measure)
+            rows.setdefault((measure.group, measure.unit), []).append(measure)
     yield "| group | from | to | unit | promised |"
     yield "|---|---:|---:|---|---|"
     for (group, unit), own in rows.items():
