@@ -52,7 +52,7 @@ def train(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of ppo: another value than the preset's of one of its options (docs: Training): --set rate=0.001; "
+            help="Of ppo: another value than the preset's of one of its options (docs/train.md): --set rate=0.001; "
             "can be repeated.",
         ),
     ] = None,
