@@ -19,8 +19,8 @@ import pytest
 
 from floors import record
 from policyfactory.engine.past import FEATURES
+from policyfactory.exports.content import TARGETS
 from policyfactory.exports.foresight import SitePredictions
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.prediction.features import NAMES

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.cli.compiling import WORDS
 from policyfactory.cli.main import run as command
+from policyfactory.cli.options import WORDS
 from policyfactory.core.process import SIGNALS
 
 __all__ = ["Run", "runner"]

@@ -171,7 +171,7 @@ _RUNS_CODE = re.compile(
 )
 ALLOWED_CALLS = {
     ("policyfactory/core/jit.py", "dispatcher.compile"),
-    ("policyfactory/parallel/dask_worker.py", "pickle.loads"),
+    ("policyfactory/parallel/dask.py", "pickle.loads"),
     ("policyfactory/parallel/processes.py", "pickle.loads"),
     ("policyfactory/policy/policy.py", "cloudpickle.loads"),
 }

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.options import Overwrite, complete_targets, with_options
+from policyfactory.cli.options import Overwrite, complete_targets, note_compiling, with_options
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import declared, options_of
 from policyfactory.exports.options import ExportOptions, instant
@@ -18,8 +17,7 @@ from policyfactory.report.terminal import console, note, show_columns, warn
 if TYPE_CHECKING:
     import datetime as dt
 
-    from policyfactory.exports.exported import Exported
-    from policyfactory.exports.preview import Preview
+    from policyfactory.exports.exported import Exported, Preview
     from policyfactory.exports.queue import Queue
 
 _MOST_ROWS = 60

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.exits import leave
-from policyfactory.cli.options import READING, Json, Overwrite, with_options
+from policyfactory.cli.options import READING, Json, Overwrite, leave, note_compiling, with_options
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.files import command_line, digest_of, dump_json, package_versions

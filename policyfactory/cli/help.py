@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from policyfactory.cli.exits import DESCRIBING, RULE
+from policyfactory.cli.options import DESCRIBING, RULE
 from policyfactory.core import inputs
 from policyfactory.core.text import visible
 

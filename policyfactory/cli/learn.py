@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli import options as option
-from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.exits import leave
-from policyfactory.cli.options import WORKERS, with_options, workers_of
+from policyfactory.cli.options import WORKERS, leave, note_compiling, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions

@@ -12,7 +12,6 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
-from policyfactory.cli.compiling import noted
 from policyfactory.core import inputs, process
 from policyfactory.core.errors import PolicyfactoryError
 from policyfactory.core.files import no_empty_folders
@@ -37,7 +36,7 @@ _COMMANDS = {
         "fit": "fit.fit",
         "evaluate": "evaluate.evaluate",
         "train": "train.train",
-        "distill": "distill.distill",
+        "distill": "train.distill",
         "judge": "train.judge",
         "tune": "evaluate.tune",
     },
@@ -139,6 +138,8 @@ def run() -> None:
     try:
         try:
             process.install()
+            from policyfactory.cli.options import noted
+
             with inputs.command(), noted(), no_empty_folders():
                 first = "".join(sys.argv[1:2])
                 build_command(first if first in _ORDER else "")()

@@ -1,12 +1,13 @@
-"""The options of ``policyfactory evaluate`` and ``tune``: those of an evaluation as they are declared, and our own."""
+"""What the commands share: options as they are declared, the rule of exit codes, and what is said of the compiler."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +16,10 @@ import typer
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import DeclaredOption, declared, options_of
 from policyfactory.core.options import option as declared_option
+from policyfactory.core.process import announced
 from policyfactory.evaluation.options import Declared
 from policyfactory.parallel.workers import Backend, Workers
+from policyfactory.report.terminal import note
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 Output = Annotated[
@@ -215,7 +218,7 @@ def complete_policies(incomplete: str) -> list[str]:
 
 def complete_targets(incomplete: str) -> list[str]:
     """Return the targets of an export that begin so."""
-    from policyfactory.exports.targets import TARGETS
+    from policyfactory.exports.content import TARGETS
 
     return [name for name in TARGETS if name.startswith(incomplete)]
 
@@ -226,3 +229,56 @@ COMPLETERS: dict[str, Callable[[str], list[str]]] = {
     "metric": complete_metrics,
     "policies": complete_policies,
 }
+
+
+# Exit codes: the one rule of the commands that compare a simulated site with a log's record ---------------------------
+
+
+DESCRIBING = ("evaluate", "tune", "learn", "site check", "site replay", "forecast")
+RULE = (
+    "Exit code: 0; 1 where the input cannot be used, or the site does not describe the log: its replay is far from "
+    "the record, or most jobs do not fit the site; 2 where the command line is wrong."
+)
+
+
+def leave(*, describes: bool) -> None:
+    """End a command with the exit code that says whether the site describes the log; all results are shown by now."""
+    if not describes:
+        raise typer.Exit(1)
+
+
+# What a command says where it has to wait for the compiler: once, and before its progress bar -------------------------
+
+
+WORDS = (
+    "the simulator is compiled for this machine first, once: up to half a minute",
+    "Slurm's rules are compiled for this machine first, once: about a minute",
+)
+_OTHERS, _SLURM = WORDS
+_announced: set[str] = set()
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[None]:
+    """Have any command say that it waits for the compiler, whichever kernel it is that begins to be compiled."""
+    _announced.clear()
+    with announced(lambda module: _announce(_SLURM if "slurm" in module else _OTHERS)):
+        yield
+
+
+def note_compiling() -> None:
+    """Say that Slurm's rules are compiled, if no variant of them is yet for this machine.
+
+    Where a command knows that they hold: its bar begins before them, or other processes compile them.
+    """
+    from policyfactory.core.jit import is_compiled
+    from policyfactory.engine.slurm.passes import slurm
+
+    if not is_compiled(slurm):
+        _announce(_SLURM)
+
+
+def _announce(text: str) -> None:
+    if text not in _announced:
+        _announced.add(text)
+        note(text)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.compiling import note_compiling
-from policyfactory.cli.exits import leave
-from policyfactory.cli.options import READING, EndOption, Json, Overwrite, with_options
+from policyfactory.cli.options import READING, EndOption, Json, Overwrite, leave, note_compiling, with_options
 from policyfactory.cli.options import PastLog as Log
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.cli.review import show as show_review

@@ -1,7 +1,8 @@
-"""``policyfactory train``: learn a policy with the simulator in the loop, and judge it on later windows of the log."""
+"""``policyfactory train``, ``judge``, ``distill``: learn with the simulator in the loop, and judge on later windows."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections.abc import Callable
@@ -13,11 +14,16 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
-from policyfactory.report.terminal import note, warn
-from policyfactory.search.options import JudgeOptions, SearchOptions, TrainOptions
+from policyfactory.core.text import number_text, shortened
+from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
 
 if TYPE_CHECKING:
+    from policyfactory.search.distill import Distilled, Rated
+    from policyfactory.search.judging import RankedCandidate, Standing
     from policyfactory.search.learner import Learner
+    from policyfactory.search.run import Trained
+    from policyfactory.statistics.compare import Paired
 
 
 @with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values(), *WORKERS])
@@ -74,7 +80,6 @@ def train(
     Example: policyfactory train site.swf.gz --family linear --output trained
     """
     from policyfactory.cli.screen import BarScreen
-    from policyfactory.cli.screens import show_trained
     from policyfactory.search.formulas import FormulaSearch
     from policyfactory.search.run import train as train_policy
 
@@ -220,3 +225,185 @@ def _lines(path: Path | None) -> list[str]:
     if len(data) > MOST_BYTES:
         raise InputError(f"standard input: has more than the {MOST_BYTES:,} bytes that are read; split it")
     return lines_of(data)
+
+
+# ``policyfactory distill``: make a formula of a network, and say how far it is the same policy ------------------------
+
+# A network says by which rules it was trained.
+_OF_WINDOWS = (
+    *("goal", "backfill", "window_jobs", "training_windows", "choosing_windows", "judged_windows", "parts", "windows"),
+    *("seed", *option.READING),
+)
+_MORE = {"backfill": "without it as the network was trained, if it says so, else easy"}
+
+
+_PLAYED = {name: option for name, option in declared(TrainOptions).items() if name in _OF_WINDOWS}
+
+
+@with_options([*declared(DistillOptions).values(), *_PLAYED.values()], defaults={"backfill": None}, more=_MORE)
+def distill(
+    network: Annotated[Path, typer.Argument(metavar="NETWORK", help="Network file (train makes one).")],
+    log: option.PastLog,
+    output: option.LearningOutput = Path("distilled"),
+    overwrite: option.Overwrite = False,
+    **options: Any,
+) -> None:
+    """Make a formula of a network: one that orders the queue as the network does, and can be exported.
+
+    Formulas are fitted to the network's order of jobs that wait together, one is chosen by its agreement on later
+    windows, and the last ones say how far the two agree and what the formula costs or gains in the simulator.
+
+    Example: policyfactory distill net.json site.swf.gz --output distilled
+    """
+    from policyfactory.cli.screen import BarScreen
+    from policyfactory.search.distill import distill as distill_network
+    from policyfactory.search.distill import network_of, trained_with
+
+    backfill = options.pop("backfill")
+    windows = options_of(TrainOptions, options, bands=())
+    begin = time.monotonic()
+    given = network_of(network)
+    windows = dataclasses.replace(windows, backfill=backfill or trained_with(given))
+    how = options_of(DistillOptions, options, windows=windows)
+    found = distill_network(given, log, how, output=output, overwrite=overwrite, follower=BarScreen())
+    show_distilled(found)
+    files = "policy.json, static.json, agreement.png, report.json"
+    note(f"everything is in {output}/ ({time.monotonic() - begin:.0f} s): {files}")
+
+
+# What ``policyfactory train`` and ``distill`` print: the tables of the result -----------------------------------------
+
+
+_MOST_SHOWN = 12  # candidates; the report has all
+_LONGEST_FORMULA = 80
+
+
+def show_trained(trained: Trained) -> None:
+    """Print what a run has found: the candidates, the judged windows, and the verdict."""
+    from policyfactory.search.environment.goals import GUARDS
+    from policyfactory.simulation.metrics import COSTS, METRICS
+
+    goal = trained.task.options.goal
+    ranked = trained.chosen.ranked
+    show_table(
+        f"On the {len(trained.task.windows.choosing)} {trained.task.windows.noun} for choosing",
+        ["policy", goal, f"log ratio to {trained.task.baseline.name}", "sort key"],
+        [_candidate_row(candidate) for candidate in ranked[:_MOST_SHOWN]],
+        caption=f"{_MOST_SHOWN} of {len(ranked)}; report.json has all" if len(ranked) > _MOST_SHOWN else None,
+        left=(0, 3),
+    )
+    windows = trained.task.windows
+    where = f"later {windows.noun}" if windows.held_out else "windows, the ones that were learned on"
+    titles = [METRICS[name].title for name in GUARDS]
+    show_table(
+        f"Judged on {len(windows.judged)} {where}: means, and the choice against each",
+        ["policy", goal, f"{trained.policy.name} against it", "", *titles],
+        [_standing_row(standing) for standing in trained.standings],
+        left=(0, 3),
+    )
+    if trained.front:
+        against = trained.task.baseline.name
+        show_table(
+            f"Pareto front on the {len(windows.choosing)} replicas for choosing: ratios to {against}",
+            ["", "policy", goal, *(METRICS[name].title for name in COSTS)],
+            [_front_row(number, candidate) for number, candidate in enumerate(trained.front[:_MOST_SHOWN], 1)],
+            caption=f"{_MOST_SHOWN} of {len(trained.front)}; front.json has all"
+            if len(trained.front) > _MOST_SHOWN
+            else None,
+            left=(1,),
+        )
+    for text in filter(None, [trained.margin, trained.verdict, f"{trained.policy.name}: {trained.policy.formula}"]):
+        console().print(text, markup=False, soft_wrap=True)
+    for text in trained.warnings:
+        warn(text)
+
+
+def _candidate_row(ranked: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if ranked.out else ""
+    name = f"{ranked.candidate.policy.name}{out if ranked.learned else ' (published)'}"
+    return [
+        name,
+        number_text(ranked.means[0]),
+        f"{ranked.gain:+.4f}",
+        shortened(ranked.candidate.policy.formula, _LONGEST_FORMULA),
+    ]
+
+
+def _front_row(number: int, ranked: RankedCandidate) -> list[str]:
+    out = " (out of its bands)" if ranked.out else "" if ranked.learned else " (published)"
+    return [str(number), f"{ranked.name}{out}", *(f"{value:.3f}" for value in ranked.ratios)]
+
+
+def _standing_row(standing: Standing) -> list[str]:
+    from policyfactory.search.environment.goals import GUARDS
+    from policyfactory.simulation.metrics import METRICS
+
+    goal, *guards = standing.means
+    units = [METRICS[name].unit for name in GUARDS]
+    shown = [
+        f"{value / 3600:.1f} h" if unit == "s" else f"{number_text(value)} {unit}"
+        for unit, value in zip(units, guards, strict=True)
+    ]
+    if standing.margin is None:
+        return [f"{standing.policy.name} ({standing.role})", number_text(goal), "", "", *shown]
+    role = " (runner-up)" if standing.role == "runner-up" else ""
+    return [f"{standing.policy.name}{role}", number_text(goal), *_change(standing.margin), *shown]
+
+
+# What ``policyfactory distill`` prints --------------------------------------------------------------------------------
+
+
+_NEEDS = {"static": "", "w": "wait", "f": "free processors"}
+
+
+def show_distilled(found: Distilled) -> None:
+    """Print what was found: the candidates, the judged windows, and the verdict."""
+    shown = list(found.rated[:_MOST_SHOWN])
+    shown += [rated for rated in (found.chosen.choice, found.chosen.static) if rated not in shown]
+    pairs = found.pairs["judged"]
+    show_table(
+        f"Agreement with network {found.network.name}: {len(pairs):,} pairs at {len(pairs.queues):,} decisions of "
+        f"{len(found.windows.judged)} judged windows",
+        ["formula", "pairs alike", "Kendall's tau", "same job first", "needs", "sort key"],
+        [_rated_row(found, rated) for rated in shown],
+        caption=f"{len(shown)} of {len(found.rated)}; report.json has all" if len(found.rated) > len(shown) else None,
+        left=(0, 4, 5),
+    )
+    goal = found.options.windows.goal
+    show_table(
+        "What it costs in the simulator: means over the judged windows",
+        ["policy", goal, f"{found.policy.name} against it", "", "it against the network", ""],
+        [_judged_row(standing) for standing in found.judged],
+        left=(0, 3, 5),
+    )
+    console().print(found.verdict, markup=False, soft_wrap=True)
+    console().print(f"{found.policy.name}: {found.policy.formula}", markup=False, soft_wrap=True)
+    for text in found.warnings:
+        warn(text)
+
+
+def _rated_row(found: Distilled, rated: Rated) -> list[str]:
+    role = " (choice)" if rated is found.chosen.choice else " (best static)" if rated is found.chosen.static else ""
+    judged, policy = rated.judged, rated.formula.policy
+    shares = [f"{100 * judged.pairs:.1f} %", f"{judged.tau:.3f}", f"{100 * judged.first:.1f} %"]
+    return [f"{policy.name}{role}", *shares, _NEEDS[rated.formula.kind], shortened(policy.formula, _LONGEST_FORMULA)]
+
+
+def _judged_row(standing: Standing) -> list[str]:
+    role = "" if standing.role == "beside" else f" ({standing.role})"
+    return [
+        f"{standing.policy.name}{role}",
+        number_text(standing.means[0]),
+        *_change(standing.margin),
+        *_change(standing.network),
+    ]
+
+
+def _change(paired: Paired | None) -> tuple[str, str]:
+    if paired is None:
+        return "", ""
+    if not paired.wins + paired.losses:
+        return "+0.0 %", "the same"
+    interval = paired.estimate.interval
+    ends = "" if interval is None else f" [{interval.low:+.1f}, {interval.high:+.1f}]"
+    return f"{paired.estimate.value:+.1f}{ends} %", {"no difference": "cannot tell"}.get(paired.verdict, paired.verdict)

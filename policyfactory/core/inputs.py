@@ -14,6 +14,7 @@ import io
 import json
 import os
 import pwd
+import re
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,11 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.errors import InputError, UsageError
+from policyfactory.core.text import shortened
 
 _BLOCK = 1 << 20  # bytes
 _LARGEST_STREAM = 1 << 29  # bytes of a pipe, which does not say how many it has
 _LARGEST_MANIFEST = 1 << 22
 _PATIENCE = 10.0  # s that a pipe may lie there without a writer
+_MOST_POINTS = 500  # of a line of TOML
+_QUOTED = re.compile(rb'"[^"]*"')
 
 _Inode = tuple[int, int]
 
@@ -118,6 +122,45 @@ def read_bytes(path: Path, *, limit: int = 1 << 30, replaceable: bool = False) -
         raise InputError(f"{path}: no such file; check the name and the current folder {Path.cwd()}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; check its permissions") from None
+
+
+def read_toml(path: Path, *, limit: int, page: str) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of a TOML file, and what is in it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    limit : int
+        The most bytes that are read.
+    page : str
+        The page of the documentation that shows the layout, for messages.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is larger than ``limit``, or is no TOML.
+    """
+    import tomllib  # the version of the package is said without it
+
+    data = read_bytes(path, limit=limit)
+    for number, line in enumerate(data.splitlines(), 1):
+        # Names inside names: reading one takes the square of their number.
+        if line.count(b".") > _MOST_POINTS and _QUOTED.sub(b"", line).count(b".") > _MOST_POINTS:
+            raise InputError(f"{path}:{number}: has more than {_MOST_POINTS} points; break the line")
+    try:
+        return data, tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no UTF-8 text at byte {error.start}; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: is no TOML: {error}; {page} shows the layout") from None
+    except ValueError as error:
+        # What Python itself refuses: a date that is none, a number of thousands of digits.
+        raise InputError(
+            f"{path}: has a number or a date that cannot be read ({shortened(str(error), 60)}); {page} shows the layout"
+        ) from None
+    except RecursionError:
+        raise InputError(f"{path}: lists or tables are nested too deeply; {page} shows the layout") from None
 
 
 # What is read is not written. -----------------------------------------------------------------------------------------

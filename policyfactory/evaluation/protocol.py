@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.inputs import read_toml, sha256_bytes
 from policyfactory.core.text import parse_duration
-from policyfactory.core.toml import read_toml
 from policyfactory.evaluation.experiment import Experiment, default_metrics
 from policyfactory.evaluation.options import (
     By,

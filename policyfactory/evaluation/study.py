@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.errors import PolicyfactoryError, UsageError
+from policyfactory.core.files import dump_toml
 from policyfactory.core.options import changed, plain_value
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import distinct, enumerated
-from policyfactory.core.toml import dump_toml
 from policyfactory.evaluation import precision as narrowing
 from policyfactory.evaluation.cases import with_cases
 from policyfactory.evaluation.experiment import Experiment, Outcome

@@ -1,11 +1,14 @@
-"""What a target is asked for and what it gives, and what all generated files have in common."""
+"""The targets by name, what each is asked for and what it gives, and what all generated files have in common."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
 import functools
+import importlib
+import tomllib
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +16,10 @@ from numpy.typing import NDArray
 
 from policyfactory.core.text import format_duration
 from policyfactory.core.version import __version__
-from policyfactory.exports.expressible import NO_THRESHOLD
+from policyfactory.exports.expressible import NO_THRESHOLD, check_known, prepare
 from policyfactory.exports.queue import Queue
 from policyfactory.exports.sample import ExportSample, wide_sample
+from policyfactory.exports.scripts import fill, parts
 from policyfactory.policy.expression import VARIABLES
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST, PriorityScale
@@ -250,3 +254,91 @@ def _folded(start: str, formula: str) -> list[str]:
             lines.append("    ")
         lines[-1] += word + " "
     return [line.rstrip() for line in lines]
+
+
+# The script that takes an export out of Slurm again: what the steps of its installation did, undone -------------------
+
+# It shows what it would do, does it when asked to, refuses what does not look as installed, and may be run again.
+
+
+def uninstall_script(policy: Policy, sections: Sequence[str], file: str = "") -> File:
+    """Return the script that takes an installed export back.
+
+    Parameters
+    ----------
+    policy : Policy
+        What was exported.
+    sections : sequence of str
+        Parts of ``uninstall.sh`` of the scripts, in order.
+    file : str
+        Name of the file that was installed.
+    """
+    script = parts("uninstall.sh")
+    by_array = " ".join(parts("slurm.txt")["by_array"].split())
+    head = [
+        ascii_text(f"Takes policy {policy.name} out of the scheduler again."),
+        "Made by policyfactory with the export beside it, whose head says what it is.",
+    ]
+    values = {"HEAD": "\n".join(comment(head)), "BY_ARRAY": by_array, "FILE": file}
+    return File("uninstall.sh", "".join(fill(script[name], values) for name in sections), executable=True)
+
+
+# The targets by name --------------------------------------------------------------------------------------------------
+
+
+# They write the formula down and compute nothing.
+_TEXTS = frozenset({"json", "latex"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """A language or scheduler that a policy can be handed to.
+
+    Parameters
+    ----------
+    name : str
+        As in ``--to NAME``.
+    description : str
+        In words.
+    entry_point : str
+        Module of this package, and in it the function of Model and Site that gives the files and what must be known
+        about them: ``pbs:make``. It raises ExportError where the target cannot express the policy at all.
+        ``site.sample`` costs time: only functions that need jobs ask for it.
+    predictions : bool
+        Whether it can be given a formula that reads predictions: as arguments of a function, or made by itself.
+    asked : bool
+        Whether it can be given a formula that reads n, mem or g: as arguments, or from what a job asks for.
+    """
+
+    name: str
+    description: str
+    entry_point: str
+    predictions: bool = False
+    asked: bool = False
+
+    def make(self, model: Model, site: ExportSite) -> Export:
+        """Return the export of a policy, its m a number where the size of the site is known.
+
+        Raises
+        ------
+        ExportError
+            If the target cannot express the policy.
+        """
+        able = {
+            kind: [name for name, target in TARGETS.items() if getattr(target, kind) and name not in _TEXTS]
+            for kind in ("predictions", "asked")
+        }
+        knows = [kind for kind in able if getattr(self, kind)] + ["free"] * (self.name in _TEXTS)
+        check_known(model.policy, self.name, knows, able)
+        # Imported here: one target does not wait for the libraries of another.
+        module, _, function = self.entry_point.partition(":")
+        write: Callable[[Model, ExportSite], Export] = getattr(
+            importlib.import_module(f"policyfactory.exports.{module}"), function
+        )
+        return write(prepare(model, processors=site.processors), site)
+
+
+TARGETS = {
+    name: Target(name, **known)
+    for name, known in tomllib.loads(files(__package__).joinpath("targets.toml").read_text(encoding="utf-8")).items()
+}

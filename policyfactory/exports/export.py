@@ -20,13 +20,12 @@ from policyfactory.core.options import changed
 from policyfactory.core.text import DAY
 from policyfactory.core.version import __version__
 from policyfactory.exports.advice import gaming, renewal, starvation
-from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.content import TARGETS, Export, ExportSite, Target
 from policyfactory.exports.exported import Exported, claim, earlier_files, places, write_files
 from policyfactory.exports.expressible import NO_THRESHOLD, left_out, prepare
 from policyfactory.exports.foresight import site_predictions
 from policyfactory.exports.options import ExportOptions
 from policyfactory.exports.sample import ExportSample, learn_scale, sample_of, wide_sample
-from policyfactory.exports.targets import TARGETS, Target
 from policyfactory.policy.expression import Binary, Call, Expression, Negative, Number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST, MOST_TIES, PriorityScale, tie_share
@@ -58,7 +57,7 @@ def export(
     policy : str, Path, Policy, Model, or what has one (a fit, a learned policy)
         A name of the catalogue or a model file, or the policy itself.
     to : str
-        Name of the target; `policyfactory.exports.targets.TARGETS` has them.
+        Name of the target; `policyfactory.exports.content.TARGETS` has them.
     output : Path or str, optional
         File or folder for the files; without it nothing is written, and the result has their texts.
     options : ExportOptions, optional

@@ -4,7 +4,7 @@ A future draws the run times of the running and the waiting jobs from what like 
 given how long it has run; jobs of one user that ask for the same run alike. It draws which of the waiting jobs are
 cancelled, and when (`JobRecord.hazard`). What is submitted until the horizon is what was in the same hours of one of
 the last weeks, as it came, and was cancelled; but users who have a job that runs submit when it ends what they
-submitted at the end of another one (`policyfactory.prediction.followers`), and who had one then is not waited for.
+submitted at the end of another one (`policyfactory.prediction.next_jobs`), and who had one then is not waited for.
 Draws hang on the seed, the future and the job alone: an alternative sees the same futures.
 """
 
@@ -31,7 +31,7 @@ from policyfactory.simulation.simulate import FcfsEasy
 from policyfactory.simulation.slurm.queue import MOST_TASKS, keeps_out, place_queue, ready
 from policyfactory.site.fits import partition_names
 from policyfactory.site.model import Site
-from policyfactory.statistics.survival import starts_if_kept
+from policyfactory.statistics.calibration import starts_if_kept
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
 

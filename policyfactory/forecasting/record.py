@@ -12,12 +12,11 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.engine.events import NEVER
-from policyfactory.prediction.followers import Followers
+from policyfactory.prediction.next_jobs import WINDOW, Followers, PastRuns
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.prediction.run_times import WINDOW, PastRuns
 from policyfactory.prediction.training import Predictor, Training
 from policyfactory.simulation.predicted import predict_record
-from policyfactory.statistics.survival import CancellationHazard
+from policyfactory.statistics.calibration import CancellationHazard
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.snapshot import Snapshot, queue_of
 

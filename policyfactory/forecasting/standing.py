@@ -14,7 +14,7 @@ from policyfactory.core.text import DAY, counted, format_duration
 from policyfactory.engine.events import NEVER
 from policyfactory.forecasting.futures import QueueStanding
 from policyfactory.forecasting.record import LEAST, JobRecord, record_of, recorded
-from policyfactory.prediction.run_times import WINDOW
+from policyfactory.prediction.next_jobs import WINDOW
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.on_site import jobs_on_site
 from policyfactory.simulation.simulate import FcfsEasy

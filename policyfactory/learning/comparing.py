@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import Manifest, check_directory, command_line, dump_json
+from policyfactory.core.files import Manifest, check_directory, command_line, dump_json, dump_toml
 from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import format_duration
-from policyfactory.core.toml import dump_toml
 from policyfactory.evaluation import results_folder
 from policyfactory.evaluation.experiment import Outcome
 from policyfactory.evaluation.protocol import Protocol, protocol_of

@@ -31,7 +31,7 @@ from policyfactory.core import process
 from policyfactory.core.errors import InputError, UsageError, WorkersError
 from policyfactory.core.inputs import read_bytes, who_else
 from policyfactory.core.version import __version__
-from policyfactory.parallel.workers import Function, Notify, Workers, unit_text
+from policyfactory.parallel.workers import Function, Notify, StoppedError, Workers, unit_text
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -79,8 +79,6 @@ class DaskExecutor:
         self._next_look = 0.0
 
     def __enter__(self) -> Self:
-        from policyfactory.parallel.dask_worker import received
-
         with contextlib.ExitStack() as stack:
             stack.enter_context(quiet())
             self._client = stack.enter_context(self._connection())
@@ -96,8 +94,6 @@ class DaskExecutor:
 
     def submit(self, unit: Any) -> _DaskUnit:
         """Send a unit to the scheduler."""
-        from policyfactory.parallel.dask_worker import compute
-
         return _DaskUnit(self, unit, self._send(compute, __version__, self._client.id, self._shared, unit))
 
     def check(self) -> None:
@@ -221,8 +217,6 @@ class DaskExecutor:
 
     def _end_units(self) -> None:
         """End the units that workers have begun; those that they have not are forgotten with the connection."""
-        from policyfactory.parallel.dask_worker import end_units
-
         # What cannot be told now is lost with the scheduler; the error of the run matters more.
         with contextlib.suppress(Exception):
             if self._client.status == "running":
@@ -476,3 +470,43 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, disabled in before:
             logger.disabled = disabled
+
+
+# What runs in a Dask worker, which finds it by its name and so imports this file --------------------------------------
+
+
+# Runs whose results nobody waits for any more.
+_ENDED: set[str] = set()
+
+
+def received(data: bytes) -> tuple[Function[Any, Any, Any], Any]:
+    """Return the function of a run and what is the same for all its units."""
+    function, shared = pickle.loads(data)  # noqa: S301 (Dask runs what its scheduler sends in any case)
+    return function, shared
+
+
+def compute(version: str, run: str, call: tuple[Function[Any, Any, Any], Any], unit: Any) -> Any:
+    """Return the result of a work unit of a run.
+
+    Raises
+    ------
+    WorkersError
+        If the run is of another version than this worker.
+    """
+    if version != __version__:
+        raise WorkersError(
+            f"a worker has policyfactory {__version__}, this run is of {version}; install the same version on all "
+            "workers"
+        )
+
+    def check_stop() -> None:
+        if run in _ENDED:
+            raise StoppedError
+
+    function, shared = call
+    return function(shared, unit, check_stop)
+
+
+def end_units(run: str) -> None:
+    """End the work units of a run that this process computes."""
+    _ENDED.add(run)

@@ -24,8 +24,8 @@ from policyfactory.evaluation.results_folder import refuse_evaluation, room, sav
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.prediction.features import NAMES, known_of, local_seconds, missing, requests_of
+from policyfactory.prediction.next_jobs import ranks_of_some
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.prediction.run_times import ranks_of_some
 from policyfactory.prediction.store import digest_of_jobs, load_forests, save_forests
 from policyfactory.prediction.training import Forests, Predictor
 from policyfactory.report.files import Drawings, csv_of, save_sections
@@ -196,7 +196,7 @@ class Predicted:
     history : int64 array (n,)
         Ended jobs of the user at submission; -1 for an unknown user.
     ranks : float64 array (k,)
-        Where run times lie in their distributions (`policyfactory.prediction.run_times.ranks_of_some`).
+        Where run times lie in their distributions (`policyfactory.prediction.next_jobs.ranks_of_some`).
     seen : bool
         Whether the model that was given had been trained on these very jobs.
     """

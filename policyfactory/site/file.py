@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from policyfactory.core.errors import SiteError
-from policyfactory.core.files import atomic_write
-from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.files import atomic_write, dump_toml
+from policyfactory.core.inputs import read_toml, sha256_bytes
 from policyfactory.core.text import shortened
-from policyfactory.core.toml import dump_toml, read_toml
 from policyfactory.site.consistent import check_site
 from policyfactory.site.model import Site
 from policyfactory.workload.declared import TableReading, written_table

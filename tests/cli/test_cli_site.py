@@ -9,7 +9,7 @@ import pytest
 
 from commands import Run
 from naive.logs import text_of
-from policyfactory.cli.exits import DESCRIBING, RULE
+from policyfactory.cli.options import DESCRIBING, RULE
 from policyfactory.core.inputs import sha256_file
 from policyfactory.site.file import read_site
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from naive.logs import text_of
-from policyfactory.cli.compiling import WORDS, note_compiling, noted
+from policyfactory.cli.options import WORDS, note_compiling, noted
 from policyfactory.core import jit
 from policyfactory.core.process import announce
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.core.toml import dump_toml
+from policyfactory.core.files import dump_toml
 
 SCALARS = st.one_of(
     st.booleans(),

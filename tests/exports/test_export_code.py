@@ -18,8 +18,7 @@ from hypothesis import given
 
 from naive.exports import JOBS, MORE, POLICIES, compiler, expected, same_order
 from naive.formula import expressions, same_bits
-from policyfactory.exports.content import ExportSite, identifier
-from policyfactory.exports.targets import TARGETS
+from policyfactory.exports.content import TARGETS, ExportSite, identifier
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from naive.exports import compiler
 from policyfactory.core.errors import FormulaError
-from policyfactory.exports.content import ExportSite, ascii_text, identifier
-from policyfactory.exports.targets import TARGETS
+from policyfactory.exports.content import TARGETS, ExportSite, ascii_text, identifier
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from refusals import refused

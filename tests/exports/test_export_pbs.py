@@ -21,7 +21,8 @@ from naive import pbs as server
 from naive.exports import POLICIES
 from naive.formula import expressions, random_jobs
 from policyfactory.core.errors import ExportError
-from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.content import TARGETS, Export, ExportSite
+from policyfactory.exports.exported import preview
 from policyfactory.exports.expressible import left_out, prepare
 from policyfactory.exports.pbs import (
     NEVER_RUNS,
@@ -32,9 +33,7 @@ from policyfactory.exports.pbs import (
     needs_hook,
     power_of_two,
 )
-from policyfactory.exports.preview import preview
 from policyfactory.exports.queue import Queue
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
 from refusals import refused

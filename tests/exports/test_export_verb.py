@@ -129,6 +129,6 @@ def test_options_are_typed_as_they_are_given() -> None:
 def test_importing_the_packages_is_light() -> None:
     code = (
         "import sys, policyfactory.exports, policyfactory.learning\n"
-        "assert not {'numpy', 'numba', 'policyfactory.exports.targets'} & set(sys.modules)\n"
+        "assert not {'numpy', 'numba', 'policyfactory.exports.content'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,7 +18,8 @@ from naive.exports import POLICIES
 from naive.hostile import TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
 from policyfactory.exports.content import Export, ExportSite
-from policyfactory.exports.gridengine import make, urgencies
+from policyfactory.exports.perl import gridengine as make
+from policyfactory.exports.perl import urgencies
 from policyfactory.exports.queue import scores_of
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model, resolve_model

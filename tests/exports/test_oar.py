@@ -17,7 +17,7 @@ from policyfactory.core.errors import ExportError
 from policyfactory.core.text import DAY
 from policyfactory.exports.content import ExportSite
 from policyfactory.exports.expressible import prepare
-from policyfactory.exports.oar import make
+from policyfactory.exports.perl import oar as make
 from policyfactory.exports.queue import Queue, start_order
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model

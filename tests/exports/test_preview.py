@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from policyfactory.core.errors import ExportError
-from policyfactory.exports.content import Export, File
+from policyfactory.exports.content import TARGETS, Export, File
+from policyfactory.exports.exported import preview
 from policyfactory.exports.expressible import prepare, unexpressed
-from policyfactory.exports.preview import preview
 from policyfactory.exports.queue import Queue, policy_priorities, scaled_priorities, scores_of, start_order
 from policyfactory.exports.sample import learn_scale
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
 from refusals import refused

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from naive.exports import MORE
 from naive.formula import expressions
 from policyfactory.core.errors import ExportError
-from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.content import TARGETS, Export, ExportSite
 from policyfactory.exports.queue import UNLIMITED_S
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import CATALOGUE, Model

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from naive.hostile import PIECES, TEXTS, hostile_model
 from policyfactory.core.errors import ExportError
-from policyfactory.exports.content import ExportSite
+from policyfactory.exports.content import TARGETS, ExportSite
 from policyfactory.exports.languages import awk_functions
 from policyfactory.exports.queue import Queue
 from policyfactory.exports.slurm.nice import GAP, MOST_NICE, nice_priorities
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from refusals import refused

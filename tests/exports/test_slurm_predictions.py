@@ -18,11 +18,10 @@ import policyfactory as pf
 from naive.site_history import described, foreseen
 from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.engine.past import Forest
-from policyfactory.exports.content import Export
+from policyfactory.exports.content import TARGETS, Export
 from policyfactory.exports.export import export
 from policyfactory.exports.foresight import SitePredictions
 from policyfactory.exports.slurm.job_submit import lua_string, renewal_commands
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model

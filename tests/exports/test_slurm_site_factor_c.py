@@ -14,11 +14,11 @@ import pytest
 
 from naive.exports import JOBS, POLICIES, compiler, expected
 from policyfactory.core.errors import ExportError
+from policyfactory.exports.content import TARGETS
 from policyfactory.exports.expressible import prepare
 from policyfactory.exports.queue import Queue
 from policyfactory.exports.scripts import parts
 from policyfactory.exports.slurm.site_factor_c import HIGHEST, make, policy_header
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST, PriorityScale
 from policyfactory.policy.store import CATALOGUE, Model

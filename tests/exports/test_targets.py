@@ -9,11 +9,10 @@ import sys
 import pytest
 
 from policyfactory.core.errors import ExportError, UsageError
-from policyfactory.exports.content import Export, ExportSite, header, identifier, instructions
+from policyfactory.exports.content import TARGETS, Export, ExportSite, header, identifier, instructions
 from policyfactory.exports.export import export
 from policyfactory.exports.expressible import fixed_epoch, keeps_threshold, left_out, static_only, unexpressed
 from policyfactory.exports.sample import learn_scale
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model
 from refusals import refused
@@ -35,7 +34,7 @@ def test_names_of_the_targets() -> None:
 
 def test_a_target_is_imported_when_it_is_asked_for() -> None:
     code = (
-        "import sys; from policyfactory.exports.targets import TARGETS\n"
+        "import sys; from policyfactory.exports.content import TARGETS\n"
         "heavy = {'numba', 'sympy', 'policyfactory.exports.languages', 'policyfactory.exports.pbs'}\n"
         "assert 'lua' in TARGETS and 'perl' not in TARGETS and len(TARGETS) == 13\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"

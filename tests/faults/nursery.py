@@ -31,7 +31,7 @@ def warm() -> None:
     import scipy.stats  # noqa: F401
     import sympy  # noqa: F401
 
-    import policyfactory.cli.evaluate_run
+    import policyfactory.cli.evaluate
     import policyfactory.engine.easy
     import policyfactory.engine.trials
     import policyfactory.evaluation.results_folder

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from policyfactory.exports.content import Export
-from policyfactory.exports.gridengine import make
+from policyfactory.exports.perl import gridengine as make
 from policyfactory.exports.queue import Queue
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST

@@ -24,19 +24,19 @@ import numpy as np
 
 from hostile import clusters, seeds, tables
 from policyfactory.core.errors import FormulaError, PolicyfactoryError, TraceFormatError
+from policyfactory.core.files import dump_toml
 from policyfactory.core.journal import Journal
 from policyfactory.core.text import parse_duration
-from policyfactory.core.toml import dump_toml
 from policyfactory.evaluation.analyses import make_analysis
 from policyfactory.evaluation.analyses.gantt import KeptSchedule
 from policyfactory.evaluation.analyses.starvation import LongWaits
 from policyfactory.evaluation.logs import read_predictions
 from policyfactory.evaluation.protocol import read_file, read_protocol
 from policyfactory.evaluation.work import SimulationResult, decode, encode
+from policyfactory.exports.content import TARGETS as EXPORTS
 from policyfactory.exports.content import ExportSite
 from policyfactory.exports.expressible import linear_coefficients
 from policyfactory.exports.queue import read_queue
-from policyfactory.exports.targets import TARGETS as EXPORTS
 from policyfactory.fitting.forms import fit_user_form
 from policyfactory.fitting.sample import nonlinear_names, prepare
 from policyfactory.parallel.dask import scheduler_address

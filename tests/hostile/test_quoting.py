@@ -22,11 +22,9 @@ from commands import Run
 from naive.exports import compiler
 from naive.hostile import PIECES, hostile_model
 from naive.oar import write_stand_in
-from policyfactory.core.files import command_line, dump_json
+from policyfactory.core.files import command_line, dump_json, dump_toml
 from policyfactory.core.text import visible
-from policyfactory.core.toml import dump_toml
-from policyfactory.exports.content import ExportSite, ascii_text, identifier
-from policyfactory.exports.targets import TARGETS
+from policyfactory.exports.content import TARGETS, ExportSite, ascii_text, identifier
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require
 from support import NIGHTLY

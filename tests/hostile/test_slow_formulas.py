@@ -11,7 +11,7 @@ import pytest
 from commands import Run
 from policyfactory.core.errors import FormulaError
 from policyfactory.exports.expressible import linear_coefficients, slope
-from policyfactory.exports.gridengine import urgencies
+from policyfactory.exports.perl import urgencies
 from policyfactory.fitting.sample import expand, nonlinear_names
 from policyfactory.policy.algebra import LARGEST, multiply_out, shorter_formula
 from policyfactory.policy.expression import parse

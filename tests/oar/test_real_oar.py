@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from policyfactory.exports.content import Export
-from policyfactory.exports.oar import make
+from policyfactory.exports.perl import oar as make
 from policyfactory.exports.queue import Queue, start_order
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model

@@ -25,8 +25,7 @@ from dask_cluster import Cluster
 from policyfactory import __version__
 from policyfactory.core.errors import FormulaError, InputError, UsageError, WorkersError
 from policyfactory.parallel import dask
-from policyfactory.parallel.dask import DaskExecutor, scheduler_address
-from policyfactory.parallel.dask_worker import compute
+from policyfactory.parallel.dask import DaskExecutor, compute, scheduler_address
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Workers
 from refusals import refusal, refused

@@ -12,8 +12,8 @@ import pytest
 
 from policyfactory.core.errors import ExportError, FormulaError, UsageError
 from policyfactory.engine.waiting import score_waiting
+from policyfactory.exports.content import TARGETS
 from policyfactory.exports.export import export
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.algebra import shorter_formula
 from policyfactory.policy.explain import explain, parse_job
 from policyfactory.policy.expression import parse, to_latex

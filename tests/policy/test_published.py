@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.exports.content import ExportSite
-from policyfactory.exports.targets import TARGETS
+from policyfactory.exports.content import TARGETS, ExportSite
 from policyfactory.policy.store import CATALOGUE, load_model, published_model, resolve
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policyfactory.engine.events import NEVER
-from policyfactory.prediction.followers import THINK_TIME, Followers
+from policyfactory.prediction.next_jobs import THINK_TIME, Followers
 
 
 def jobs(seed: int, n: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

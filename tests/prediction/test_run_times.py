@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.prediction import run_times
-from policyfactory.prediction.run_times import PastRuns, ranks
+from policyfactory.prediction import next_jobs
+from policyfactory.prediction.next_jobs import PastRuns, ranks
 
 
 def plain_like(past: PastRuns, mean: float, shortness: float, limit: float, elapsed: float, most: int) -> list[float]:
@@ -37,7 +37,7 @@ def some(random: np.random.Generator, jobs: int, *, alike: bool) -> PastRuns:
 @pytest.mark.parametrize("seed", range(30))
 def test_the_nearest_are_those_of_the_twin(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(seed)
-    monkeypatch.setattr(run_times, "NEIGHBOURS", 7)
+    monkeypatch.setattr(next_jobs, "NEIGHBOURS", 7)
     past = some(random, int(random.integers(1, 60)), alike=seed % 2 == 0)
     for _ in range(5):
         mean, shortness = float(random.choice([10.0, 333.0])), float(random.choice([0.01, 0.3]))

@@ -12,9 +12,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from commands import runner
-from policyfactory.core.files import dump_json
+from policyfactory.core.files import dump_json, dump_toml
 from policyfactory.core.text import csv_text, json_text, markdown_text
-from policyfactory.core.toml import dump_toml
 from policyfactory.report.files import table_csv
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.report.terminal import console, progress, show_table

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from policyfactory.exports.content import ExportSite
+from policyfactory.exports.content import TARGETS, ExportSite
 from policyfactory.exports.sample import ExportSample
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Epoch
 from policyfactory.policy.store import resolve_model
 from policyfactory.site.model import (

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.exports.content import Export, ExportSite
+from policyfactory.exports.content import TARGETS, Export, ExportSite
 from policyfactory.exports.queue import QUEUE_COMMAND, read_queue
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for

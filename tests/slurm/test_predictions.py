@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from naive.site_history import described, foreseen
 from policyfactory.core.options import FloatArray
-from policyfactory.exports.content import Export
+from policyfactory.exports.content import TARGETS, Export
 from policyfactory.exports.foresight import SitePredictions
 from policyfactory.exports.queue import Queue
 from policyfactory.exports.slurm.job_submit import renewal_commands
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.store import Model
 from policyfactory.prediction.history import HistoryLimits
 from policyfactory.prediction.history_file import hash_with, key_of, read_history, read_jobs, update, write_history

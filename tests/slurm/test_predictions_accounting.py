@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from policyfactory.exports.content import TARGETS
 from policyfactory.exports.foresight import SitePredictions
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.store import Model
 from policyfactory.prediction.history_file import hash_with, key_of, read_history
 from schedulers.processes import short_directory, wait_for

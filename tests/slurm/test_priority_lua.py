@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from policyfactory.exports.content import Export
-from policyfactory.exports.targets import TARGETS
+from policyfactory.exports.content import TARGETS, Export
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory
 from schedulers.slurm import Cluster

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from policyfactory.exports.content import Export
+from policyfactory.exports.content import TARGETS, Export
 from policyfactory.exports.queue import UNLIMITED_S
-from policyfactory.exports.targets import TARGETS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import require_root, short_directory

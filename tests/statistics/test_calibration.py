@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.statistics.calibration import FEWEST, LEVELS, PastForecast, Stretch, stretch_of
-from policyfactory.statistics.survival import starts_if_kept
+from policyfactory.statistics.calibration import FEWEST, LEVELS, PastForecast, Stretch, starts_if_kept, stretch_of
 
 HORIZON = 86_400.0
 

@@ -39,6 +39,7 @@ from policyfactory.exports.content import (
     header,
     identifier,
     instructions,
+    uninstall_script,
 )
 from policyfactory.exports.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.exports.foresight import SitePredictions, foresight_of
@@ -46,7 +47,6 @@ from policyfactory.exports.languages import LUA, helpers_of, write_expression
 from policyfactory.exports.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.exports.sample import learn_scale
 from policyfactory.exports.scripts import fill, filled, parts, sentences, whole
-from policyfactory.exports.slurm.uninstall import uninstall_script
 from policyfactory.policy.expression import PREDICTIONS
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model

@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.text import DAY
-from policyfactory.exports.content import Export, ExportSite, File, comment, header, instructions
+from policyfactory.exports.content import Export, ExportSite, File, comment, header, instructions, uninstall_script
 from policyfactory.exports.expressible import check_size, fixed_epoch, slope
 from policyfactory.exports.languages import awk_functions
 from policyfactory.exports.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.exports.scripts import filled, sentences
-from policyfactory.exports.slurm.uninstall import uninstall_script
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.text import DAY, format_duration
-from policyfactory.exports.content import Export, ExportSite, File, comment, header, identifier
+from policyfactory.exports.content import Export, ExportSite, File, comment, header, identifier, uninstall_script
 from policyfactory.exports.expressible import fixed_epoch
 from policyfactory.exports.languages import C, helpers_of, write_expression
 from policyfactory.exports.queue import UNLIMITED_S, Queue, overdue, scores_of
 from policyfactory.exports.sample import learn_scale
 from policyfactory.exports.scripts import filled, sentences, whole
-from policyfactory.exports.slurm.uninstall import uninstall_script
 from policyfactory.policy.expression import ASKED
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import HIGHEST, PriorityScale

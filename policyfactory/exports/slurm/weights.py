@@ -20,13 +20,21 @@ from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.text import DAY
-from policyfactory.exports.content import Export, ExportSite, File, ascii_text, comment, header, instructions
+from policyfactory.exports.content import (
+    Export,
+    ExportSite,
+    File,
+    ascii_text,
+    comment,
+    header,
+    instructions,
+    uninstall_script,
+)
 from policyfactory.exports.expressible import check_size, fixed_epoch, linear_coefficients, slope, unexpressed
 from policyfactory.exports.queue import UNLIMITED_S, Queue
 from policyfactory.exports.sample import ExportSample
 from policyfactory.exports.scripts import sentences
 from policyfactory.exports.slurm.nice import queue_script
-from policyfactory.exports.slurm.uninstall import uninstall_script
 from policyfactory.policy.expression import format_number
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model

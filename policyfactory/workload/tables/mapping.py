@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from policyfactory.core.errors import InputError, UsageError
-from policyfactory.core.inputs import sha256_bytes
+from policyfactory.core.inputs import read_toml, sha256_bytes
 from policyfactory.core.text import did_you_mean
-from policyfactory.core.toml import read_toml
 from policyfactory.workload.accounting.record import State
 from policyfactory.workload.accounting.source import FORMATS
 from policyfactory.workload.declared import ANY_TEXT, CELLS, FLAG, Kind, TableReading, choice, count, kept

@@ -1,36 +1,42 @@
-"""A policy for Grid Engine: a submission verifier that gives each job its urgency, or urgencies of resources alone.
+"""A policy for Grid Engine and for OAR 2, which are told the order by programs in Perl.
 
-Grid Engine starts the job with the higher priority first. With ``weight_urgency`` 1 and the other weights 0 that is the
-urgency: the sum of each hard request times the slots of the job times the urgency of the resource (sge_priority(5)). So
+Grid Engine (seen with 8.1.9) starts the job with the higher priority first. With ``weight_urgency`` 1 and the other
+weights 0 that is the urgency: the sum of each hard request times the slots of the job times the urgency of the resource
+(sge_priority(5)). So
 
 - a formula of p*q, q, r and w with constant factors needs no program: the urgencies of ``h_rt`` and ``slots`` and
-  ``weight_waiting_time`` are those factors, with the sign flipped (`gridengine_urgency`);
+  ``weight_waiting_time`` are those factors, with the sign flipped (`urgencies`);
 - for any other formula a job submission verifier (JSV), started by the qmaster, computes the score when a job is
   submitted and adds a request for it, divided by the slots, as these come back as a factor. Whole numbers from 1 up are
   requested, so a job without a request, after an error in the script, has 0 and runs last.
 
-Seen with Grid Engine 8.1.9.
+OAR (seen with 2.5.9) gets a scheduler of a queue, which is a program of its folder ``schedulers``; the stock ones ask
+``OAR::IO`` for the jobs that wait and plan them in the order in which they get them, each as early as it fits
+(conservative backfilling). The exported program puts its own function in place of that question and then runs the stock
+scheduler. It runs at every pass and knows the time, so policies with w, thresholds and the oldest waiting job work as
+they are.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.text import format_duration
-from policyfactory.exports.content import Export, ExportSite, File, comment, header, instructions
-from policyfactory.exports.expressible import fixed_epoch, linear_coefficients, static_only, unexpressed
+from policyfactory.exports.content import Export, ExportSite, File, comment, header, identifier, instructions
+from policyfactory.exports.expressible import check_size, fixed_epoch, linear_coefficients, static_only, unexpressed
 from policyfactory.exports.languages import perl_function
-from policyfactory.exports.queue import Queue, scaled_priorities
+from policyfactory.exports.queue import Queue, policy_priorities, scaled_priorities
 from policyfactory.exports.sample import learn_scale
 from policyfactory.exports.scripts import fill, filled, parts, sentences
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 
-NAME = "gridengine"
+_GRIDENGINE = "gridengine"
 RESOURCE = "pf_score"
 JSV_NAME = "policyfactory_jsv.pl"
 _WORDS = "gridengine.txt"
@@ -40,7 +46,7 @@ _TITLES = {
 }
 
 
-def make(model: Model, site: ExportSite) -> Export:
+def gridengine(model: Model, site: ExportSite) -> Export:
     """Return the export; without a script of its own where urgencies suffice.
 
     Raises
@@ -62,7 +68,7 @@ def _by_urgency(model: Model, site: ExportSite, factors: Urgencies) -> Export:
         *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
         *sentences(_WORDS, *(["urgency_limit"] if factors.time else []), "limits", WHERE=where),
     )
-    head = [*header(model, site, NAME), *instructions(settings, install, rollback, limits)]
+    head = [*header(model, site, _GRIDENGINE), *instructions(settings, install, rollback, limits)]
     return Export(
         (
             _shell(
@@ -84,14 +90,14 @@ def _by_urgency(model: Model, site: ExportSite, factors: Urgencies) -> Export:
 
 def _by_script(model: Model, site: ExportSite) -> Export:
     policy = model.policy
-    static_only(policy, NAME, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
-    fixed_epoch(policy, NAME)
+    static_only(policy, _GRIDENGINE, "choose a policy without w (Grid Engine itself has a constant times w, no more)")
+    fixed_epoch(policy, _GRIDENGINE)
     scale = learn_scale(policy, site.sample, largest=site.weight)
     longest = int(site.sample.p.max())
     settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
     install, rollback = sentences(_WORDS, "verifier_install"), sentences(_WORDS, "rollback")
     limits = unexpressed(policy) + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME)
-    head = header(model, site, NAME, scale)
+    head = header(model, site, _GRIDENGINE, scale)
     verifier = filled(
         "verifier.perl",
         {
@@ -210,3 +216,55 @@ def urgencies(policy: Policy) -> Urgencies | None:
 def _plain(value: float) -> str:
     """Return a number as Grid Engine reads it."""
     return f"{value:.17g}"
+
+
+# A policy for OAR 2: a scheduler of a queue ---------------------------------------------------------------------------
+
+
+_STOCK = "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
+
+
+def oar(model: Model, site: ExportSite) -> Export:
+    """Return the export: a scheduler for OAR whose queue is sorted by the policy.
+
+    Raises
+    ------
+    ExportError
+        If the policy counts r from the start of a window, or has m.
+    """
+    policy = model.policy
+    if policy.epoch.rule != "oldest-waiting":
+        fixed_epoch(policy, "oar")
+    check_size(policy)
+    program = f"oar_sched_pf_{identifier(policy.name)}"
+    install, rollback, limits = (
+        sentences("oar.txt", what, SCHEDULER=scheduler)
+        for what, scheduler in (("install", program), ("rollback", _STOCK), ("limits", ""))
+    )
+    head = [*header(model, site, "oar"), *instructions(install=install, rollback=rollback, limits=limits)]
+    return Export(
+        (File(program, _scheduler(policy, head), executable=True),),
+        (),
+        install,
+        rollback,
+        limits,
+        functools.partial(policy_priorities, policy),
+    )
+
+
+def _scheduler(policy: Policy, head: list[str]) -> str:
+    oldest = policy.epoch.rule == "oldest-waiting"
+    epoch = "undef" if oldest else str(policy.epoch.unix_time or 0)
+    what = "the submission of the job that has waited longest" if oldest else "this Unix time"
+    threshold = "9**9**9" if math.isinf(policy.threshold) else repr(policy.threshold)
+    return filled(
+        "oar.perl",
+        {
+            "HEAD": "\n".join(comment(head)),
+            "STOCK": _STOCK,
+            "EPOCH": epoch,
+            "COUNTED_FROM": what,
+            "THRESHOLD": threshold,
+            "SCORE": "\n".join(perl_function(policy.expression)),
+        },
+    )
