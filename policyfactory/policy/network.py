@@ -13,12 +13,13 @@ import dataclasses
 import functools
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
@@ -80,78 +81,87 @@ class Layer:
 # JSON within bounds, every field checked before it is used.
 
 
-# What a field has to be: a check, and its words.
-Check = tuple[Callable[[Any], bool], str]
+# What pydantic says of JSON, in our words.
+_WORDS = {
+    ": Field required": " is missing",
+    ": Extra inputs are not permitted": " is unknown",
+    "Value error, ": "",
+    "Input should be ": "expected ",
+    "String should": "a text should",
+    "List should": "it should",
+    " after validation": "",
+    "a valid string": "a text",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid list": "a list",
+    "a valid dictionary": "an object",
+}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Schema:
-    """The fields of a kind of file.
+class PolicyFile(BaseModel, strict=True, extra="forbid"):
+    """What the files of models, networks and predictors have alike, and how they are read.
 
-    Parameters
-    ----------
-    what : str
-        The file in words: ``model``.
-    kind : str
-        What its field ``kind`` has.
-    made_by : str
-        The commands that write it.
-    version : int
-        The newest ``schema_version`` that is read.
-    fields : mapping of str to check
-        Its other fields that are read.
-    required : tuple of str
-        Those of them that every file has.
-    ignored : frozenset of str
-        Fields for readers of the file only.
+    A class of its own says in ``what`` and ``made_by`` what it is and which commands write it, and in ``newest`` which
+    schema it is of. The description of a field stands in messages about it.
     """
 
-    what: str
-    kind: str
-    made_by: str
-    version: int
-    fields: Mapping[str, Check]
-    required: tuple[str, ...]
-    ignored: frozenset[str]
+    what: ClassVar[str]
+    made_by: ClassVar[str]
+    newest: ClassVar[int]
 
-    def check(self, value: Mapping[str, Any], source: str) -> None:
-        """Refuse a newer schema, and a field that is missing, unknown, or not what it should be.
+    kind: str
+    schema_version: Annotated[int, Field(ge=1, description="a whole number from 1")]
+    diagnostics: dict[str, Any] = {}
+    provenance: dict[str, Any] = {}
+    written_by: Any = None  # for readers of the file only
+
+    @classmethod
+    def read(cls, value: Any, source: str) -> Self:
+        """Return the content of JSON values; ``source`` names the file in messages.
 
         Raises
         ------
         ModelFileError
-            Naming ``place`` and the field.
+            If it is of a newer schema, or a field is missing, unknown, or not what it should be.
         """
-        is_kind = (lambda kind: kind == self.kind), f"{self.kind!r} (is it a file of policyfactory {self.made_by}?)"
-        _check_field(value, "kind", is_kind, source)
-        _check_field(value, "schema_version", POSITIVE, source)
-        if value["schema_version"] > self.version:
+        if not isinstance(value, dict):
+            found = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
+            raise ModelFileError(f"{source}: a {cls.what} file is a JSON object, this is a {found}; is it one?")
+        version = value.get("schema_version")
+        if isinstance(version, int) and version > cls.newest:
             written = value.get("written_by")
             by = f", written by {written}," if isinstance(written, str) and written.isprintable() else ""
             raise ModelFileError(
-                f"{source}: has {self.what} schema {value['schema_version']}{by[:80]} but policyfactory {__version__} "
-                f"reads schemas up to {self.version}; install a newer policyfactory, or write the file again with this "
-                "one"
+                f"{source}: has {cls.what} schema {version}{by[:80]} but policyfactory {__version__} reads schemas up "
+                f"to {cls.newest}; install a newer policyfactory, or make the file again with this one"
             )
-        required = ("kind", "schema_version", *self.required)
-        for field in required:
-            if field not in value:
-                raise ModelFileError(f"{source}: field {field} is missing; a {self.what} has {', '.join(required)}")
-        allowed = {*required, *self.fields, *self.ignored}
-        unknown = sorted(set(value) - allowed)
-        if unknown:
-            raise ModelFileError(
-                f"{source}: unknown field {shown(unknown[0])}; schema {self.version} has {', '.join(sorted(allowed))}"
-            )
-        for field, check in self.fields.items():
-            if field in value:
-                _check_field(value, field, check, source)
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            raise ModelFileError(f"{source}: {cls._told(error)}") from None
+
+    @classmethod
+    def _told(cls, error: ValidationError) -> str:
+        """Return what is wrong with the first field that is."""
+        first = error.errors(include_url=False)[0]
+        top, *inner = first["loc"]
+        field = ascii("".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"]))[2:-1]
+        is_here = bool(inner) or first["type"] not in {"missing", "extra_forbidden"}
+        about = cls.model_fields[str(top)].description if is_here else f"a {cls.what} has {', '.join(cls.model_fields)}"
+        words = f": {first['msg']}".partition(" or instance of")[0]
+        for known, ours in _WORDS.items():
+            words = words.replace(known, ours)
+        given = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
+        told = f"field {field}{words}{given}{f' ({about})' if about else ''}"
+        return f"{told}; is it a file of policyfactory {cls.made_by}, and whole?"
 
 
-def _check_field(value: Mapping[str, Any], field: str, check: Check, source: str) -> None:
-    is_right, expected = check
-    if not is_right(value.get(field)):
-        raise ModelFileError(f"{source}: field {field}: expected {expected}, got {shown(value.get(field))}")
+class NamedFile(PolicyFile):
+    """The fields that models and networks have alike."""
+
+    name: Annotated[str, Field(max_length=100)]
+    description: Annotated[str, Field(max_length=2000)] = ""
+    source: Annotated[str, Field(max_length=2000)] = ""
 
 
 def decode(data: bytes, source: str) -> Any:
@@ -189,46 +199,6 @@ def decode(data: bytes, source: str) -> Any:
         raise ModelFileError(
             f"{source}: is nested too deeply or holds a number too long; is it a model file?"
         ) from None
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a JSON value is a number of usual size."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
-
-
-def is_whole(value: Any) -> bool:
-    """Tell whether a JSON value is a whole number."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_text(value: Any, longest: int) -> bool:
-    """Tell whether a JSON value is a text of at most ``longest`` characters."""
-    return isinstance(value, str) and len(value) <= longest
-
-
-POSITIVE: Check = (lambda value: is_whole(value) and value >= 1, "a whole number from 1")
-OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
-
-
-def text_of(longest: int) -> Check:
-    """Return the check of a text of at most ``longest`` characters."""
-    return (lambda value: is_text(value, longest)), f"a text of at most {longest} characters"
-
-
-# The fields that models and networks have alike.
-POLICY_FIELDS: dict[str, Check] = {
-    "name": text_of(100),
-    "description": text_of(2000),
-    "source": text_of(2000),
-    "diagnostics": OBJECT,
-    "provenance": OBJECT,
-}
-
-
-def kind_word(value: Any) -> str:
-    """Return what a JSON value is, in words."""
-    names = {list: "list", str: "text", bool: "truth value", type(None): "null"}
-    return names.get(type(value), "number")
 
 
 def shown(value: Any) -> str:
@@ -503,64 +473,48 @@ def network_from_json(value: Any, source: str) -> Network:
     ModelFileError
         If a field is missing, unknown, or not what it should be.
     """
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a network file is a JSON object, this one is a {kind_word(value)}; is it one?")
-    _SCHEMA.check(value, source)
-    layers = [_layer(item) for item in value["layers"]]
-    if None in layers:
-        raise ModelFileError(
-            f"{source}: field layers: the rows of weights of layer {layers.index(None) + 1} must have one length"
-        )
-    known = {key: value[key] for key in ("description", "source", "mode", "diagnostics", "provenance") if key in value}
+    content = _NetworkFile.read(value, source)
     try:
-        return Network.of(value["name"], value["inputs"], [layer for layer in layers if layer is not None], **known)
+        return Network.of(
+            content.name,
+            content.inputs,
+            [(layer.weights, layer.biases) for layer in content.layers],
+            **content.model_dump(include={"description", "source", "mode", "diagnostics", "provenance"}),
+        )
     except UsageError as error:
         raise ModelFileError(f"{source}: {error}") from None
 
 
-def _layer(item: dict[str, Any]) -> tuple[FloatArray32, FloatArray32] | None:
-    rows = item["weights"]
-    if len({len(row) for row in rows}) != 1:
-        return None
-    return np.array(rows, dtype=np.float32), np.array(item["biases"], dtype=np.float32)
+_Row = Annotated[list[Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]], Field(min_length=1, max_length=WIDEST)]
 
 
-def _are_numbers(value: Any) -> bool:
-    small = isinstance(value, list) and 1 <= len(value) <= WIDEST
-    return small and all(is_number(part) and abs(part) <= _LARGEST for part in value)
+class _LayerRecord(BaseModel, strict=True, extra="forbid"):
+    weights: list[_Row] = Field(min_length=1, max_length=WIDEST)
+    biases: _Row
+
+    @model_validator(mode="after")
+    def _is_table(self) -> Self:
+        if len({len(row) for row in self.weights}) > 1:
+            raise ValueError("the rows of weights of a layer must have one length")
+        return self
 
 
-def _is_layer(value: Any) -> bool:
-    if not isinstance(value, dict) or set(value) != {"weights", "biases"} or not _are_numbers(value["biases"]):
-        return False
-    rows = value["weights"]
-    return isinstance(rows, list) and 1 <= len(rows) <= WIDEST and all(map(_are_numbers, rows))
+class _NetworkFile(NamedFile):
+    what = "network"
+    made_by = "train"
+    newest = NETWORK_SCHEMA
 
-
-_SCHEMA = Schema(
-    what="network",
-    kind=NETWORK_KIND,
-    made_by="train",
-    version=NETWORK_SCHEMA,
-    fields={
-        **POLICY_FIELDS,
-        "inputs": (
-            lambda value: (
-                isinstance(value, list)
-                and 1 <= len(value) <= MOST_INPUTS
-                and all(is_text(part, _FORMULA_LENGTH) for part in value)
-            ),
-            f"a list of 1 to {MOST_INPUTS} formulas in p, q, w, m, f",
-        ),
-        "layers": (
-            lambda value: isinstance(value, list) and 1 <= len(value) <= MOST_LAYERS and all(map(_is_layer, value)),
-            (
-                f"a list of 1 to {MOST_LAYERS} objects of weights (a list of numbers for each input) and biases, at "
-                f"most {WIDEST:,} wide, numbers up to {_LARGEST:g}"
-            ),
-        ),
-        "mode": (lambda value: value in MODES, f"one of {', '.join(MODES)}"),
-    },
-    required=("name", "inputs", "layers"),
-    ignored=frozenset({"order", "parameters", "written_by"}),
-)
+    kind: Literal["policyfactory-network"]
+    inputs: list[Annotated[str, Field(max_length=_FORMULA_LENGTH)]] = Field(
+        min_length=1, max_length=MOST_INPUTS, description=f"a list of 1 to {MOST_INPUTS} formulas in p, q, w, m, f"
+    )
+    layers: list[_LayerRecord] = Field(
+        min_length=1,
+        max_length=MOST_LAYERS,
+        description=f"a list of 1 to {MOST_LAYERS} objects of weights (a list of numbers for each input) and biases, "
+        f"at most {WIDEST:,} wide, numbers up to {_LARGEST:g}",
+    )
+    mode: Mode = "standard"
+    # For readers of the file only.
+    order: Any = None
+    parameters: Any = None

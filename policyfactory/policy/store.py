@@ -12,7 +12,9 @@ import os
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, Field
 
 from policyfactory.core.errors import FormulaError, ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
@@ -22,19 +24,13 @@ from policyfactory.core.version import __version__
 from policyfactory.policy.expression import VARIABLES, format_number, to_latex
 from policyfactory.policy.network import (
     NETWORK_KIND,
-    POLICY_FIELDS,
+    NamedFile,
     Network,
-    Schema,
     decode,
-    is_number,
-    is_text,
-    is_whole,
-    kind_word,
     network_from_json,
     network_to_json,
-    text_of,
 )
-from policyfactory.policy.policy import EPOCH_RULES, Epoch, Policy
+from policyfactory.policy.policy import EPOCH_RULES, Epoch, EpochRule, Policy
 
 MODEL_SCHEMA = 1
 _KIND = "policyfactory-model"
@@ -166,83 +162,85 @@ def model_from_json(value: Any, source: str) -> Model:
     ModelFileError
         If a field is missing, unknown, or not what it should be.
     """
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a model file is a JSON object, this one is a {kind_word(value)}; is it one?")
-    if value.get("kind") == NETWORK_KIND:
+    if isinstance(value, dict) and value.get("kind") == NETWORK_KIND:
         network = network_from_json(value, source)
         return Model(Policy.from_network(network), (), network.diagnostics, network.provenance)
-    _SCHEMA.check(value, source)
-    threshold = value.get("threshold_s")
+    content = _ModelFile.read(value, source)
     try:
         policy = Policy(
-            name=value["name"],
-            formula=value["formula"],
-            description=value.get("description", ""),
-            source=value.get("source", ""),
-            epoch=Epoch(**(value.get("epoch") or {})),
-            threshold=math.inf if threshold is None else float(threshold),
-            backfill_formula=value.get("backfill_formula", ""),
+            name=content.name,
+            formula=content.formula,
+            description=content.description,
+            source=content.source,
+            epoch=Epoch(**dict(content.epoch or {})),
+            threshold=math.inf if content.threshold_s is None else content.threshold_s,
+            backfill_formula=content.backfill_formula,
         )
     except FormulaError as error:
-        field = "backfill_formula" if error.text == value.get("backfill_formula") else "formula"
+        field = "backfill_formula" if error.text == content.backfill_formula else "formula"
         raise ModelFileError(f"{source}: {field}: {error}") from None
     except UsageError as error:
         raise ModelFileError(f"{source}: {error}") from None
     coefficients = tuple(
-        FittedNumber(item["name"], item["term"], _known(item["value"]), _known(item["stderr"]), item["unit"])
-        for item in value.get("coefficients", [])
+        FittedNumber(number.name, number.term, _known(number.value), _known(number.stderr), number.unit)
+        for number in content.coefficients
     )
-    return Model(policy, coefficients, value.get("diagnostics", {}), value.get("provenance", {}))
+    return Model(policy, coefficients, content.diagnostics, content.provenance)
 
 
 def _known(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else value
 
 
-def _is_epoch(value: Any) -> bool:
-    if value is None or not isinstance(value, dict):
-        return value is None
-    rule, unix_time = value.get("rule", "window-start"), value.get("unix_time")
-    whole = unix_time is None or (is_whole(unix_time) and abs(unix_time) <= 1 << 40)
-    return rule in EPOCH_RULES and whole and not set(value) - {"rule", "unix_time"}
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a text that can be printed in one line is expected")
+    return text
 
 
-def _is_coefficient(value: Any) -> bool:
-    if not isinstance(value, dict) or set(value) != {"name", "term", "unit", "value", "stderr"}:
-        return False
-    texts = all(is_text(value[key], 200) and value[key].isprintable() for key in ("name", "term", "unit"))
-    return texts and all(value[key] is None or is_number(value[key]) for key in ("value", "stderr"))
+_Formula = Annotated[str, Field(max_length=4000)]
+_Text = Annotated[str, Field(max_length=200), AfterValidator(_printable)]
+_Number = Annotated[float, Field(ge=-1e300, le=1e300)]
 
 
-def _are_coefficients(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= _MOST_COEFFICIENTS and all(map(_is_coefficient, value))
+class _EpochRecord(BaseModel, strict=True, extra="forbid"):
+    rule: EpochRule = "window-start"
+    unix_time: Annotated[int, Field(ge=-(1 << 40), le=1 << 40)] | None = None
 
 
-_SCHEMA = Schema(
-    what="model",
-    kind=_KIND,
-    made_by="fit or export --to json",
-    version=MODEL_SCHEMA,
-    fields={
-        **POLICY_FIELDS,
-        "formula": text_of(4000),
-        "backfill_formula": text_of(4000),
-        "epoch": (_is_epoch, f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"),
-        "threshold_s": (
-            lambda value: value is None or (is_number(value) and value >= 0),
-            "seconds >= 0, or null for none",
-        ),
-        "coefficients": (
-            _are_coefficients,
-            (
-                f"a list of at most {_MOST_COEFFICIENTS} objects of name, term, unit (texts), value and stderr (finite "
-                "numbers or null)"
-            ),
-        ),
-    },
-    required=("name", "formula"),
-    ignored=frozenset({"latex", "order", "units", "static", "written_by"}),
-)
+class _CoefficientRecord(BaseModel, strict=True, extra="forbid"):
+    name: _Text
+    term: _Text
+    value: _Number | None
+    stderr: _Number | None
+    unit: _Text
+
+
+class _ModelFile(NamedFile):
+    what = "model"
+    made_by = "fit or export --to json"
+    newest = MODEL_SCHEMA
+
+    kind: Literal["policyfactory-model"]
+    formula: _Formula
+    backfill_formula: _Formula = ""
+    epoch: _EpochRecord | None = Field(
+        None, description=f"rule ({', '.join(EPOCH_RULES)}) and unix_time (whole seconds or null)"
+    )
+    threshold_s: Annotated[float, Field(ge=0, le=1e300)] | None = Field(
+        None, description="seconds >= 0, or null for none"
+    )
+    coefficients: list[_CoefficientRecord] = Field(
+        [],
+        max_length=_MOST_COEFFICIENTS,
+        description=f"a list of at most {_MOST_COEFFICIENTS} objects of name, term, unit (texts), value and stderr "
+        "(finite numbers or null)",
+    )
+    # For readers of the file only.
+    latex: Any = None
+    order: Any = None
+    units: Any = None
+    static: Any = None
 
 
 # The known policies, by name; ``catalogue.toml`` has them -------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, model_validator
 
 from policyfactory.core.errors import ModelFileError, UsageError
 from policyfactory.core.files import atomic_write, dump_json
@@ -19,7 +19,7 @@ from policyfactory.core.inputs import read_bytes
 from policyfactory.core.text import plain
 from policyfactory.core.version import __version__
 from policyfactory.engine.past import FEATURES, LEAF, Forest
-from policyfactory.policy.network import decode, kind_word, shown
+from policyfactory.policy.network import PolicyFile, decode
 from policyfactory.prediction.features import FEATURE_SET, NAMES
 from policyfactory.prediction.training import Forests
 
@@ -124,25 +124,7 @@ def forests_from_json(value: Any, source: str) -> Forests:
     ModelFileError
         If a field is missing, unknown, or not what it should be.
     """
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{source}: a predictor's file is a JSON object, this is a {kind_word(value)}; is it one?")
-    version = value.get("schema_version")
-    if isinstance(version, int) and version > PREDICTOR_SCHEMA:
-        raise ModelFileError(
-            f"{source}: has predictor schema {version} but policyfactory {__version__} reads schemas up to "
-            f"{PREDICTOR_SCHEMA}; install a newer policyfactory, or train it again"
-        )
-    try:
-        content = _PredictorFile.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"])
-        told = first["msg"].removeprefix("Value error, ").replace("Input should be ", "expected ")
-        expected = "expected an object" if first["type"] == "model_type" else told
-        raise ModelFileError(
-            f"{source}: field {ascii(where[1:])[1:-1]}: {expected}, got "
-            f"{shown(first['input'])}; is it a file of policyfactory predict, and whole?"
-        ) from None
+    content = _PredictorFile.read(value, source)
     if (content.feature_set, content.features) != (FEATURE_SET, list(NAMES)):
         raise ModelFileError(
             f"{source}: was trained on feature set {content.feature_set} of {len(content.features)} features, "
@@ -202,14 +184,14 @@ class _ForestRecords(BaseModel, strict=True, extra="forbid"):
         return self
 
 
-class _PredictorFile(BaseModel, strict=True, extra="forbid"):
+class _PredictorFile(PolicyFile):
+    what = "predictor"
+    made_by = "predict"
+    newest = PREDICTOR_SCHEMA
+
     kind: Literal["policyfactory-predictor"]
-    schema_version: Annotated[int, Field(ge=1)]
     feature_set: Annotated[int, Field(ge=1)]
     features: list[Annotated[str, Field(max_length=100)]] = Field(max_length=1000)
     jobs: Annotated[int, Field(ge=1, le=1 << 40)]
     forests: _ForestRecords
-    provenance: dict[str, Any] = {}
-    # For readers of the file only.
-    predicts: Any = None
-    written_by: Any = None
+    predicts: Any = None  # for readers of the file only

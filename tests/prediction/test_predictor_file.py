@@ -154,7 +154,7 @@ def test_wrong_fields(place: tuple[str | int, ...], value: Any, says: str) -> No
 def test_missing_fields(field: str) -> None:
     whole = stump()
     del whole[field]
-    refused(ModelFileError, f"mine.json {field} required", forests_from_json, whole, "mine.json")
+    refused(ModelFileError, f"mine.json {field} missing", forests_from_json, whole, "mine.json")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.999])
