@@ -25,8 +25,8 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
 import numba
@@ -428,21 +428,6 @@ def _alone(lock: Path) -> Iterator[None]:
 
 R = TypeVar("R")
 
-_calls: SimpleQueue[_Call] | None = None
-
-
-class _Call:
-    """A call of a kernel, and what came of it."""
-
-    __slots__ = ("arguments", "done", "error", "kernel", "result")
-
-    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.kernel, self.arguments = kernel, arguments
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
-
 
 def interruptible(kernel: Callable[..., R], *arguments: Any) -> R:
     """Return what a kernel returns; a signal that ends the command ends the waiting for it.
@@ -465,34 +450,16 @@ def interruptible(kernel: Callable[..., R], *arguments: Any) -> R:
     main = threading.current_thread() is threading.main_thread()
     if _config.DISABLE_JIT or not (main and process.installed()):
         return kernel(*arguments)
-    call = _Call(kernel, arguments)
-    _helper().put(call)
+    call = _helper().submit(kernel, *arguments)
     try:
-        call.done.acquire()
+        wait((call,))
     except BaseException:
         process.abandon()
         raise
-    if call.error is not None:
-        raise call.error
-    return cast("R", call.result)
+    return call.result()
 
 
-def _helper() -> SimpleQueue[_Call]:
-    """Return where the second thread takes calls from; it is started with the first."""
-    global _calls  # noqa: PLW0603 (a process has one)
-    if _calls is None:
-        _calls = SimpleQueue()
-        threading.Thread(target=_run, args=(_calls,), name="kernels", daemon=True).start()
-    return _calls
-
-
-def _run(calls: SimpleQueue[_Call]) -> None:
-    while True:
-        call = calls.get()
-        try:
-            call.result = call.kernel(*call.arguments)
-        except BaseException as error:  # noqa: BLE001 (raised again in the main thread)
-            call.error = error
-        call.done.release()
-        # Its arrays are the caller's alone from now on.
-        del call
+@functools.cache
+def _helper() -> ThreadPoolExecutor:
+    """Return the second thread; it is started with the first call."""
+    return ThreadPoolExecutor(1, thread_name_prefix="kernels")
