@@ -128,7 +128,7 @@ def few_trees(request: pytest.FixtureRequest) -> Iterator[None]:
     smaller.usual = fitted
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(training, "_fitted", smaller)
-        changed.setattr("policyfactory.forecasting.baselines._TREES", 10)
+        changed.setattr("policyfactory.forecasting.backtest._TREES", 10)
         yield
 
 

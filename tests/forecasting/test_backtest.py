@@ -26,8 +26,9 @@ from policyfactory.forecasting.backtest import (
     TRUE_RUNS,
     Backtest,
     backtest,
+    features_of,
+    waits_alike,
 )
-from policyfactory.forecasting.baselines import features_of, waits_alike
 from policyfactory.forecasting.standing import loop_of
 from policyfactory.forecasting.views import sections_of_backtest
 from policyfactory.site.model import Partition, Site

@@ -18,7 +18,7 @@ from naive.slurm_random import BEGIN, FEATURES, draw
 from naive.slurm_workload import run_fast
 from policyfactory.core.errors import SiteError
 from policyfactory.simulation.slurm.jobs import threads_of
-from policyfactory.site.consistent import check_site
+from policyfactory.site.file import check_site
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import VERSIONS, Association, Limits, NodeGroup, Partition, Priority, Site
 from policyfactory.site.slurm.site import Reports, import_slurm

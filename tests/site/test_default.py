@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfactory.site.consistent import check_site
+from policyfactory.site.file import check_site
 from policyfactory.site.fits import as_assumed, fit_jobs, lay_out, site_of
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Requests, Workload

@@ -10,8 +10,7 @@ import pytest
 
 from policyfactory.core.errors import SiteError
 from policyfactory.engine.slurm.jobs import SlurmSettings
-from policyfactory.site.consistent import known_settings
-from policyfactory.site.file import read_site
+from policyfactory.site.file import known_settings, read_site
 from policyfactory.site.model import PARAMETERS, Preemption, Priority, Reservation, Scheduling, Site
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import InputError, SiteError
-from policyfactory.site.consistent import UNKNOWN, check_site
-from policyfactory.site.file import dump_site, read_site, write_site
+from policyfactory.site.file import UNKNOWN, check_site, dump_site, read_site, write_site
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import (
     Association,

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from policyfactory.core.errors import SiteError, UsageError
-from policyfactory.site.consistent import UNKNOWN
-from policyfactory.site.file import read_site, write_site
+from policyfactory.site.file import UNKNOWN, read_site, write_site
 from policyfactory.site.model import Association, Limits, Qos, Site
 from policyfactory.site.show import setting_rows
-from policyfactory.site.slurm import defaults
+from policyfactory.site.slurm import settings
 from policyfactory.site.slurm.site import Reports, import_slurm
 from policyfactory.workload.accounting.times import Clock
 from refusals import tell
@@ -215,9 +214,9 @@ def test_limits_of_a_relative_qos_are_per_cent(tmp_path: Path, partition: str, c
 
 
 def test_a_default_of_a_parameter_by_version_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = defaults._Default("SchedulerParameters bf_max_job_test", "100", (0, 0), "an older slurm.conf(5)")
+    row = settings._Default("SchedulerParameters bf_max_job_test", "100", (0, 0), "an older slurm.conf(5)")
     newer = dataclasses.replace(row, value="500", since=(20, 11))
-    monkeypatch.setattr(defaults, "_TABLE", (*defaults._TABLE, row, newer))
+    monkeypatch.setattr(settings, "_TABLE", (*settings._TABLE, row, newer))
     path = tmp_path / "slurm.conf"
     for text, version, expected in (
         (SMALL, "20.02", 100),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from policyfactory.core.errors import SiteError
 from policyfactory.core.text import shortened
-from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
+from policyfactory.site.file import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import Association, Limits, Origin, Qos, Setting
 from policyfactory.site.slurm.conf import limits, listed, read_rows, read_text, refused, seconds, tres, whole, words_of
 from policyfactory.site.slurm.preemption import qos_preemption

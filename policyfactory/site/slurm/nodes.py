@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping
 
 from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.text import enumerated, shortened
-from policyfactory.site.consistent import MOST_OF_A_KIND, known_settings
+from policyfactory.site.file import MOST_OF_A_KIND, known_settings
 from policyfactory.site.model import NodeGroup, Origin, Outage, Partition, Setting
-from policyfactory.site.slurm.billing import NOT_HELD, weights_of
 from policyfactory.site.slurm.conf import (
     ENDLESS,
     Conf,
@@ -25,7 +24,7 @@ from policyfactory.site.slurm.conf import (
     unsigned,
     yes,
 )
-from policyfactory.site.slurm.job_defaults import job_defaults
+from policyfactory.site.slurm.settings import NOT_HELD, job_defaults, weights_of
 from policyfactory.site.values import MOST_CORES, MOST_GPUS, MOST_HOSTS, MOST_WRITTEN, Named, compress, expand
 
 _GONE = ("down", "drain", "fail")

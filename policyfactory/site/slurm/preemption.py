@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from policyfactory.site.consistent import known_settings
+from policyfactory.site.file import known_settings
 from policyfactory.site.model import Origin, Partition, Preemption, Qos, Setting
 from policyfactory.site.slurm.conf import Conf, leading, listed, refused
 from policyfactory.site.values import LONGEST_TIME

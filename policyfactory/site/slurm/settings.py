@@ -1,25 +1,25 @@
 """The settings of a slurm.conf: how jobs are ordered (Priority*), how the passes look (SchedulerParameters, Select*).
 
-Units are Slurm's: minutes for times of priorities and for bf_window, seconds for the others. Defaults that depend on
-the version were filled in before (`policyfactory.site.slurm.defaults`). A setting is declared in
+Units are Slurm's: minutes for times of priorities and for bf_window, seconds for the others. A setting is declared in
 `policyfactory.site.model`: its default, unit, bounds, and what the simulation calls it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
-from policyfactory.site.consistent import known_settings
-from policyfactory.site.model import PARAMETERS, Origin, Priority, Scheduling, Setting, Site
-from policyfactory.site.slurm.billing import weights_of
+from policyfactory.core.errors import UsageError
+from policyfactory.core.text import shortened
+from policyfactory.site.file import known_settings
+from policyfactory.site.model import ASSUMED_VERSION, PARAMETERS, Origin, Priority, Scheduling, Setting, Site
 from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, unsigned, yes
-from policyfactory.site.slurm.defaults import fill_defaults
-from policyfactory.site.slurm.job_defaults import job_defaults
-from policyfactory.site.values import SECONDS, WEIGHT
-from policyfactory.workload.declared import FLAG, Kind
+from policyfactory.site.values import SECONDS, WEIGHT, parse_version, write_version
+from policyfactory.workload.declared import FLAG, LARGEST, Kind
 
 # How slurm.conf writes the fields of `Priority` that are keys of it, by their kinds.
 _READ: dict[Kind, Callable[[Setting], Any]] = {WEIGHT: lambda pair: unsigned(pair, 32), SECONDS: seconds, FLAG: yes}
@@ -193,3 +193,232 @@ def _select(conf: Conf, origin: Origin) -> Literal["cores", "cores+memory", "nod
         origin.differs(given, "jobs would be given whole sockets")
     # Without a word of it, Slurm counts cores and memory.
     return "cores+memory" if not shared or any("MEMORY" in word for word in words) else "cores"
+
+
+# Weights of resources -------------------------------------------------------------------------------------------------
+
+# TRESBillingWeights of a partition, what of a job counts in usage; PriorityWeightTRES.
+
+
+_WEIGHT = re.compile(r"([-+]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?)([kKmMgGtTpP]?)", re.ASCII)
+_MOST_WORDS = 1000
+_POWERS = {unit: power for power, unit in enumerate(" kmgtp")}
+# Of resources of which no job holds any: they count for nothing (assoc_mgr_tres_weighted).
+NOT_HELD = frozenset({"billing", "energy", "vmem", "pages", "fs/disk"})
+
+
+def weights_of(
+    setting: Setting, origin: Origin, effect: str, what: str = "", silent: Collection[str] = ()
+) -> dict[str, float]:
+    """Return the weights of resources that a site has, for each core, MB, node and GPU.
+
+    ``Mem=0.25G`` is a quarter for each GB (common/slurm_protocol_api.c, _tres_weight_item).
+
+    Parameters
+    ----------
+    setting : Setting
+        ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0``.
+    origin : Origin
+        Is told of the resources that a site does not have.
+    effect : str
+        What these would do, with ``{}`` for the name of one.
+    what : str
+        Whose they are: ``PartitionName=gpu``.
+    silent : collection of str
+        Of which of these nothing is to be told.
+
+    Raises
+    ------
+    SiteError
+        If it is no such list (names file and line).
+    """
+    known, weights = known_settings("tres"), dict[str, float]()
+    words = listed(setting.value)
+    if len(words) > _MOST_WORDS:
+        raise refused(setting, f"at most {_MOST_WORDS:,} weights")
+    for word in words:
+        name, _, value = word.partition("=")
+        match, name = _WEIGHT.fullmatch(value.strip()), name.strip().lower()
+        if match is None or not name:
+            raise refused(setting, "weights such as CPU=1.0,Mem=0.25G,GRES/gpu=2.0")
+        power = _POWERS[match[2].lower() or " "]
+        # Memory counts in MB.
+        base = _POWERS["m"] if name == "mem" else 0
+        weight = float(match[1]) / 1024.0 ** max(power - base, 0)
+        if math.isinf(weight):
+            # Strtod's ERANGE, with which slurmctld does not start.
+            raise refused(setting, f"weights of at most {LARGEST:,}")
+        if name in known.modelled and abs(weight) > LARGEST:
+            how = f"a weight is at most {LARGEST:,} here, and is taken as that"
+            origin.correct(Setting(setting.key, word, setting.location), what, how)
+            weight = math.copysign(LARGEST, weight)
+        if name in known.modelled:
+            weights[name] = weight
+        elif weight and name not in silent:
+            key = setting.key if what else f"{setting.key} {name}"
+            other = Setting(key, f"{name}={weight:g}" if what else f"{weight:g}", setting.location)
+            origin.differs(other, effect.format(name), what)
+    return weights
+
+
+# What jobs get that ask for no memory or no cores ---------------------------------------------------------------------
+
+# The whole cluster's defaults, and those of one partition.
+
+
+_FIELDS = {
+    "defmempercpu": "default_memory_per_core",
+    "defmempernode": "default_memory_per_node",
+    "defmempergpu": "default_memory_per_gpu",
+    "defcpupergpu": "default_cores_per_gpu",
+}
+
+
+def job_defaults(settings: Mapping[str, Setting], origin: Origin, what: str = "") -> dict[str, Any]:
+    """Return the defaults that are given, by the fields of `Scheduling` and `Partition`; memory in MB.
+
+    Parameters
+    ----------
+    settings : mapping of str to Setting
+        By lower case.
+    origin : Origin
+        Is told what slurmctld passes over.
+    what : str
+        Whose they are: ``PartitionName=gpu``; empty: the cluster's.
+
+    Raises
+    ------
+    SiteError
+        If a value is no number (names file and line).
+    """
+    given = dict(settings)
+    if "jobdefaults" in settings:
+        given |= _together(settings["jobdefaults"])
+    values = {
+        field: unsigned(given[key], 64)
+        for key, field in _FIELDS.items()
+        if key in given and given[key].value.lower() not in {"", *ENDLESS}
+    }
+    if values.get("default_memory_per_node") and values.pop("default_memory_per_core", 0):
+        # Common/read_config.c, _parse_partitionname and _validate_and_set_defaults.
+        origin.correct(given["defmempercpu"], what, "slurmctld passes over it, as DefMemPerNode is given")
+    return values
+
+
+@functools.lru_cache(maxsize=16)
+def _together(setting: Setting) -> Mapping[str, Setting]:
+    """Return the words of JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=1000, as scontrol prints it too."""
+    words = (word.partition("=") for word in listed(setting.value))
+    return {name.lower(): Setting(name, value, setting.location) for name, _, value in words if name.lower() in _FIELDS}
+
+
+# Defaults that depend on the version of Slurm -------------------------------------------------------------------------
+
+# What a slurm.conf does not say. The one table of them is here, of those whose version a source of Slurm's tells; the
+# others are those of `policyfactory.site.model`, which Slurm has had since 22.05. Older ones can have others:
+# bf_max_job_test was 100, and is 500. ``scontrol show config`` prints what is in force, and needs none.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Default:
+    """A default since a version, and where Slurm says so: of a key, or of ``SchedulerParameters NAME``."""
+
+    key: str
+    value: str
+    since: tuple[int, int]
+    source: str
+
+
+# Of each key the oldest first.
+_TABLE = (
+    _Default("PriorityType", "priority/basic", (0, 0), "RELEASE_NOTES of 2.0"),
+    _Default("PriorityType", "priority/multifactor", (23, 11), "NEWS, 23.11.0rc1"),
+    _Default("SelectType", "select/linear", (0, 0), "slurm.conf(5) of 22.05"),
+    _Default("SelectType", "select/cons_tres", (23, 11), "NEWS, 23.11.0rc1"),
+    # Of cons_res and cons_tres; before, slurmctld did not start without it.
+    _Default("SelectTypeParameters", "CR_Core_Memory", (0, 0), "NEWS, 21.08.1"),
+    _Default("PriorityFlags", "NO_FAIR_TREE", (0, 0), "NEWS, 19.05.0pre2"),
+    _Default("PriorityFlags", "FAIR_TREE", (19, 5), "NEWS, 19.05.0pre2"),
+)
+
+
+def fill_defaults(conf: Conf, version: str | None, name: str, origin: Origin) -> str:
+    """Give a slurm.conf what it does not say, where that depends on the version of Slurm; return the version.
+
+    Parameters
+    ----------
+    conf : Conf
+        The file; gets the settings.
+    version : str or None
+        As ``scontrol --version`` prints it, or its number alone; None: what ``scontrol show config`` says, else the
+        one whose rules are simulated then, too.
+    name : str
+        The file's name.
+    origin : Origin
+        Is told what was assumed.
+
+    Returns
+    -------
+    str
+        Of Slurm, as ``24.11``; empty where nobody says it.
+
+    Raises
+    ------
+    UsageError
+        If it is no version.
+    """
+    printed = conf.value("SLURM_VERSION")
+    told = version or printed
+    if printed and not version and parse_version(printed) is None:
+        what = f"SLURM_VERSION={shortened(printed, 40)}"
+        origin.remark("assumed", what, f"it is no version of Slurm; the defaults are those of {ASSUMED_VERSION}")
+        told = ""
+    number = _number(told or ASSUMED_VERSION)
+    if conf.reported and not printed:
+        what = f"{shortened(name)} has no output of scontrol show config"
+        origin.remark("assumed", what, f"all settings of the cluster are the defaults of Slurm {write_version(number)}")
+    for key in dict.fromkeys(default.key for default in _TABLE):
+        if _missing(conf, key):
+            of_key = [default for default in _TABLE if default.key == key]
+            taken = next(default for default in reversed(of_key) if default.since <= number)
+            setting, _, parameter = key.partition(" ")
+            added = f"{parameter}={taken.value}" if parameter else taken.value
+            value = ",".join([*listed(conf.value(setting)), added])
+            conf.settings[setting.lower()] = Setting(setting, value, f"default of Slurm {write_version(number)}")
+            if not printed:
+                how = f"the default of Slurm {write_version(number)}{_change(of_key, taken)}"
+                origin.remark("assumed", f"{key}={taken.value}", how)
+    return write_version(number) if told else ""
+
+
+def _missing(conf: Conf, key: str) -> bool:
+    """Say whether a key is not given, and its default has an effect."""
+    if key == "PriorityFlags":
+        flags = {flag.upper() for flag in listed(conf.value(key))}
+        multifactor = conf.value("PriorityType").lower() != "priority/basic"
+        fair = multifactor and conf.value("PriorityWeightFairshare", "0") != "0"
+        return fair and not flags & {"FAIR_TREE", "NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}
+    if key == "SelectTypeParameters" and "/cons_" not in conf.value("SelectType").lower():
+        return False
+    setting, _, parameter = key.lower().partition(" ")
+    if parameter:
+        return parameter not in {entry.partition("=")[0].strip().lower() for entry in listed(conf.value(setting))}
+    return key.lower() not in conf.settings
+
+
+def _change(of_key: list[_Default], taken: _Default) -> str:
+    """Return what a default was before, or is since; nothing where there was never another."""
+    *before, newest = of_key
+    if taken is not newest:
+        return f" (since {write_version(newest.since)} it is {newest.value})"
+    return f" (before {write_version(newest.since)} it was {before[-1].value})" if before else ""
+
+
+def _number(version: str) -> tuple[int, int]:
+    number = parse_version(version)
+    if number is None:
+        raise UsageError(
+            f"--slurm-version {shortened(version, 40)!r} is no version of Slurm; give for example 24.11, as scontrol "
+            "--version prints it"
+        )
+    return number

@@ -254,7 +254,7 @@ class Rows:
         return self._coded[term]
 
     def _by_kernel(self, term: str, data: bytes) -> tuple[Int64Array, list[str]]:
-        from policyfactory.workload.accounting.byte_cells import number_texts
+        from policyfactory.workload.swf.scan import number_texts
 
         begins, ends = self._column(term)
         codes = np.empty(len(self), dtype=np.int64)
@@ -265,7 +265,7 @@ class Rows:
         """Return a column of whole numbers, None if a cell is something else."""
         if self._data is None or not self.has(term):
             return whole_numbers(self.texts(term)) if self.has(term) else None
-        from policyfactory.workload.accounting.byte_cells import read_digits
+        from policyfactory.workload.swf.scan import read_digits
 
         numbers = np.empty(len(self), dtype=np.int64)
         begins, ends = self._column(term)
