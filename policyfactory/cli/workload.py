@@ -31,11 +31,11 @@ from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.core.version import __version__
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import console, note, show_table, warn
-from policyfactory.workload.presets import Overrun, Preset, ZeroRun, find_preset
+from policyfactory.workload.presets import CleaningReport, Overrun, Preset, ZeroRun, find_preset
 
 if TYPE_CHECKING:
     from policyfactory.workload.describe import Description
-    from policyfactory.workload.jobs import CleaningReport, Workload
+    from policyfactory.workload.jobs import Workload
     from policyfactory.workload.judge import LogJudgement
     from policyfactory.workload.models.lublin import PerClass
     from policyfactory.workload.models.tsafrir import UserBin

@@ -24,7 +24,8 @@ from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Comparison, compare_policies
 from policyfactory.statistics.intervals import MIN_CASES, judged_together
 from policyfactory.statistics.summary import Summary, worst_off
-from policyfactory.workload.jobs import CleaningReport, Workload
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import CleaningReport
 from policyfactory.workload.windows import WindowSpec
 
 if TYPE_CHECKING:

@@ -14,9 +14,16 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.options import Int64Array, Mask
 from policyfactory.core.text import format_duration
 from policyfactory.workload.header import assumed_request, printable
-from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Requests, Workload
+from policyfactory.workload.jobs import Attributes, Requests, Workload
 from policyfactory.workload.machine import assumed, join_parts, machine_of
-from policyfactory.workload.presets import ESTIMATE_MISSING, FEW_MISSING, Preset, find_preset
+from policyfactory.workload.presets import (
+    ESTIMATE_MISSING,
+    FEW_MISSING,
+    CleaningReport,
+    CleaningStep,
+    Preset,
+    find_preset,
+)
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, requests_of
 from policyfactory.workload.windows import derive, whole

@@ -7,9 +7,8 @@ import datetime as dt
 import hashlib
 import math
 import re
-import warnings
 import zoneinfo
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from policyfactory.core.options import Int64Array
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.text import DAY, facts_html, format_duration, parse_duration
 from policyfactory.workload.header import Header, printable
+from policyfactory.workload.presets import CleaningReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -297,165 +297,6 @@ class Requests:
 COLUMNS = tuple(field.name for field in dataclasses.fields(Requests) if field.name not in {"names", "assumed"})
 
 
-# What a cleaning did to a log -----------------------------------------------------------------------------------------
-
-# Every job dropped or changed is counted, with the reason and an example.
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CleaningStep:
-    """One thing that was done, or noticed and left.
-
-    Parameters
-    ----------
-    action : str
-        ``"dropped"``, ``"changed"`` or ``"kept"`` (noticed, nothing done).
-    jobs : int
-        How many jobs.
-    what : str
-        What they have, and what was done.
-    why : str
-        Why that is right, or why it matters.
-    first_job : int
-        Number of the first of them in the file.
-    first_line : int
-        Its line in the file.
-    """
-
-    action: str
-    jobs: int
-    what: str
-    why: str
-    first_job: int
-    first_line: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CleaningReport:
-    """The account of a cleaning.
-
-    Parameters
-    ----------
-    source : str
-        The file.
-    sha256 : str
-        Its digest.
-    preset : str
-        The filter.
-    description : str
-        What the filter does.
-    estimate_missing : str
-        What was asked for where no time is requested.
-    machine : int
-        Processors of the machine.
-    machine_source : str
-        Where that number is from.
-    read, kept : int
-        Lines with jobs in the file, and jobs kept.
-    steps : tuple of CleaningStep
-        What was done, in order.
-    shift : int
-        Seconds on the log's clock at which the first kept job was submitted: the new 0.
-    """
-
-    source: str
-    sha256: str
-    preset: str
-    description: str
-    estimate_missing: str
-    machine: int
-    machine_source: str
-    read: int
-    kept: int
-    steps: tuple[CleaningStep, ...]
-    shift: int
-
-    @property
-    def dropped(self) -> int:
-        """Jobs in the file that are not kept."""
-        return self.read - self.kept
-
-    @property
-    def warning(self) -> str:
-        """That most jobs were dropped, and for what; empty if they were not."""
-        if 2 * self.dropped <= self.read:
-            return ""
-        most = max((step for step in self.steps if step.action == "dropped"), key=lambda step: step.jobs, default=None)
-        why = "" if most is None else f", {most.jobs:,} of them for: {most.what}"
-        return f"most jobs of {printable(self.source, 300)} were dropped, {self.dropped:,} of {self.read:,}{why}"
-
-    def warn(self) -> None:
-        """Give `warning`, if there is one, as a warning: on the terminal it is said before what follows."""
-        if self.warning:
-            warnings.warn(self.warning, stacklevel=2)
-
-    @property
-    def _first(self) -> str:
-        return f"{self.warning}. " if self.warning else ""
-
-    def counts(self, action: str) -> int:
-        """Return the sum of the jobs of all steps with ``action``."""
-        return sum(step.jobs for step in self.steps if step.action == action)
-
-    def summary(self) -> str:
-        """Return the report in one sentence."""
-        if not self.source:
-            return "these jobs were not read from a log: nothing was dropped or changed"
-        share = 100 * self.kept / self.read if self.read else 0.0
-        reasons = [f"{step.what}: {step.jobs:,}" for step in self.steps if step.action == "dropped"]
-        dropped = f"; dropped: {', '.join(reasons)}" if reasons else ""
-        return (
-            f"{self._first}{printable(self.source, 300)}: {self.kept:,} of {self.read:,} jobs kept ({share:.2f} %, "
-            f"preset {self.preset}, {self.machine:,} processors){dropped}"
-        )
-
-    def rows(self) -> list[list[str]]:
-        """Return the steps as cells of a table: action, what, why, first, jobs, percent."""
-        return [
-            [
-                step.action,
-                step.what,
-                step.why,
-                f"job {step.first_job} (line {step.first_line})",
-                f"{step.jobs:,}",
-                f"{100 * step.jobs / max(self.read, 1):.2f}",
-            ]
-            for step in self.steps
-        ]
-
-    def totals(self) -> str:
-        """Return the totals and the time base in words."""
-        return (
-            f"{self._first}{self.read:,} jobs read, {self.dropped:,} dropped, {self.kept:,} kept; machine of "
-            f"{self.machine:,} processors ({self.machine_source}); times count from the first job kept, "
-            f"{self.shift:,} s ({format_duration(self.shift)}) after the file's 0"
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            **dataclasses.asdict(self),
-            "dropped": self.dropped,
-            "steps": [dataclasses.asdict(s) for s in self.steps],
-        }
-
-
-# Of jobs that come from a model or a table.
-NOT_CLEANED = CleaningReport(
-    source="",
-    sha256="",
-    preset="none",
-    description="",
-    estimate_missing="error",
-    machine=0,
-    machine_source="",
-    read=0,
-    kept=0,
-    steps=(),
-    shift=0,
-)
-
-
 # The workload: a frozen table of rigid jobs and the machine they run on -----------------------------------------------
 
 
@@ -557,7 +398,7 @@ class Workload:
     time_zone: str | None = None
     ticks: int = 1
     origin: str = ""
-    cleaning: CleaningReport = NOT_CLEANED
+    cleaning: CleaningReport = dataclasses.field(default_factory=CleaningReport)
     attributes: Attributes | None = None
     requests: Requests | None = None
 
@@ -669,9 +510,7 @@ class Workload:
         WorkloadError
             If a column is missing, there twice or has gaps, or a job breaks a rule of `Workload`.
         """
-        from policyfactory.workload.pandas_columns import columns_of
-
-        found, rows = columns_of(frame, name), len(frame)
+        found, rows = _columns_of(frame, name), len(frame)
         order = np.argsort(found["submit"], kind="stable")
         columns: dict[str, Any] = {column: values[order] for column, values in found.items()}
         columns.setdefault("requested_time", np.maximum(columns["run_time"], 1))
@@ -825,7 +664,7 @@ class Workload:
 
 # Moments of a log -----------------------------------------------------------------------------------------------------
 
-# Moments of a log, as people write them: a time after its first job, or a date on the clock of its site.
+# As people write them: a time after its first job, or a date on the clock of its site.
 
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?(Z|[+-]\d{2}:\d{2})?)?")
@@ -897,3 +736,56 @@ def second_of(
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=clock or dt.UTC)
     return moment.timestamp() - unix_start
+
+
+# Which column of a table of pandas is which field of a job ------------------------------------------------------------
+
+# The fields, with other names by which they are found where no column has their own: in any case, with _ or blanks.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "submit": ("submit_time", "submitted", "arrival", "arrival_time"),
+    "run_time": ("runtime", "elapsed", "duration"),
+    "processors": ("procs", "cores", "cpus", "ncpus"),
+    "requested_time": ("requested_run_time", "request", "estimate"),
+    "job_id": ("jobid", "job_number"),
+    "user": ("user_id", "uid"),
+    "start": ("start_time", "started"),
+}
+_NEEDED = ("submit", "run_time", "processors")
+
+
+def _columns_of(frame: pd.DataFrame, name: str) -> dict[str, Int64Array]:
+    """Return the columns of a table that are fields of jobs, whole numbers, in the order of its rows.
+
+    Raises
+    ------
+    WorkloadError
+        If one is missing or there twice, or has gaps.
+    """
+    columns: dict[str, Int64Array] = {}
+    for field, others in _NAMES.items():
+        column = _column_of(frame, name, field, others)
+        if column is None:
+            continue
+        numbers = np.asarray(frame[column])
+        if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+            raise WorkloadError(f"{name}: column {column} has {numbers.dtype} or gaps; give a number for each job")
+        columns[field] = np.rint(numbers).astype(np.int64)
+    if missing := [field for field in _NEEDED if field not in columns]:
+        has = ", ".join(map(str, frame)) or "none"
+        known = "; ".join(f"{field} (or {', '.join(others)})" for field, others in _NAMES.items())
+        raise WorkloadError(
+            f"{name}: the table has no column {' and no column '.join(missing)}; it has {has}. "
+            f"{', '.join(_NEEDED)} are needed, others are read where they are there: {known}. Rename yours "
+            "(frame.rename(columns={...}))"
+        )
+    return columns
+
+
+def _column_of(frame: pd.DataFrame, name: str, field: str, others: tuple[str, ...]) -> Hashable | None:
+    """Return the column of a field: the one of its own name, or the only one of another name; None if there is none."""
+    if field in frame:
+        return field
+    found = [column for column in frame if "_".join(str(column).lower().replace("-", " ").split()) in {field, *others}]
+    if len(found) > 1:
+        raise WorkloadError(f"{name}: columns {' and '.join(map(str, found))} are both {field}; drop one of them")
+    return found[0] if found else None

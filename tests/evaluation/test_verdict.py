@@ -19,7 +19,8 @@ from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.statistics.intervals import Interval
-from policyfactory.workload.jobs import CleaningReport, CleaningStep, Workload
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import CleaningReport, CleaningStep
 
 
 def evaluated(log: Workload | list[Workload], policies: str = "FCFS,SPF", **options: Any) -> Result:

@@ -23,7 +23,8 @@ from policyfactory.search.environment.goals import EpisodeLimit, limits_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.statistics.intervals import Interval
-from policyfactory.workload.jobs import Attributes, CleaningReport, CleaningStep, Workload
+from policyfactory.workload.jobs import Attributes, Workload
+from policyfactory.workload.presets import CleaningReport, CleaningStep
 from policyfactory.workload.resample import weeks_to_import
 from policyfactory.workload.windows import parse_windows
 

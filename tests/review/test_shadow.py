@@ -18,8 +18,9 @@ from policyfactory.policy.store import resolve
 from policyfactory.review.shadow import compare_orders, judge_simulated, shadow
 from policyfactory.review.shadow_log import Logged, read_shadow
 from policyfactory.simulation.simulate import simulate
-from policyfactory.workload.jobs import CleaningStep, Workload
+from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload
+from policyfactory.workload.presets import CleaningStep
 from policyfactory.workload.swf.files import write_swf
 from policyfactory.workload.swf.log import log_of_workload
 
