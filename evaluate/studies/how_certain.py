@@ -17,8 +17,7 @@ from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
 from policyfactory.fitting.bootstrap import certainty_csv
 from policyfactory.fitting.fits import fit
-from policyfactory.fitting.model import agreement, order_share
-from policyfactory.fitting.pictures import draw_certainty
+from policyfactory.fitting.model import agreement, draw_certainty, order_share
 from policyfactory.fitting.regression import sort_key
 from policyfactory.trials.files import generate
 from policyfactory.trials.options import GenerateOptions

@@ -38,14 +38,16 @@ from policyfactory.fitting.forms import (
     monomials,
     split_name,
 )
-from policyfactory.fitting.model import VIF_LIMIT, Fitted, order_share
-from policyfactory.fitting.pictures import (
+from policyfactory.fitting.model import (
     DPI,
+    VIF_LIMIT,
     FitPicture,
+    Fitted,
     draw_certainty,
     draw_polynomials,
     draw_priority,
     draw_ranking,
+    order_share,
 )
 from policyfactory.fitting.regression import Fit, shown_term, sort_key
 from policyfactory.fitting.sample import Sample, prepare

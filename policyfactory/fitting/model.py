@@ -1,10 +1,11 @@
-"""A fitted formula: its sort key, its coefficients with errors, what speaks against it, its policy and model file."""
+"""A fitted formula: its sort key, coefficients with errors, what speaks against it, policy, model file and pictures."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.core.files import command_line, package_versions
 from policyfactory.core.options import FloatArray
-from policyfactory.core.picture import keeps_settings
+from policyfactory.core.picture import BLACK, BLUE, COLOURS, VERMILION, keeps_settings, new_figure, plain_numbers
 from policyfactory.core.text import cut, facts_html, facts_text, finite, shortened
-from policyfactory.fitting.bootstrap import ResampledFit, interval
+from policyfactory.fitting.bootstrap import CERTAIN, Certainty, ResampledFit, interval
 from policyfactory.fitting.regression import Fit, Inference, infer, shown_term, solve, sort_key
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.algebra import SHOWN_DIGITS, shorter_formula
@@ -24,6 +25,7 @@ from policyfactory.policy.store import FittedNumber, Model
 from policyfactory.workload.header import printable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 VIF_LIMIT = 10.0  # paper 002 section 5.2
@@ -77,17 +79,9 @@ def diagnose(fit: Fit, sample: Sample, inference: Inference, unstable: dict[str,
     dominance = _dominance(fit, sample)
     order = order_share(fit, sample)
     warnings = [
-        *_about_method(fit),
-        *_about_inflation(fit, inference),
-        *_about_signs(unstable or {}),
+        *_about_numbers(fit, inference, unstable or {}),
         *_about_level(fit, sample),
-        *(_about_slope(name, falling) for name, falling in falls.items() if falling > 0),
-        *(
-            f"the term {term} alone orders {share:.1%} of the pairs of a queue as the whole formula does"
-            for term, share in dominance.items()
-            if share >= DOMINANCE_LIMIT
-        ),
-        *_about_order(order),
+        *_about_order(falls, dominance, order),
     ]
     return Diagnosis(falls, dominance, order, tuple(warnings))
 
@@ -145,81 +139,70 @@ def _dominance(fit: Fit, sample: Sample) -> dict[str, float]:
     return {text: agreement(whole, value * sample.values(text), sample) for text, value in varying}
 
 
-def _about_method(fit: Fit) -> list[str]:
-    if fit.converged:
-        return []
-    return [f"the minimum is uncertain: {fit.method}; try other starts (--seed) or a simpler form"]
-
-
-def _about_inflation(fit: Fit, inference: Inference) -> list[str]:
-    sentences = []
+def _about_numbers(fit: Fit, inference: Inference, unstable: dict[str, float]) -> Iterator[str]:
+    """Say what makes the coefficients uncertain."""
+    if not fit.converged:
+        yield f"the minimum is uncertain: {fit.method}; try other starts (--seed) or a simpler form"
     factors = np.fmax(np.nan_to_num(inference.vif, nan=0.0, posinf=np.finfo(float).max), 0.0)
     weighted = np.where([term.text == "1" for term in fit.terms], 0.0, inference.vif_weighted)
     for values, of in ((factors, ""), (weighted, " of the weighted rows")):
         worst = int(np.argmax(values))
         count = int((values > VIF_LIMIT).sum())
         if count:
-            sentences.append(
+            yield (
                 f"variance inflation above {VIF_LIMIT:g}{of} for {count} of {len(values)} terms "
                 f"(largest {values[worst]:.4g}, {fit.terms[worst].text}): "
                 "their coefficients cannot be told apart, a simpler form is safer"
             )
     if fit.condition > CONDITION_LIMIT:
-        sentences.append(
+        yield (
             f"ill-conditioned: condition number {fit.condition:.3g} (above {CONDITION_LIMIT:g}) of the weighted, "
             f"scaled columns; a relative change of the scores can change coefficients {fit.condition:.3g} times as much"
         )
-    return sentences
-
-
-def _about_signs(unstable: dict[str, float]) -> list[str]:
     uncertain = sorted(((share, name) for name, share in unstable.items() if share > SIGN_LIMIT), reverse=True)
-    if not uncertain:
-        return []
-    worst = ", ".join(f"{name} in {share:.0%}" for share, name in uncertain[:3])
-    more = f" and {len(uncertain) - 3} more" if len(uncertain) > 3 else ""
-    return [
-        f"sign not certain: other tuples of the same workload (bootstrap) turn the sign of {worst} of the cases{more}"
-    ]
+    if uncertain:
+        which = ", ".join(f"{name} in {share:.0%}" for share, name in uncertain[:3])
+        more = f" and {len(uncertain) - 3} more" if len(uncertain) > 3 else ""
+        yield (
+            f"sign not certain: other tuples of the same workload (bootstrap) turn the sign of {which} of the "
+            f"cases{more}"
+        )
 
 
-def _about_level(fit: Fit, sample: Sample) -> list[str]:
+def _about_level(fit: Fit, sample: Sample) -> Iterator[str]:
     """Say which terms only stand in for a constant: their sign changes when the form is given one."""
     if not fit.is_linear or fit.offset or any(not parse(term.text).variables for term in fit.terms):
-        return []
+        return
     columns = np.column_stack([fit.design(sample), np.ones(len(sample))])
     try:
         with_constant = solve(columns, sample.score, sample.weight).coefficients[:-1]
     except FitError:
-        return []
+        return
     turned = [
         term.text
         for term, old, new in zip(fit.terms, fit.coefficients, with_constant, strict=True)
         if np.sign(old) != np.sign(new)
     ]
-    if not turned:
-        return []
-    terms = " and ".join(part for part in (", ".join(turned[:-1]), turned[-1]) if part)
-    stand, have = ("stands", "its coefficient has") if len(turned) == 1 else ("stand", "their coefficients have")
-    return [
-        (
+    if turned:
+        terms = " and ".join(part for part in (", ".join(turned[:-1]), turned[-1]) if part)
+        stand, have = ("stands", "its coefficient has") if len(turned) == 1 else ("stand", "their coefficients have")
+        yield (
             f"the form has no constant, so {terms} {stand} in for one: fitted with a constant, {have} the other sign. "
             "The scores do not support the order that this gives the queue; judge the policy by a test (policyfactory "
             "evaluate), not by this fit"
         )
-    ]
 
 
-def _about_order(order: float) -> list[str]:
-    if order >= ORDER_LIMIT:
-        return []
-    return [f"orders only {order:.0%} of the pairs of jobs in a queue as their scores are; 50% is chance"]
-
-
-def _about_slope(variable: str, falling: float) -> str:
-    return (
-        f"not monotone: the formula falls as {variable} grows in {falling:.0%} of the data's range; {_EFFECT[variable]}"
-    )
+def _about_order(falls: dict[str, float], dominance: dict[str, float], order: float) -> Iterator[str]:
+    """Say what is odd about the order that the formula gives a queue."""
+    for name, part in falls.items():
+        if part > 0:
+            yield f"not monotone: the formula falls as {name} grows in {part:.0%} of the data's range; {_EFFECT[name]}"
+    for term, share in dominance.items():
+        if share >= DOMINANCE_LIMIT:
+            yield f"the term {term} alone orders {share:.1%} of the pairs of a queue as the whole formula does"
+    if order < ORDER_LIMIT:
+        yield f"orders only {order:.0%} of the pairs of jobs in a queue as their scores are; 50% is chance"
 
 
 # From a fit to a policy and its model file ----------------------------------------------------------------------------
@@ -340,8 +323,6 @@ class Fitted:
     @keeps_settings
     def plot(self) -> Figure:
         """Return a picture of the order of jobs over p, q and r."""
-        from policyfactory.fitting.pictures import draw_priority
-
         return draw_priority(self.fit, self.sample)
 
     def _facts(self) -> dict[str, str]:
@@ -428,3 +409,167 @@ def _provenance(sample: Sample, seed: int | None) -> dict[str, Any]:
         "origin_of_scores": sample.origin,
         "versions": package_versions(),
     }
+
+
+# Pictures of fits: priority over p, q and r (paper 004 figure 3, paper 002 figure 2), ranking, certainty --------------
+
+
+class FitPicture(NamedTuple):
+    """What a picture shows, what draws it, and with how many dots an inch."""
+
+    caption: str
+    draw: Callable[[], Figure]
+    dpi: int = 150
+
+
+_POINTS = 120  # an axis of a heat map
+DPI = 110  # heat maps are smooth: more would only make the files larger
+_UNITS = {"p": "run time p (s)", "q": "processors q", "r": "submit time r (h since the start)"}
+_COLOUR_BAR = "place in the queue\n(0 first, 1 last)"
+
+
+def draw_priority(fit: Fit, sample: Sample) -> Figure:
+    """Draw the order of jobs over (p, q), (p, r) and (q, r), the third held at its median."""
+    figure = new_figure(11.0, 3.9)
+    axes = figure.subplots(1, 3)
+    middle = {name: float(np.median(getattr(sample, name))) for name in "pqr"}
+    mesh: Any = None
+    for axis, (x, y) in zip(axes, (("p", "q"), ("p", "r"), ("q", "r")), strict=True):
+        mesh = _heat_map(axis, fit, sample, (x, y), middle)
+        rest = next(name for name in "pqr" if name not in (x, y))
+        axis.set_title(f"at {_value(rest, middle[rest])}", fontsize=10)
+    figure.colorbar(mesh, ax=axes, label=_COLOUR_BAR, shrink=0.9)
+    key = sort_key(fit, digits=SHOWN_DIGITS)
+    figure.suptitle(key if len(key) <= 90 else f"{fit.name}, {len(fit.terms)} terms", fontsize=11)
+    return figure
+
+
+def draw_polynomials(fits: list[Fit], sample: Sample) -> Figure:
+    """Draw the order of jobs over (p, q) for each polynomial, r at its median."""
+    columns = min(3, len(fits))
+    rows = -(-len(fits) // columns)
+    figure = new_figure(3.5 * columns + 1.0, 3.2 * rows)
+    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    middle = {name: float(np.median(getattr(sample, name))) for name in "pqr"}
+    mesh: Any = None
+    for axis, fit in zip(axes, fits, strict=False):
+        mesh = _heat_map(axis, fit, sample, ("p", "q"), middle)
+        axis.set_title(fit.name)
+    for axis in axes[len(fits) :]:
+        axis.set_visible(False)
+    figure.colorbar(mesh, ax=axes.tolist(), label=_COLOUR_BAR, shrink=0.9)
+    figure.suptitle(f"order over run time and processors at {_value('r', middle['r'])}", fontsize=11)
+    return figure
+
+
+def draw_ranking(known: Sequence[ResampledFit], sample: Sample) -> Figure:
+    """Draw the mean absolute error of some fits with its bootstrap interval, the held-out error and the noise."""
+    figure = new_figure(8.0, 0.36 * len(known) + 1.6)
+    axis = figure.subplots()
+    places = np.arange(len(known))[::-1]
+    for height, candidate in zip(places, known, strict=True):
+        if len(candidate.mae):
+            axis.plot(interval(candidate.mae), [height, height], color=BLUE, linewidth=2, alpha=0.6)
+    axis.plot([c.fit.mae for c in known], places, "o", color=BLUE, label="all tuples, line: 95 % (bootstrap)")
+    axis.plot([c.held_out for c in known], places, "x", color=VERMILION, label="tuples held out")
+    axis.axvline(sample.level_mae, color="0.4", linestyle="--", label="same score for every job of a queue")
+    if sample.noise_mae is not None:
+        axis.axvline(sample.noise_mae, color=BLACK, linestyle=":", label="noise of the scores alone")
+    keys = [sort_key(candidate.fit, digits=SHOWN_DIGITS) for candidate in known]
+    names = [key if len(key) <= 60 else candidate.fit.name for key, candidate in zip(keys, known, strict=True)]
+    axis.set_yticks(places, names)
+    axis.set_xlabel("mean absolute error of the score")
+    axis.set_title(f"{sample.tuples:,} tuples, {len(sample):,} jobs", fontsize=10)
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
+def draw_certainty(certainty: Certainty) -> Figure:
+    """Draw how often each form is first, and how wide the interval of its coefficients is, by number of tuples."""
+    figure = new_figure(10.5, 4.6)
+    left, right = figure.subplots(1, 2)
+    order = np.argsort(-certainty.first.max(axis=1), kind="stable")
+    named = [int(k) for k in order if certainty.first[k].max() >= 0.05][:6]
+    for colour, k in zip(COLOURS, named, strict=False):
+        left.plot(certainty.sizes, certainty.first[k], "o-", color=colour, label=certainty.fits[k].name, markersize=4)
+        left.plot(certainty.sizes, certainty.disjoint[k], "x", color=colour, markersize=7)
+    others = 1 - certainty.first[named].sum(axis=0)
+    if others.max() >= 0.005:
+        left.plot(certainty.sizes, others, "--", color="0.6", label="all others")
+    left.axhline(CERTAIN, color="0.4", linewidth=1, linestyle=":")
+    left.text(certainty.sizes[0], CERTAIN - 0.015, f"{CERTAIN:.0%}", va="top", fontsize=8, color="0.3")
+    left.set_ylim(-0.02, 1.02)
+    left.set_ylabel("share of tables in which the form is first (1)")
+    left.set_title("which form is best (crosses: disjoint tables)", fontsize=10)
+    _ratio_panel(right, certainty)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4, fontsize=8)
+    for axis in (left, right):
+        axis.set_xscale("log")
+        axis.set_xlabel("tuples in the table")
+        axis.set_xticks(certainty.sizes, [f"{size:,}" for size in certainty.sizes], rotation=45)
+        axis.minorticks_off()
+    return figure
+
+
+def _ratio_panel(axis: Axes, certainty: Certainty) -> None:
+    best = certainty.fits[0]
+    low, middle, high = certainty.ratio[0].T
+    axis.fill_between(certainty.sizes, low, high, color=BLUE, alpha=0.25, label="95 % of the tables")
+    axis.plot(certainty.sizes, middle, "o-", color=BLUE, markersize=4, label="median")
+    if (low > 0).all():
+        axis.set_yscale("log")
+        _plain_log_ticks(axis)
+    axis.set_ylabel(f"coefficient of {best.terms[best.last].text} over that of {best.terms[best.base].text}")
+    axis.set_title(f"what its coefficient is worth: {best.name}", fontsize=10)
+    axis.legend(fontsize=8)
+
+
+def _heat_map(axis: Axes, fit: Fit, sample: Sample, names: tuple[str, str], middle: dict[str, float]) -> Any:
+    """Draw the place of each point in the panel's own queue; return what the colour bar belongs to."""
+    axes = [_axis_values(sample, name) for name in names]
+    grid = dict(zip(names, np.meshgrid(*axes, indexing="xy"), strict=True))
+    shape = grid[names[0]].shape
+    p, q, r = (grid.get(name, np.full(shape, middle[name])).ravel() for name in "pqr")
+    values = sample.with_jobs(p, q, r).values(fit.expression)
+    ranks = _places(values).reshape(shape)
+    shown = [axes[k] / (3600.0 if name == "r" else 1.0) for k, name in enumerate(names)]
+    mesh = axis.pcolormesh(*shown, ranks, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
+    if np.ptp(ranks) > 0:
+        axis.contour(*shown, ranks, levels=np.arange(0.1, 1.0, 0.1), colors="white", linewidths=0.5, alpha=0.7)
+    axis.grid(visible=False)
+    for name, which in zip(names, ("x", "y"), strict=True):
+        getattr(axis, f"set_{which}label")(_UNITS[name])
+        if name in "pq":
+            getattr(axis, f"set_{which}scale")("log", base=10 if name == "p" else 2)
+            plain_numbers(getattr(axis, f"{which}axis"))
+    axis.minorticks_off()  # dozens of each axis, which take as long as the map
+    return mesh
+
+
+def _axis_values(sample: Sample, name: str) -> NDArray[np.float64]:
+    column = getattr(sample, name)
+    low, high = float(column.min()), float(column.max())
+    if low == high:
+        high = low * 1.01
+    return np.geomspace(low, high, _POINTS) if name in "pq" else np.linspace(low, high, _POINTS)
+
+
+def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of the other values that are smaller, 0 to 1."""
+    distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    before = np.cumsum(counts) - counts
+    places: NDArray[np.float64] = (
+        (before / max(len(values) - 1, 1))[number] if len(distinct) > 1 else np.zeros(len(values))
+    )
+    return places
+
+
+def _value(name: str, value: float) -> str:
+    return {"p": f"p = {value:.0f} s", "q": f"q = {value:g} processors", "r": f"r = {value / 3600:.1f} h"}[name]
+
+
+def _plain_log_ticks(axis: Axes) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=20))
+    plain_numbers(axis.yaxis, minor=False)

@@ -179,17 +179,9 @@ Unit = tuple[Fraction, Fraction]
 
 _PURE: Unit = (Fraction(0), Fraction(0))
 _VARIABLES: dict[str, Unit] = {
-    "p": (Fraction(1), Fraction(0)),
-    "r": (Fraction(1), Fraction(0)),
+    **dict.fromkeys(("p", "r", "e", "e90"), (Fraction(1), Fraction(0))),
     "q": (Fraction(0), Fraction(1)),
-    "e": (Fraction(1), Fraction(0)),
-    "e90": (Fraction(1), Fraction(0)),
-    "s": _PURE,
-    "user_waiting": _PURE,
-    "user_running": _PURE,
-    "n": _PURE,
-    "mem": _PURE,
-    "g": _PURE,
+    **dict.fromkeys(("s", "user_waiting", "user_running", "n", "mem", "g"), _PURE),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from policyfactory.core.picture import save_picture
-from policyfactory.fitting import pictures as picture
+from policyfactory.fitting import model as picture
 from policyfactory.fitting.fits import Fits, fit, report_tables, sentences, to_markdown
 from policyfactory.trials.table import ScoreTable
 
