@@ -534,7 +534,8 @@ def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
     """
     alike: Counter[str] = Counter()
     first_left: dict[str, NotModelled] = {}
-    names = functools.reduce(operator.or_, (dict(known_settings(kind).names) for kind in _kinds()))
+    kinds = (kind for kind, table in _table().items() if "modelled" in table)
+    names = functools.reduce(operator.or_, (dict(known_settings(kind).names) for kind in kinds))
     hints: dict[str, str] = {}
     found = []
     for setting in missing:
@@ -560,10 +561,6 @@ def with_hints(missing: Iterable[NotModelled]) -> tuple[NotModelled, ...]:
 def _table() -> Mapping[str, Any]:
     file = importlib.resources.files(f"{__package__}.slurm").joinpath("keys.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _kinds() -> Iterable[str]:
-    return [kind for kind, table in _table().items() if "modelled" in table]
 
 
 @functools.cache

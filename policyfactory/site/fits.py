@@ -94,14 +94,14 @@ def fit_jobs(site: Site, workload: Workload, never: Mapping[int, str] = MappingP
     if numbered:
         requests = dataclasses.replace(requests, partition=np.full(jobs, -1, dtype=np.int64))
     partition_of = partition_numbers(site, requests)
-    judged = _Judged(workload, requests, partition_of == _NOWHERE, site)
     layout = lay_out(site)
-    for number, partition in enumerate(site.partitions):
+    judged = _Judged(workload, requests, partition_of == _NOWHERE, site, layout)
+    for number in range(len(site.partitions)):
         mine = np.flatnonzero(partition_of == number)
         if len(mine):
-            _judge(judged, mine, partition, layout, number, memory=site.scheduling.select == "cores+memory")
-    _judge_lists(judged, site, layout, partition_of)
-    _judge_qos(judged, site)
+            _judge(judged, mine, number)
+    _judge_lists(judged, partition_of)
+    _judge_qos(judged)
     for row, why in never.items():
         if not judged.reason[row]:
             judged.reason[row], judged.kind[row] = why, "limits and rights"
@@ -224,8 +224,8 @@ def partition_numbers(site: Site, requests: Requests) -> Int64Array:
 class _Judged:
     """The first reason against each job, and its kind."""
 
-    def __init__(self, workload: Workload, requests: Requests, nowhere: Mask, site: Site) -> None:
-        self.workload, self.requests, self.nowhere, self.site = workload, requests, nowhere, site
+    def __init__(self, workload: Workload, requests: Requests, nowhere: Mask, site: Site, layout: Layout) -> None:
+        self.workload, self.requests, self.nowhere, self.site, self.layout = workload, requests, nowhere, site, layout
         self.reason = np.full(len(workload), "", dtype=object)
         self.kind = np.full(len(workload), "", dtype=object)
         for row in np.flatnonzero(nowhere).tolist():
@@ -250,13 +250,11 @@ class _Judged:
             self.kind[rows[index]] = kind
 
 
-def _judge(
-    judged: _Judged, mine: Int64Array, partition: Partition, layout: Layout, number: int, *, memory: bool
-) -> None:
+def _judge(judged: _Judged, mine: Int64Array, number: int) -> None:
     """Judge the jobs of a partition."""
-    requests, workload = judged.requests, judged.workload
-    members = layout.members[number]
-    has = {name: getattr(layout, name)[members] for name in ("cores", "memory", "gpus")}
+    requests, workload, partition = judged.requests, judged.workload, judged.site.partitions[number]
+    members = judged.layout.members[number]
+    has = {name: getattr(judged.layout, name)[members] for name in ("cores", "memory", "gpus")}
     where = f"and partition {partition.name} has"
     q, nodes = workload.processors[mine], requests.nodes[mine]
     judged.stop(mine, q > has["cores"].sum(), "cores", "cores", q, f"{where} {has['cores'].sum():,}")
@@ -265,7 +263,7 @@ def _judge(
     judged.stop(mine, many, "nodes", "nodes", nodes, f"and partition {partition.name} allows {most:,.0f}")
     few = (nodes >= 0) & (nodes < partition.min_nodes) & ~judged.lifted["PartitionMinNodes"][mine]
     judged.stop(mine, few, "nodes", "nodes", nodes, f"and partition {partition.name} asks for {partition.min_nodes:,}")
-    counted = memory and bool((has["memory"] > 0).all())
+    counted = judged.site.scheduling.select == "cores+memory" and bool((has["memory"] > 0).all())
     for name, column in (("memory", requests.memory[mine]), ("gpus", requests.gpus[mine])):
         if name == "gpus" or counted:
             total = int(has[name].sum())
@@ -290,9 +288,10 @@ def _judge(
                 judged.kind[mine[index]] = f"{kind} not allowed"
 
 
-def _judge_lists(judged: _Judged, site: Site, layout: Layout, partition_of: Int64Array) -> None:
+def _judge_lists(judged: _Judged, partition_of: Int64Array) -> None:
     """Judge jobs that their partition stops by the others of their lists: one in which they fit is enough."""
-    requests, number_of = judged.requests, {partition.name: number for number, partition in enumerate(site.partitions)}
+    requests = judged.requests
+    number_of = {partition.name: number for number, partition in enumerate(judged.site.partitions)}
     lists_of: dict[int, list[int]] = {}
     for chosen, names in enumerate(requests.names.get("partitions", ())):
         for name in number_of.keys() & set(names.split(",")):
@@ -302,8 +301,7 @@ def _judge_lists(judged: _Judged, site: Site, layout: Layout, partition_of: Int6
         others = np.flatnonzero(listed & (judged.reason != ""))
         reason, kind = judged.reason[others], judged.kind[others]
         judged.reason[others] = ""
-        memory = site.scheduling.select == "cores+memory"
-        _judge(judged, others, site.partitions[number], layout, number, memory=memory)
+        _judge(judged, others, number)
         stopped = judged.reason[others] != ""
         judged.reason[others] = np.where(stopped, reason, "")
         judged.kind[others] = np.where(stopped, kind, "")
@@ -329,10 +327,10 @@ def _judge_placing(
     judged.stop(mine, ~enough[back.reshape(-1)], "cores, memory and GPUs of a node", "nodes", nodes, limit)
 
 
-def _judge_qos(judged: _Judged, site: Site) -> None:
+def _judge_qos(judged: _Judged) -> None:
     """Judge the jobs by what their QOS allows one job; without any QOS in the site file, none is judged."""
     requests = judged.requests
-    known = {qos.name: qos for qos in site.qos}
+    known = {qos.name: qos for qos in judged.site.qos}
     for number, name in enumerate(requests.names.get("qos", ())):
         mine = np.flatnonzero(requests.qos == number)
         qos = known.get(name.lower())
@@ -452,7 +450,7 @@ def lay_out(site: Site) -> Layout:
         if first.setdefault(partition.nodes, row) < row:
             members[row] = members[first[partition.nodes]]
         else:
-            members[row, partition_nodes(site, partition)] = True
+            members[row, node_numbers(site, partition.nodes, f"partition {partition.name!r}")] = True
     return Layout(
         names=site.node_names,
         cores=column("cores"),
@@ -462,17 +460,6 @@ def lay_out(site: Site) -> Layout:
         threads=column("threads"),
         members=members,
     )
-
-
-def partition_nodes(site: Site, partition: Partition) -> Int64Array:
-    """Return the node numbers of a partition, in the order of the site's nodes.
-
-    Raises
-    ------
-    SiteError
-        If it names a node that the site does not have.
-    """
-    return node_numbers(site, partition.nodes, f"partition {partition.name!r}")
 
 
 def node_numbers(site: Site, hosts: str, what: str = "the host list") -> Int64Array:

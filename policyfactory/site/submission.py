@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from policyfactory.core.errors import UsageError
-from policyfactory.core.options import Int64Array
 from policyfactory.core.text import counted, did_you_mean, format_duration, shortened
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Partition, Site
-from policyfactory.workload.accounting.sacct import gres_gpus
+from policyfactory.workload.accounting.sacct import MB, gres_gpus
 from policyfactory.workload.accounting.times import duration
 from policyfactory.workload.snapshot import QueuedJob, Snapshot
 
@@ -24,7 +23,6 @@ _PARTITIONS = 3  # other ones that are tried
 _LARGEST = 1 << 40  # of any quantity: beyond all machines
 _MOST = 10_000_000  # nodes, tasks, processors of a task
 _SIZE = re.compile(r"(\d{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
-_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _GPUS = re.compile(r"(?:[\w.-]{1,80}:)?\d{1,6}|[A-Za-z][\w.-]{0,80}", re.ASCII)
 
 
@@ -153,7 +151,7 @@ def _memory(text: str | None, many: int) -> float | None:
     if text is None:
         return None
     match = _SIZE.fullmatch(text)
-    amount = float(match[1]) * _MB[match[2].upper()] * many if match else math.inf
+    amount = float(match[1]) * MB[match[2].upper()] * many if match else math.inf
     if amount > _LARGEST:
         _options().error(f"{shortened(text)!r} is no memory; as sbatch has it: 4000, 16G")
     return amount
@@ -174,11 +172,6 @@ def _gpus(text: str | None) -> int:
     if not all(_GPUS.fullmatch(part) for part in parts):
         _options().error(f"{shortened(text or '')!r} is no number of GPUs; as sbatch has it: 2, a100:2")
     return sum(gres_gpus(f"gpu:{part}") or 0 for part in parts)
-
-
-def _has_memory(memory: Int64Array, asked: float) -> bool:
-    """Tell whether nodes have as much memory as is asked for (MB), where it is counted."""
-    return asked <= memory.sum() or not memory.all()
 
 
 def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]:
@@ -211,17 +204,18 @@ def others(job: QueuedJob, site: Site | None) -> Iterator[tuple[str, QueuedJob]]
         }
         fitting = [
             its.name
-            for number, its in enumerate(site.partitions)
+            for its, members in zip(site.partitions, layout.members, strict=True)
             if its.up
             and its.name not in job.partitions
             and site.lets_in(its, job.account)
             and (not its.allowed_qos or not job.qos or job.qos in its.allowed_qos)
             and (job.limit or 0) <= its.max_time
             and not 0 < job.nodes < its.min_nodes
-            and job.nodes <= min(its.max_nodes, int(layout.members[number].sum()))
-            and job.cores <= int(layout.cores[layout.members[number]].sum())
-            and job.gpus <= int(layout.gpus[layout.members[number]].sum())
-            and _has_memory(layout.memory[layout.members[number]], job.memory or 0.0)
+            and job.nodes <= min(its.max_nodes, int(members.sum()))
+            and job.cores <= int(layout.cores[members].sum())
+            and job.gpus <= int(layout.gpus[members].sum())
+            # Where memory is counted.
+            and (not (memory := layout.memory[members]).all() or (job.memory or 0.0) <= memory.sum())
             and f"PartitionName={its.name[:40]}" not in closed
         ]
         for name in fitting[:_PARTITIONS]:

@@ -9,7 +9,7 @@ import pytest
 from naive.slurm import Job
 from naive.slurm_cases import IMPLEMENTATIONS
 from naive.slurm_random import BEGIN, FEATURES, draw
-from policyfactory.site.fits import node_numbers, partition_nodes
+from policyfactory.site.fits import node_numbers
 from policyfactory.site.model import Scheduling, Site
 from support import seeds
 
@@ -58,7 +58,7 @@ def test_schedules_are_possible(simulate: Callable[..., dict[int, object]], seed
 
 def check_one(site: Site, job: Job, placed: object, schedule: dict[int, object], turnround: int) -> None:
     partition = next(part for part in site.partitions if part.name == job.partition)
-    members = set(partition_nodes(site, partition).tolist())
+    members = set(node_numbers(site, partition.nodes).tolist())
     assert placed.by in {"main", "backfill"}
     assert placed.start >= max(job.submit, job.eligible)
     assert placed.start < placed.end <= placed.start + max(job.run_time, 1)

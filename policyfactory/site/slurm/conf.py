@@ -473,6 +473,12 @@ def words_of(setting: Setting) -> list[Setting]:
     return [Setting(word, "yes", setting.location) for word in listed(setting.value)]
 
 
+def parts_of(setting: Setting) -> list[Setting]:
+    """Return the words ``name=value`` of a list, each as a setting."""
+    words = (word.partition("=") for word in listed(setting.value))
+    return [Setting(name.strip(), value.strip(), setting.location) for name, _, value in words]
+
+
 def listed(text: str) -> tuple[str, ...]:
     """Return the names of a list with commas; none for an empty one."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

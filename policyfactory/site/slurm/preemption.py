@@ -14,7 +14,7 @@ from typing import Literal
 
 from policyfactory.site.file import known_settings
 from policyfactory.site.model import Origin, Partition, Preemption, Qos, Setting
-from policyfactory.site.slurm.conf import Conf, leading, listed, refused
+from policyfactory.site.slurm.conf import Conf, leading, listed, parts_of, refused
 from policyfactory.site.values import LONGEST_TIME
 from policyfactory.workload.accounting.times import duration
 
@@ -84,14 +84,12 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Setting]:
     words: dict[str, Setting] = {}
     for key in ("schedulerparameters", "preemptparameters"):
         setting = conf.settings.get(key, _ABSENT)
-        for word in listed(setting.value):
-            name, _, text = word.partition("=")
-            part = Setting(name.strip(), text.strip(), setting.location)
+        for part in parts_of(setting):
             words[part.key.lower()] = part
             if key == "preemptparameters":
                 # A flag that is there is on, and has no value of its own.
-                part = dataclasses.replace(part, value=part.value or "yes")
-                known_settings("preemption").judge([part], origin, "PreemptParameters")
+                flag = dataclasses.replace(part, value=part.value or "yes")
+                known_settings("preemption").judge([flag], origin, "PreemptParameters")
     return words
 
 

@@ -17,7 +17,7 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.text import shortened
 from policyfactory.site.file import known_settings
 from policyfactory.site.model import ASSUMED_VERSION, PARAMETERS, Origin, Priority, Scheduling, Setting, Site
-from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, refused, seconds, unsigned, yes
+from policyfactory.site.slurm.conf import ENDLESS, Conf, leading, listed, parts_of, refused, seconds, unsigned, yes
 from policyfactory.site.values import SECONDS, WEIGHT, parse_version, write_version
 from policyfactory.workload.declared import FLAG, LARGEST, Kind
 
@@ -140,9 +140,7 @@ def _parameters(conf: Conf, origin: Origin) -> dict[str, Any]:
     known = known_settings("parameters")
     parts: dict[str, Setting] = {}
     origin.note("scheduling", "", parts)
-    for word in listed(setting.value):
-        name, _, text = word.partition("=")
-        part = Setting(name.strip(), text.strip(), setting.location)
+    for part in parts_of(setting):
         parts[part.key.lower()] = part
         # A flag that is there is on, and has no value of its own.
         known.judge([dataclasses.replace(part, value=part.value or "yes")], origin, "SchedulerParameters")
@@ -308,8 +306,7 @@ def job_defaults(settings: Mapping[str, Setting], origin: Origin, what: str = ""
 @functools.lru_cache(maxsize=16)
 def _together(setting: Setting) -> Mapping[str, Setting]:
     """Return the words of JobDefaults=DefCpuPerGPU=4,DefMemPerGPU=1000, as scontrol prints it too."""
-    words = (word.partition("=") for word in listed(setting.value))
-    return {name.lower(): Setting(name, value, setting.location) for name, _, value in words if name.lower() in _FIELDS}
+    return {part.key.lower(): part for part in parts_of(setting) if part.key.lower() in _FIELDS}
 
 
 # Defaults that depend on the version of Slurm -------------------------------------------------------------------------

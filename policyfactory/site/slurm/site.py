@@ -127,9 +127,9 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         enforced=enforced(conf),
     )
     if site.preemption.kind == "partition_prio":
-        site = dataclasses.replace(
-            site, partitions=tuple(_with_preemption(partition, origin) for partition in partitions)
-        )
+        of = [origin.entries[f"partition {partition.name}"][1] for partition in partitions]
+        stopped = (partition_preemption(*each, origin) for each in zip(partitions, of, strict=True))
+        site = dataclasses.replace(site, partitions=tuple(stopped))
     origin.not_modelled += of_nodes
     qos, associations, inputs = _accounts(conf, site, reports, origin)
     outages, reservations, more_inputs = _times(site, nodes.outages, reports, clock, origin)
@@ -265,12 +265,6 @@ def _judge(conf: Conf, origin: Origin) -> None:
         known_settings("flags").judge(words_of(conf.settings["priorityflags"]), origin, "PriorityFlags")
 
 
-def _with_preemption(partition: Partition, origin: Origin) -> Partition:
-    """Return a partition with what is said of its preemption."""
-    _, settings = origin.entries.get(f"partition {partition.name}", ("", {}))
-    return partition_preemption(partition, settings, origin)
-
-
 # What contradicts itself and stops slurmctld not: it corrects it, or goes on, and so does the import ------------------
 
 
@@ -362,15 +356,11 @@ def _corrected_qos(qos: Qos, known: Collection[str], origin: Origin) -> Qos:
         _say(origin, f"QOS {qos.name}", ("preempt",), "QOS that the table of QOS does not have are left out")
         qos = dataclasses.replace(qos, preempts=tuple(name for name in qos.preempts if name in known))
     job, total = qos.per_job, qos.total
-    lower = {name: getattr(total, name) for name in _AMOUNTS if _above(getattr(job, name), getattr(total, name))}
+    lower = {name: getattr(total, name) for name in _AMOUNTS if getattr(total, name) < getattr(job, name) < NEVER}
     if not lower:
         return qos
     _say(origin, f"QOS {qos.name}", ("maxtres", "maxtresperjob", "grptres"), "GrpTRES holds for each job as well")
     return dataclasses.replace(qos, per_job=dataclasses.replace(job, **lower))
-
-
-def _above(job: float, total: float) -> bool:
-    return total < job < NEVER
 
 
 def _associations(
