@@ -97,8 +97,7 @@ def read_with_cancelled(
         When each of those jobs was cancelled, on the workload's clock; -1 for the others.
     """
     log = read_swf(path)
-    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
-    cleaning = _Cleaning(log, find_preset(preset), estimate_missing, machine, keep_cancelled=True)
+    cleaning = _Cleaning(log, preset, processors, estimate_missing, force=force_processors, keep_cancelled=True)
     workload = assumed(cleaning.workload(), assume)
     patience = np.maximum(whole(cleaning.log.wait), 1)[cleaning.rows]
     return workload, np.where(cleaning.cancelled[cleaning.rows], workload.submit + patience, -1)
@@ -114,8 +113,8 @@ def clean(
     assume: str | None = None,
 ) -> Workload:
     """Return the workload that a log holds; parameters, result and errors are those of `read`."""
-    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
-    return assumed(_Cleaning(log, find_preset(preset), estimate_missing, machine).workload(), assume)
+    cleaning = _Cleaning(log, preset, processors, estimate_missing, force=force_processors)
+    return assumed(cleaning.workload(), assume)
 
 
 def clean_log(
@@ -131,8 +130,7 @@ def clean_log(
     Both fields of processors hold the number that was used, so that any preset reads the file the same way.
     Parameters and errors are those of `read`.
     """
-    machine = _machine_of(log, processors, estimate_missing, force=force_processors)
-    return _Cleaning(log, find_preset(preset), estimate_missing, machine).log_again()
+    return _Cleaning(log, preset, processors, estimate_missing, force=force_processors).log_again()
 
 
 def _machine_of(log: SwfLog, processors: int | None, estimate_missing: str, *, force: bool) -> tuple[int, str]:
@@ -153,18 +151,19 @@ class _Cleaning:
     def __init__(
         self,
         log: SwfLog,
-        preset: Preset,
+        preset: str | Preset,
+        processors: int | None,
         estimate_missing: str,
-        machine: tuple[int, str],
         *,
+        force: bool,
         keep_cancelled: bool = False,
     ) -> None:
+        self.machine, self.machine_source = _machine_of(log, processors, estimate_missing, force=force)
+        self.preset = find_preset(preset)
         if estimate_missing not in ESTIMATE_MISSING:
             raise UsageError(f"--estimate-missing {estimate_missing!r}: write one of {', '.join(ESTIMATE_MISSING)}")
         self.log = log
-        self.preset = preset
         self.estimate_missing = estimate_missing
-        self.machine, self.machine_source = machine
         self.steps: list[CleaningStep] = []
         self.left: Mask = np.ones(len(log), dtype=np.bool_)
         self.later: list[tuple[str, Mask, str, str]] = []

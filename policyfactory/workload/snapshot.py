@@ -20,7 +20,8 @@ import pandas as pd
 from policyfactory.core.errors import TraceFormatError, UsageError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, counted
-from policyfactory.workload.accounting.sacct import gres_gpus
+from policyfactory.workload.accounting.record import array_size
+from policyfactory.workload.accounting.sacct import MB, gres_gpus
 from policyfactory.workload.accounting.sacct_json import JsonText, jobs_in
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.times import Clock, duration, shown
@@ -45,12 +46,10 @@ _LONGEST = 1 << 20  # characters of a list of nodes
 _RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "CONFIGURING", "STAGE_OUT", "SIGNALING", "RESIZING"}
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _NONE = {"", "(null)", "N/A", "n/a", "None", "Unknown", "*"}
-_MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)", re.ASCII)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _NODES = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z_/:]{1,30})=")
-_TASKS = re.compile(r"(\d{1,8})(?:-(\d{1,8}))?(?::(\d{1,8}))?", re.ASCII)
 
 State = Literal["running", "waiting"]
 
@@ -237,7 +236,9 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
             assumed.append("the queue is of the last time that is said in it (another one: --taken)")
     # Limits count what jobs have run, without the time in which they were suspended.
     jobs = [
-        job if job.start is None or job.suspended is None else _delayed(job, max(taken - job.suspended, 0))
+        job
+        if job.start is None or job.suspended is None
+        else dataclasses.replace(job, start=job.start + max(taken - job.suspended, 0))
         for job in jobs
     ]
     if stopped := sum(job.suspended is not None for job in jobs):
@@ -251,10 +252,6 @@ def read_snapshot(path: Path | str, clock: Clock | None = None, taken: int | Non
     slurm = _table(meta.get("slurm") or meta.get("Slurm"))
     cluster, version = _text(slurm.get("cluster")), _text(slurm.get("release"))
     return Snapshot(printable(source.name, 200), taken, tuple(jobs), cluster, version, tuple(assumed))
-
-
-def _delayed(job: QueuedJob, seconds: int) -> QueuedJob:
-    return dataclasses.replace(job, start=(job.start or 0) + seconds)
 
 
 def _reader(
@@ -301,17 +298,13 @@ def _text(value: Any, most: int = 1000) -> str:
     return "" if text in _NONE else printable(text, most)
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in text.split(",") if name)
-
-
 def _tres(text: str) -> dict[str, float]:
     """Return trackable resources, memory in MB, as ``cpu=4,mem=1.5G,node=2,gres/gpu=1`` has them."""
     found: dict[str, float] = {}
     for part in text.split(",")[:100]:
         name, _, value = part.partition("=")
         if match := _SIZE.fullmatch(value):
-            scale = _MB[match[2]] if name == "mem" else _MB[match[2]] * (1024**2 if match[2] else 1)
+            scale = MB[match[2]] if name == "mem" else MB[match[2]] * (1024**2 if match[2] else 1)
             amount = float(match[1]) * scale
             if amount <= _LARGEST:
                 found[name.lower()] = amount
@@ -342,11 +335,8 @@ def _array(tasks: str, parent: int, number: int) -> tuple[str, int, int]:
     most = int(limit) if _COUNT.fullmatch(limit) else 0
     if _COUNT.fullmatch(plain):
         return f"{parent}_{plain}", 1, most
-    count = 0
-    for part in plain.split(","):
-        if match := _TASKS.fullmatch(part):
-            first, last = int(match[1]), int(match[2] or match[1])
-            count += max((last - first) // max(int(match[3] or 1), 1) + 1, 1)
+    # Slurm cuts a long list off: what stands before that is counted.
+    count = sum(map(array_size, plain.split(",")))
     return f"{parent}_[{printable(plain, 30)}{f'%{limit[:8]}' if limit else ''}]", min(max(count, 1), _MOST_TASKS), most
 
 
@@ -525,7 +515,7 @@ def _of_fields(
         user=text("UserId").split("(")[0],
         account=text("Account"),
         qos=text("QOS"),
-        partitions=_names(text("Partition")),
+        partitions=tuple(filter(None, text("Partition").split(","))),
         submit=submit,
         reason=reason,
         eligible=eligible,
@@ -563,7 +553,7 @@ def _memory_of(fields: Mapping[str, str], nodes: int, cores: int) -> float | Non
     """Return the MB of a job, which asks for them by core or by node."""
     for name, many in (("MinMemoryCPU", cores), ("MinMemoryNode", max(nodes, 1))):
         if match := _SIZE.fullmatch(fields.get(name, "")):
-            amount = float(match[1]) * _MB[match[2]] * many
+            amount = float(match[1]) * MB[match[2]] * many
             return amount if 0 < amount <= _LARGEST else None
     return None
 

@@ -313,7 +313,7 @@ _ASKED = re.compile(r"(?<!\S)(?:(?:-t|--time)\s+|--time=|-t)(?=(\S+))")
 _TRES = re.compile(r"(?:^|,)(\w+)=(\d{1,12})(?=,|$)", re.ASCII)
 _MEMORY = re.compile(r"(?:^|,)mem=(\d{1,15})(?:\.(\d{1,6}))?([KMGTP]?)(?=,|$)", re.ASCII)
 _GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]{1,80})?=(\d{1,9})(?=,|$)", re.ASCII)
-_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _EACH = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTP]?)([nc]?)", re.ASCII)
 # A type may begin with a digit (2080ti, 1g.5gb); a name without a number is one.
 _GRES_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=][^,]*?)??(?:[:=](\d{1,9}))?", re.ASCII)
@@ -375,7 +375,7 @@ def tres_memory(text: str) -> int | None:
     match = _MEMORY.search(text)
     if match is None:
         return None
-    number = float(f"{match[1]}.{match[2] or 0}") * _MB[match[3]]
+    number = float(f"{match[1]}.{match[2] or 0}") * MB[match[3]]
     return min(math.ceil(number), LARGEST + 1)
 
 
@@ -659,7 +659,7 @@ def _memory(text: str) -> tuple[float, int]:
     match = _EACH.fullmatch(text)
     if match is None:
         return (float(UNREADABLE) if text else 0.0), 0
-    return float(match[1]) * _MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
+    return float(match[1]) * MB[match[2]], {"": 0, "n": 1, "c": 2}[match[3]]
 
 
 def _settle_times(rows: Rows, numbers: dict[str, Int64Array], readable: Mask, clock: Clock) -> list[tuple[int, str]]:

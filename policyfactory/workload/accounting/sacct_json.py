@@ -205,14 +205,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _resource(resources: Any, name: str) -> int | None:
-    """Return the count of a trackable resource in a list of them."""
-    counts = (_number(resource["count"]) for resource in resources if resource["type"] == name)
-    return next(counts, None)
-
-
 def _counted(name: str) -> Callable[[Any], int | None]:
-    return lambda resources: _resource(resources, name)
+    """Return what reads the count of a trackable resource in a list of them."""
+    return lambda tres: next((_number(entry["count"]) for entry in tres if entry["type"] == name), None)
 
 
 def _state(current: Any) -> State:

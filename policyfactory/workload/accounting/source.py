@@ -201,8 +201,6 @@ class Format:
         What ``--format`` calls it.
     description : str
         What it is.
-    module : str
-        The module whose function ``read`` reads it; loaded only then.
     recognises : callable
         Whether a file is one, by its first lines that are not blank.
     takes : {"lines", "blocks", "chunks"}
@@ -211,13 +209,12 @@ class Format:
 
     name: str
     description: str
-    module: str
     recognises: Callable[[list[str]], bool]
     takes: Literal["lines", "blocks", "chunks"] = "lines"
 
     def reader(self) -> LogReader:
-        """Return the function that reads it."""
-        module = importlib.import_module(f"policyfactory.workload.accounting.{self.module}")
+        """Return the function ``read`` of the module of its name, which is loaded only now."""
+        module = importlib.import_module(f"policyfactory.workload.accounting.{self.name.replace('-', '_')}")
         return cast("LogReader", module.read)
 
 
@@ -244,11 +241,11 @@ def _is_pbs(lines: list[str]) -> bool:
 FORMATS = {
     known.name: known
     for known in (
-        Format("sacct", "Slurm: output of sacct -P, with its header line", "sacct", _is_sacct, "blocks"),
-        Format("sacct-json", "Slurm: output of sacct --json", "sacct_json", _is_json, "chunks"),
-        Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", "filetxt", _is_filetxt),
-        Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", "pbs", _is_pbs),
-        Format("gridengine", "Grid Engine: the file accounting(5) of the qmaster", "gridengine", _is_gridengine),
+        Format("sacct", "Slurm: output of sacct -P, with its header line", _is_sacct, "blocks"),
+        Format("sacct-json", "Slurm: output of sacct --json", _is_json, "chunks"),
+        Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", _is_filetxt),
+        Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", _is_pbs),
+        Format("gridengine", "Grid Engine: the file accounting(5) of the qmaster", _is_gridengine),
     )
 }
 

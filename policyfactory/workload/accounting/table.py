@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration
+from policyfactory.core.text import DAY, HOUR, MINUTE, counted, format_duration
 from policyfactory.workload.accounting.record import NAMES, NUMBERS, Record, RecordBlock, Remark
 from policyfactory.workload.header import printable
 from policyfactory.workload.presets import FEW_MISSING
@@ -518,17 +518,15 @@ class ImportReport:
 
     def totals(self) -> str:
         """Return the totals in words."""
-        files = "1 file" if len(self.inputs) == 1 else f"{len(self.inputs)} files"
         names = {"cpus": "processors", "nodes": "nodes"}
         zone = (
             f"times in {self.time_zone} ({self.time_zone_source})"
             if self.zone_needed
             else f"its times are Unix seconds; dates are in {self.time_zone} ({self.time_zone_source})"
         )
-        records = "1 record" if self.records == 1 else f"{self.records:,} records"
-        jobs = "1 job" if self.jobs == 1 else f"{self.jobs:,} jobs"
         return (
-            f"{records} of {files}: {jobs}, {self.count('dropped'):,} dropped, "
+            f"{counted(self.records, 'record')} of {counted(len(self.inputs), 'file')}: {counted(self.jobs, 'job')}, "
+            f"{self.count('dropped'):,} dropped, "
             f"{self.count('merged'):,} merged; machine of {self.machine:,} {names[self.unit]} ({self.machine_source}); "
             f"{format_duration(self.ends - self.begins)} from the first submission to the last end; {zone}"
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from policyfactory.core.options import FloatArray, Int64Array, Mask
 from policyfactory.workload.accounting.record import coded
-from policyfactory.workload.accounting.sacct import memory_of_jobs
+from policyfactory.workload.accounting.sacct import MB, memory_of_jobs
 from policyfactory.workload.accounting.times import NO_TIME, UNREADABLE, Clock, duration, whole_numbers
 from policyfactory.workload.tables.mapping import DURATION_UNITS, MEMORY_UNITS, MappedColumn
 
@@ -203,8 +203,6 @@ _FRACTION = re.compile(r"(:\d{2})[.,]\d{1,12}", re.ASCII)
 _SHORT_OFFSET = re.compile(r":\d{2}[+-]\d{2}$", re.ASCII)
 _DAYS = re.compile(r"(\d{1,6}) days?,? (\d{1,2}):(\d{2}):(\d{2})(?:\.\d{1,12})?", re.ASCII)
 _TRES = re.compile(r"([^=,]{1,100})=(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)(?=,|$)", re.ASCII)
-# In MB; no letter is MB (man page of sbatch, --mem).
-_LETTERS = {"K": 2.0**-10, "": 1.0, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -365,7 +363,7 @@ def read_memory(cells: Cells, column: MappedColumn, nodes: Int64Array, cores: In
         values = memory_of_jobs(codes, clean, nodes, cores)
         wrong = values < 0
     else:
-        values, wrong = _numbers(cells, column, lambda text: _entry(text, column.tres, _LETTERS.__getitem__, -1.0))
+        values, wrong = _numbers(cells, column, lambda text: _entry(text, column.tres, MB.__getitem__, -1.0))
         if not column.tres:
             values = np.where(
                 _is_one_of(cells, values, column.none), np.nan, values * (MEMORY_UNITS[column.unit] or 1.0)
