@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -121,11 +121,11 @@ def judge_log(log: SwfLog, description: Description) -> LogJudgement:
     log = joined_log(log)
     facts = _facts(log, description)
     uses = (
-        _learning(facts, description),
-        _testing(facts, description),
-        _comparing(facts, description),
-        _predicting(log, facts),
-        _loading(facts, description),
+        _use("learning an order", _learning(facts, description)),
+        _use("testing an order", _testing(facts, description)),
+        _use("comparing with the recorded schedule", _comparing(facts, description)),
+        _use("predicting run times", _predicting(log, facts)),
+        _use("the load of the machine", _loading(facts, description)),
     )
     return LogJudgement(tuple(_findings(facts, description)), uses, wait_tables(log))
 
@@ -226,36 +226,38 @@ def _findings(facts: _Facts, description: Description) -> Iterator[str]:
         yield f"{_percent(missing)} of the jobs have no requested time: what backfilling does with them is a guess."
 
 
-# One use after the other: what speaks against it, the worst first. ----------------------------------------------------
+# One use after the other: what speaks against it, and what for it ----------------------------------------------------
 
 
-def _use(name: str, against: list[tuple[Grade, str]], good: str) -> Use:
-    for grade in ("no", "limited"):
-        if any(found == grade for found, _ in against):
-            return Use(name, grade, "; ".join(why for found, why in against if found == grade))
-    return Use(name, "good", good)
+def _use(name: str, found: Iterable[tuple[Grade, str]]) -> Use:
+    """Return a use with the worst of the grades that were found, and why it is that."""
+    reasons: dict[Grade, list[str]] = {"no": [], "limited": [], "good": []}
+    for grade, why in found:
+        reasons[grade].append(why)
+    worst, whys = next((grade, whys) for grade, whys in reasons.items() if whys)
+    return Use(name, worst, "; ".join(whys))
 
 
 def _size(facts: _Facts) -> str:
     return f"{counted(facts.jobs, 'job')} that ran, {facts.weeks:,.0f} weeks"
 
 
-def _learning(facts: _Facts, description: Description) -> Use:
-    against: list[tuple[Grade, str]] = []
+def _learning(facts: _Facts, description: Description) -> Iterator[tuple[Grade, str]]:
     if facts.jobs < _FEWEST:
-        against.append(("no", f"{counted(facts.jobs, 'job')} that ran: {_FEWEST} are the least"))
+        yield "no", f"{counted(facts.jobs, 'job')} that ran: {_FEWEST} are the least"
     elif facts.jobs < _FEW:
-        against.append(("limited", f"only {counted(facts.jobs, 'job')} that ran"))
+        yield "limited", f"only {counted(facts.jobs, 'job')} that ran"
     if description.machine is None:
-        against.append(("no", "the size of the machine is unknown: give --processors"))
+        yield "no", "the size of the machine is unknown: give --processors"
     if description.serial_share > _ALL:
-        against.append(("limited", "all jobs take one processor, so that an order can go by time only"))
+        yield "limited", "all jobs take one processor, so that an order can go by time only"
     if facts.sites:
-        against.append(("limited", "many sites are not one queue"))
+        yield "limited", "many sites are not one queue"
     if not facts.known_waits:
-        against.append(("limited", "no waits are recorded: nothing can be shown to be better than what the site has"))
-    against += [*_waiting(facts), *_requests(description)]
-    return _use("learning an order", against, _size(facts))
+        yield "limited", "no waits are recorded: nothing can be shown to be better than what the site has"
+    yield from _waiting(facts)
+    yield from _requests(description)
+    yield "good", _size(facts)
 
 
 def _waiting(facts: _Facts) -> Iterator[tuple[Grade, str]]:
@@ -278,73 +280,69 @@ def _requests(description: Description) -> Iterator[tuple[Grade, str]]:
         yield "limited", f"{_percent(description.request_missing_share)} of the requested times are missing"
 
 
-def _testing(facts: _Facts, description: Description) -> Use:
-    against: list[tuple[Grade, str]] = []
+def _testing(facts: _Facts, description: Description) -> Iterator[tuple[Grade, str]]:
     if description.machine is None:
-        against.append(("no", "the size of the machine is unknown: give --processors"))
+        yield "no", "the size of the machine is unknown: give --processors"
     if facts.sites:
-        against.append(("no", "many sites are not one queue"))
+        yield "no", "many sites are not one queue"
     elif facts.hint:
-        against.append(("limited", "the header speaks of many sites"))
-    against += _waiting(facts)
+        yield "limited", "the header speaks of many sites"
+    yield from _waiting(facts)
     if facts.weeks < _WEEKS:
-        against.append(("no", f"{facts.weeks:.1f} weeks: {_WEEKS} are the least for an interval"))
+        yield "no", f"{facts.weeks:.1f} weeks: {_WEEKS} are the least for an interval"
     elif facts.weeks < _MANY_WEEKS:
         wide = f"only {facts.weeks:.1f} weeks, so that intervals are wide"
-        against.append(("limited", f"{wide}; learn needs more than {_MANY_WEEKS} for a verdict"))
-    against += _requests(description)
-    return _use("testing an order", against, f"{_size(facts)}, a load of {_percent(facts.load)}")
+        yield "limited", f"{wide}; learn needs more than {_MANY_WEEKS} for a verdict"
+    yield from _requests(description)
+    yield "good", f"{_size(facts)}, a load of {_percent(facts.load)}"
 
 
-def _comparing(facts: _Facts, description: Description) -> Use:
-    against: list[tuple[Grade, str]] = []
+def _comparing(facts: _Facts, description: Description) -> Iterator[tuple[Grade, str]]:
     if not facts.known_waits:
-        against.append(("no", "no waits are recorded"))
+        yield "no", "no waits are recorded"
     elif facts.starts_at_once:
-        against.append(("no", "nobody waits in it"))
+        yield "no", "nobody waits in it"
     elif facts.known_waits < _ALL:
-        against.append(("limited", f"{_percent(1 - facts.known_waits)} of the jobs that ran have no recorded wait"))
+        yield "limited", f"{_percent(1 - facts.known_waits)} of the jobs that ran have no recorded wait"
     if facts.sites:
-        against.append(("no", "many sites are not one queue"))
+        yield "no", "many sites are not one queue"
     if facts.room > _HALF:
-        against.append(("no", "most that waited long did not wait for processors"))
+        yield "no", "most that waited long did not wait for processors"
     elif facts.room > _ROOM:
-        against.append(("limited", f"{_percent(facts.room)} of those that waited long did not wait for processors"))
+        yield "limited", f"{_percent(facts.room)} of those that waited long did not wait for processors"
     if description.above_capacity_share > 0.05:
         above = _percent(description.above_capacity_share)
-        against.append(("limited", f"for {above} of the time it uses more processors than the machine has"))
+        yield "limited", f"for {above} of the time it uses more processors than the machine has"
     waited = ""
     if not math.isnan(facts.mean_wait):
         waited = f", mean wait of the jobs that ran {format_duration(float(round(facts.mean_wait)))}"
-    return _use("comparing with the recorded schedule", against, f"starts are recorded{waited}")
+    yield "good", f"starts are recorded{waited}"
 
 
-def _predicting(log: SwfLog, facts: _Facts) -> Use:
-    against: list[tuple[Grade, str]] = []
+def _predicting(log: SwfLog, facts: _Facts) -> Iterator[tuple[Grade, str]]:
     named = share(log.user >= 0)
     users = len(np.unique(log.user[log.user >= 0]))
     if not users:
-        against.append(("no", "users are not recorded"))
+        yield "no", "users are not recorded"
     elif named < _ALL:
-        against.append(("limited", f"{_percent(1 - named)} of the jobs have no user"))
+        yield "limited", f"{_percent(1 - named)} of the jobs have no user"
     if users == 1:
-        against.append(("limited", "there is one user only"))
+        yield "limited", "there is one user only"
     if facts.jobs < _FEWEST:
-        against.append(("no", f"{counted(facts.jobs, 'job')} that ran are too few"))
-    return _use("predicting run times", against, f"{counted(users, 'user')}, {counted(facts.jobs, 'run time')}")
+        yield "no", f"{counted(facts.jobs, 'job')} that ran are too few"
+    yield "good", f"{counted(users, 'user')}, {counted(facts.jobs, 'run time')}"
 
 
-def _loading(facts: _Facts, description: Description) -> Use:
-    against: list[tuple[Grade, str]] = []
+def _loading(facts: _Facts, description: Description) -> Iterator[tuple[Grade, str]]:
     if description.machine is None:
-        against.append(("no", "the size of the machine is unknown: give --processors"))
+        yield "no", "the size of the machine is unknown: give --processors"
     if facts.weeks < _WEEKS:
-        against.append(("limited", f"{facts.weeks:.1f} weeks: no pattern of weeks can be seen"))
+        yield "limited", f"{facts.weeks:.1f} weeks: no pattern of weeks can be seen"
     if facts.load > 1:
         more = f"the work is {_percent(facts.load)} of what the machine could do, so check its size (--processors)"
-        against.append(("limited", more))
+        yield "limited", more
     if description.missing_run_share > 0.05:
-        against.append(("limited", f"{_percent(description.missing_run_share)} of the jobs have no run time"))
+        yield "limited", f"{_percent(description.missing_run_share)} of the jobs have no run time"
     if description.unix_start is None:
-        against.append(("limited", "days of the week are unknown without a date (UnixStartTime)"))
-    return _use("the load of the machine", against, f"{_percent(facts.load)} over {facts.weeks:,.0f} weeks")
+        yield "limited", "days of the week are unknown without a date (UnixStartTime)"
+    yield "good", f"{_percent(facts.load)} over {facts.weeks:,.0f} weeks"

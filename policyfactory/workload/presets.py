@@ -234,8 +234,4 @@ class CleaningReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values."""
-        return {
-            **dataclasses.asdict(self),
-            "dropped": self.dropped,
-            "steps": [dataclasses.asdict(s) for s in self.steps],
-        }
+        return {**dataclasses.asdict(self), "dropped": self.dropped}

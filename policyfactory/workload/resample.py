@@ -96,6 +96,16 @@ def parse_length(text: str) -> int | None:
     return Resampling(int(seconds) // WEEK).weeks
 
 
+def _whole_weeks(submit: Int64Array, ticks: int) -> tuple[Int64Array, int, int, str]:
+    """Return times after the first, how many whole weeks and jobs in these there are, and in words how long all is."""
+    if not len(submit):
+        return submit, 0, 0, "no time"
+    after = submit - submit[0]
+    weeks = int(after[-1] // (WEEK * ticks))
+    jobs = int(np.searchsorted(after, weeks * WEEK * ticks))
+    return after, weeks, jobs, format_duration(float(after[-1]) / ticks)
+
+
 class UserWeeks:
     """The weeks of each user of a log, prepared once for any number of resamples.
 
@@ -127,11 +137,8 @@ class UserWeeks:
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
-        week = WEEK * workload.ticks
-        after = workload.submit - (workload.submit[0] if len(workload) else 0)
-        self.weeks = int(after[-1] // week) if len(workload) else 0
+        after, self.weeks, self.jobs, span = _whole_weeks(workload.submit, workload.ticks)
         if self.weeks < _LEAST_WEEKS:
-            span = format_duration(float(after[-1]) / workload.ticks) if len(workload) else "no time"
             have, why = (
                 ("only one whole week", "every week drawn from it would be the same")
                 if self.weeks
@@ -141,9 +148,8 @@ class UserWeeks:
                 f"{workload.name}: {len(workload):,} jobs in {span} are {have}, so that {why}; give a log of at least "
                 "two whole weeks"
             )
-        self.jobs = int(np.searchsorted(after, self.weeks * week))
         self.left_out = len(workload) - self.jobs
-        which, offset = np.divmod(after[: self.jobs], week)
+        which, offset = np.divmod(after[: self.jobs], WEEK * workload.ticks)
         ids, user = np.unique(np.maximum(workload.user[: self.jobs], -1), return_inverse=True)
         self.users = len(ids)
         self._keep_columns(offset, user.astype(np.int64), ids)
@@ -415,17 +421,12 @@ class Replicas:
             raise UsageError(f"a jitter of {jitter:g} s; give 0 to {DAY:,}")
         self.workload, self.lead_in, self.jitter = workload, lead_in, jitter
         self.seed = check_seed(seed)
-        week = WEEK * workload.ticks
-        submit = workload.submit[lead_in:]
-        after = submit - submit[0] if len(submit) else submit
-        self.weeks = int(after[-1] // week) if len(after) else 0
-        if self.weeks < 2:
-            span = format_duration(float(after[-1]) / workload.ticks) if len(after) else "no time"
+        after, self.weeks, self.jobs, span = _whole_weeks(workload.submit[lead_in:], workload.ticks)
+        if self.weeks < _LEAST_WEEKS:
             raise WorkloadError(
                 f"{workload.name}: {len(after):,} jobs in {span} are less than two whole weeks, so that no users can "
                 "be moved against each other; give a longer log"
             )
-        self.jobs = int(np.searchsorted(after, self.weeks * week))
         self.left_out = len(after) - self.jobs
         self._after = after[: self.jobs]
         user = workload.user[lead_in : lead_in + self.jobs]

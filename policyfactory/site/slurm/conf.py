@@ -319,11 +319,7 @@ def read_rows(path: Path, needed: tuple[str, ...], free: str, cure: str) -> tupl
         If the file cannot be read.
     """
     text, digest = read_text(path)
-    return list(_rows(text, path, needed, free.lower(), cure)), digest
-
-
-def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) -> Iterator[dict[str, Setting]]:
-    lines = text.splitlines()
+    rows, lines = [], text.splitlines()
     names = lines[0].strip().rstrip("|").split("|") if lines else []
     if len(lines) * len(names) > _MOST_CELLS:
         raise SiteError(
@@ -341,8 +337,8 @@ def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) 
         extra = len(cells) - len(columns)
         if extra == 1 and not cells[-1] and lines[0].rstrip().endswith("|"):
             cells, extra = cells[:-1], 0
-        if extra > 0 and free in columns:
-            column = columns.index(free)
+        if extra > 0 and free.lower() in columns:
+            column = columns.index(free.lower())
             cells[column : column + extra + 1] = ["|".join(cells[column : column + extra + 1])]
         if len(cells) != len(columns):
             raise SiteError(
@@ -350,7 +346,9 @@ def _rows(text: str, path: Path, needed: tuple[str, ...], free: str, cure: str) 
                 f"columns; print it with: {cure}"
             )
         location = f"{path.name}:{number}"
-        yield {name.lower(): Setting(name, cell.strip(), location) for name, cell in zip(names, cells, strict=True)}
+        pairs = zip(names, cells, strict=True)
+        rows.append({name.lower(): Setting(name, cell.strip(), location) for name, cell in pairs})
+    return rows, digest
 
 
 # Numbers as Slurm's files write them ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from policyfactory.workload.accounting.record import CORRESPONDING, SINGLE, Limi
 from policyfactory.workload.accounting.table import Column, Mask, PartitionLimits, RecordTable, Sieve, StepCounter
 from policyfactory.workload.accounting.times import shown
 from policyfactory.workload.header import printable
+from policyfactory.workload.windows import in_use
 
 # How the steps end that drop what has not begun.
 STILL_WAIT = "that wait at the end of the log"
@@ -257,18 +258,13 @@ def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:
 
     Jobs that still run count as well: they have their processors.
     """
-    size = np.where(allocated > 0, allocated, 0)
-    rows = np.flatnonzero(used & (table.start >= 0) & (size > 0))
-    ends = table.end[rows]
-    over = ends >= 0
-    times = np.concatenate([table.start[rows], np.maximum(ends[over], table.start[rows][over])])
-    change = np.concatenate([size[rows], -size[rows][over]])
-    if not len(times):
+    rows = np.flatnonzero(used & (table.start >= 0) & (allocated > 0))
+    if not len(rows):
         return 0, 0
-    order = np.lexsort((change, times))
-    level = np.cumsum(change[order])
+    start, end = table.start[rows], table.end[rows]
+    times, level = in_use(start, np.where(end >= 0, np.maximum(end, start), _LATEST), allocated[rows])
     top = int(np.argmax(level))
-    return int(level[top]), int(times[order][top])
+    return int(level[top]), int(times[top])
 
 
 # Several records that are one job -------------------------------------------------------------------------------------
