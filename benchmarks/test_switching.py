@@ -20,7 +20,7 @@ from floors import hold, record
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import SwitchingSimulation, simulate_periods
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload
 
 STATIC = [resolve(name) for name in ("FCFS", "LCFS", "SPF", "LPF", "SQF", "LQF", "SRF", "LRF", "SAF", "LAF")]

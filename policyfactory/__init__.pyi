@@ -1,8 +1,8 @@
 from .core.errors import PolicyfactoryError as PolicyfactoryError
 from .core.version import __version__ as __version__
-from .evaluation.cases import cases_of as cases_of
 from .evaluation.experiment import Experiment as Experiment
 from .evaluation.experiment import Outcome as Outcome
+from .evaluation.experiment import cases_of as cases_of
 from .evaluation.precision import Precision as Precision
 from .evaluation.protocol import Protocol as Protocol
 from .evaluation.protocol import read_protocol as read_protocol

@@ -274,14 +274,14 @@ def _bytes_at_scheduler(dask_scheduler: object) -> tuple[int, int]:  # noqa: ARG
 
 def _shared_of_an_evaluation(traces: Path) -> int:
     """Return the pickled bytes of what each worker gets for evaluate/tpds18.toml."""
-    from policyfactory.evaluation.work import Shared
+    from policyfactory.evaluation.run import Shared
 
     return len(pickle.dumps(Shared(_tables(traces), {}, in_text=False), protocol=5))
 
 
 def _tables(traces: Path) -> Experiment:
     """Return the experiment of tables 3 and 4 of evaluate/tpds18.toml."""
-    from policyfactory.evaluation.cases import with_cases
+    from policyfactory.evaluation.experiment import with_cases
     from policyfactory.evaluation.protocol import read_protocol
     from policyfactory.evaluation.study import read_logs, selected
 

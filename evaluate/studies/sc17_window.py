@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.files import atomic_write
 from policyfactory.core.picture import COLOURS, new_figure, save_picture
-from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.experiment import with_cases
 from policyfactory.evaluation.logs import read_log
 from policyfactory.evaluation.protocol import Protocol, read_protocol
 from policyfactory.evaluation.run import run_cases

@@ -14,8 +14,7 @@ from policyfactory.core.options import changed, plain_value
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import distinct, enumerated
 from policyfactory.evaluation import precision as narrowing
-from policyfactory.evaluation.cases import with_cases
-from policyfactory.evaluation.experiment import Experiment, Outcome
+from policyfactory.evaluation.experiment import Experiment, Outcome, with_cases
 from policyfactory.evaluation.fidelity.compare import Fidelity
 from policyfactory.evaluation.logs import ReadLog, read_log
 from policyfactory.evaluation.options import RUN_OPTIONS
@@ -24,11 +23,10 @@ from policyfactory.evaluation.precision import Precision
 from policyfactory.evaluation.protocol import Places, Protocol, protocol_of
 from policyfactory.evaluation.protocol_content import of_logs, plain_content
 from policyfactory.evaluation.results_folder import Result
-from policyfactory.evaluation.run import Finished, SimulationJournal, description, join, run_cases
+from policyfactory.evaluation.run import Finished, ScheduleSink, SimulationJournal, description, join, run_cases
 from policyfactory.evaluation.standings import sections_of, value_tables, winners
 from policyfactory.evaluation.verdict import gate_sections, refuse_runaway, replay_logs, verdict_of
 from policyfactory.evaluation.words import closing_words, units_of
-from policyfactory.evaluation.work import ScheduleSink
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.report.sections import Section

@@ -31,6 +31,7 @@ from policyfactory.learning.choice import (
     predicted_rivals,
     rank_on,
     replicas_of,
+    searched,
     size_of,
     softened_rivals,
     tested_on,
@@ -57,13 +58,11 @@ from policyfactory.learning.comparing import (
     unknown_in_words,
     write_rivals,
 )
-from policyfactory.learning.learned import Learned
+from policyfactory.learning.learned import Evidence, Learned, verdict_of
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.parts import LogParts
 from policyfactory.learning.ranking import PEERS, Progress, Ranking
-from policyfactory.learning.searching import searched
 from policyfactory.learning.steps import Steps
-from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import Model, resolve_model
 from policyfactory.prediction.training import Forests

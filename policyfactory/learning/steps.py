@@ -12,9 +12,9 @@ from policyfactory.core.files import check_directory, exclusive
 from policyfactory.core.journal import partial_path
 from policyfactory.evaluation.logs import cleaned_log
 from policyfactory.evaluation.options import PLAIN_NAME
+from policyfactory.evaluation.run import ScheduleSink
 from policyfactory.evaluation.study import RunSettings, RunTally
 from policyfactory.evaluation.words import rules_in_words
-from policyfactory.evaluation.work import ScheduleSink
 from policyfactory.fitting.fits import Fits, fit
 from policyfactory.learning.comparing import CLASSICAL, SCORES, Compared, Rival, comparison_protocol
 from policyfactory.learning.ranking import Progress, Step

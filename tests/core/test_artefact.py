@@ -20,7 +20,7 @@ from policyfactory.core import files as artefact
 from policyfactory.core import files as outputs
 from policyfactory.core.errors import InputError, OutputError
 from policyfactory.core.inputs import read_toml
-from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.shadow import read_shadow
 from policyfactory.workload.accounting.source import Source
 from refusals import refusal, refused
 

@@ -35,7 +35,7 @@ from policyfactory.engine.switching import total_waits as fast_total_waits
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import SwitchingSimulation, simulate_periods
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation, simulate_periods
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from support import cases

@@ -11,7 +11,7 @@ import pytest
 
 from evaluations import run_cases
 from policyfactory.core.process import WorkCounter
-from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.experiment import with_cases
 from policyfactory.evaluation.protocol import Protocol
 from policyfactory.evaluation.starts import StartsWriter
 from policyfactory.evaluation.study import RunSettings, read_logs, run_protocol, selected

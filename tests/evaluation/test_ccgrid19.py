@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.experiment import with_cases
 from policyfactory.evaluation.options import ResampleTable
 from policyfactory.evaluation.protocol import Protocol, read_protocol
 from policyfactory.evaluation.study import read_logs, run_experiment, selected

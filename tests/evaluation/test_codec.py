@@ -21,7 +21,7 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.evaluation.analyses import ANALYSES, make_analysis
 from policyfactory.evaluation.analyses.analysis import Analysis
 from policyfactory.evaluation.experiment import Experiment
-from policyfactory.evaluation.work import Shared, SimulationResult, decode, encode, observed_type, simulate_unit
+from policyfactory.evaluation.run import Shared, SimulationResult, decode, encode, observed_type, simulate_unit
 from policyfactory.policy.store import resolve
 from policyfactory.report.sections import Section
 from policyfactory.simulation.cases import Case, CaseFacts, case_of

@@ -14,7 +14,7 @@ import pytest
 from policyfactory.cli.reference import with_tables
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.core.files import dump_toml
-from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.experiment import with_cases
 from policyfactory.evaluation.logs import read_log
 from policyfactory.evaluation.options import Threshold, parse_share, parse_threshold
 from policyfactory.evaluation.precision import Precision, needed

@@ -23,7 +23,7 @@ from policyfactory.evaluation.protocol import Places, read_protocol
 from policyfactory.evaluation.study import evaluate
 from policyfactory.exports.export import export
 from policyfactory.policy.store import load_model
-from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.shadow import read_shadow
 from policyfactory.review.times import read_accounting
 from policyfactory.trials.table import HEADER, read_score_table
 from policyfactory.workload.clean import read

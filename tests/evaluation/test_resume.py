@@ -12,13 +12,11 @@ import pytest
 
 from policyfactory.core.errors import OutputError
 from policyfactory.core.process import WorkCounter
-from policyfactory.evaluation.cases import with_cases
-from policyfactory.evaluation.experiment import Experiment
+from policyfactory.evaluation.experiment import Experiment, with_cases
 from policyfactory.evaluation.precision import Precision
 from policyfactory.evaluation.protocol import Protocol
-from policyfactory.evaluation.run import SimulationJournal
+from policyfactory.evaluation.run import SimulationJournal, SimulationResult, decode, encode, work_units
 from policyfactory.evaluation.study import RunSettings, RunTally, read_logs, run_protocol
-from policyfactory.evaluation.work import SimulationResult, decode, encode, work_units
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve
 from refusals import refused

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policyfactory.evaluation.cases import with_cases
+from policyfactory.evaluation.experiment import with_cases
 from policyfactory.evaluation.logs import ReadLog, read_log
 from policyfactory.evaluation.paper import PublishedValue, reference_values
 from policyfactory.evaluation.protocol import Protocol, read_protocol

@@ -23,7 +23,7 @@ from policyfactory.exports.queue import UNLIMITED_S
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import CATALOGUE, Model
-from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.shadow import read_shadow
 from refusals import refusal, refused
 from sites import make_queue, make_site
 from support import examples

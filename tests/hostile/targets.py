@@ -32,7 +32,7 @@ from policyfactory.evaluation.analyses.gantt import KeptSchedule
 from policyfactory.evaluation.analyses.starvation import LongWaits
 from policyfactory.evaluation.logs import read_predictions
 from policyfactory.evaluation.protocol import read_file, read_protocol
-from policyfactory.evaluation.work import SimulationResult, decode, encode
+from policyfactory.evaluation.run import SimulationResult, decode, encode
 from policyfactory.exports.content import TARGETS as EXPORTS
 from policyfactory.exports.content import ExportSite
 from policyfactory.exports.expressible import linear_coefficients
@@ -49,8 +49,7 @@ from policyfactory.policy.store import Model, load_model, model_from_json, model
 from policyfactory.prediction.history import History, HistoryLimits
 from policyfactory.prediction.history_file import hash_with, read_history, read_jobs, update, write_history
 from policyfactory.prediction.store import forests_from_json, forests_to_json, load_forests
-from policyfactory.review.shadow import compare_orders
-from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.shadow import compare_orders, read_shadow
 from policyfactory.search.learner import count
 from policyfactory.search.replicated import lines_of, submitted
 from policyfactory.search.run import pick

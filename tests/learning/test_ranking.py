@@ -16,10 +16,10 @@ from daily_log import habits
 from policyfactory.core.errors import UsageError
 from policyfactory.learning import choice, run
 from policyfactory.learning.choice import FORMULAS, SOFTENED, finalists, why_not
+from policyfactory.learning.learned import Evidence
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Ranking, expected_ratio, rank
 from policyfactory.learning.run import learn
-from policyfactory.learning.verdict import Evidence
 from policyfactory.policy.policy import Policy
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.search.environment.goals import limits_of

@@ -10,11 +10,10 @@ import pytest
 
 from daily_log import habits
 from policyfactory.core.errors import UsageError
-from policyfactory.learning import choice, searching
-from policyfactory.learning.choice import Size, aims_of, replicas_of, size_of, with_order
+from policyfactory.learning import choice
+from policyfactory.learning.choice import Size, aims_of, replicas_of, searched, size_of, with_order
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Progress
-from policyfactory.learning.searching import searched
 from policyfactory.learning.steps import Steps
 from policyfactory.policy.policy import Policy
 from policyfactory.search.replicated import Part, foretold
@@ -41,7 +40,7 @@ def parts_of(log: Workload, workers: int = 1, **options: Any) -> Any:
 
 
 def test_a_search_finds_what_is_better_on_its_replicas_whoever_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "_CANDIDATES", 48)
+    monkeypatch.setattr(choice, "_CANDIDATES", 48)
     log = habits(26)
     found = [searched(parts, size_of(parts, "choosing", predicted=True)) for parts in (parts_of(log), parts_of(log, 2))]
     first, second = found
@@ -70,7 +69,7 @@ def test_a_search_finds_what_is_better_on_its_replicas_whoever_works(monkeypatch
 def test_where_there_is_too_little_to_search_on_nothing_is_searched(
     weeks: int, options: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_JOB_S", 1e-4)  # as of a log of a hundred times as many jobs
+    monkeypatch.setattr(choice, "_JOB_S", 1e-4)  # as of a log of a hundred times as many jobs
     log = habits(weeks)
     parts = parts_of(log, **options)
     first, last = parts.edges
@@ -112,11 +111,11 @@ def test_the_loss_is_the_gain_and_what_is_beyond_the_limits() -> None:
     aims = ("mean_bsld", "p99_wait", "max_wait")
     base = np.array([[10.0, 3600.0, 7200.0], [20.0, 7200.0, 7200.0]])
     own = base * [0.5, 1.0, 1.0]
-    assert searching._loss(own, base, aims, limits) == pytest.approx(np.log(0.5))
+    assert choice._worth(own, base, aims, limits) == pytest.approx(np.log(0.5))
     dear = base * [0.5, 2.2, 1.0]
     # A second is added to waits before their logarithm is taken.
-    assert searching._loss(dear, base, aims, limits) == pytest.approx(np.log(0.5) + 2 * np.log(2.0), rel=1e-3)
+    assert choice._worth(dear, base, aims, limits) == pytest.approx(np.log(0.5) + 2 * np.log(2.0), rel=1e-3)
     long = base * [0.5, 1.0, 10.0]
-    assert searching._loss(long, base, aims, limits) == pytest.approx(np.log(0.5) + 2 * np.log(2.0))
+    assert choice._worth(long, base, aims, limits) == pytest.approx(np.log(0.5) + 2 * np.log(2.0))
     own[0, 0] = np.inf
-    assert searching._loss(own, base, aims, limits) == 1e6
+    assert choice._worth(own, base, aims, limits) == 1e6

@@ -15,8 +15,8 @@ from policyfactory.core.text import DAY, HOUR
 from policyfactory.evaluation.words import basis_in_words, windows_too_short
 from policyfactory.learning import choice
 from policyfactory.learning.comparing import unknown_in_words
+from policyfactory.learning.learned import Evidence, verdict_of
 from policyfactory.learning.ranking import Ranked, Ranking
-from policyfactory.learning.verdict import Evidence, verdict_of
 from policyfactory.policy.store import resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.search.environment.goals import EpisodeLimit, limits_of

@@ -30,7 +30,7 @@ from policyfactory.engine.trials import front_values, occupy, order_values, pose
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.simulation.compat import OWN_KEYS, simulate_sc17
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import SwitchingSimulation
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation
 from policyfactory.workload.jobs import Workload
 
 Rng = np.random.Generator

@@ -15,8 +15,7 @@ import pytest
 from daily_log import daily, recorded
 from policyfactory.core.errors import InputError, PolicyfactoryError, TraceFormatError, WorkloadError
 from policyfactory.policy.store import resolve
-from policyfactory.review.shadow import compare_orders, judge_simulated, shadow
-from policyfactory.review.shadow_log import Logged, read_shadow
+from policyfactory.review.shadow import Logged, compare_orders, judge_simulated, read_shadow, shadow
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import default_workload

@@ -13,7 +13,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import Model
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
-from policyfactory.simulation.switching import SwitchingSimulation
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation
 from refusals import refused
 
 PAIR = Policy("PAIR", "p*q", backfill_formula="p")

@@ -13,8 +13,7 @@ from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE, resolve
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import SwitchingSimulation
-from policyfactory.simulation.tuning.tuner import Tuner
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation, Tuner
 from refusals import refusal
 
 

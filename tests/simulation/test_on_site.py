@@ -25,7 +25,7 @@ from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
 from policyfactory.simulation.slurm.run import run_slurm
-from policyfactory.simulation.switching import SwitchingSimulation
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation
 from policyfactory.site.file import write_site
 from policyfactory.site.fits import site_of
 from policyfactory.site.model import NodeGroup, Partition, Priority, Scheduling, Site

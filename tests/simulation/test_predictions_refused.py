@@ -20,8 +20,7 @@ from policyfactory.search.families import family_of
 from policyfactory.search.learner import played
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
-from policyfactory.simulation.switching import SwitchingSimulation, simulate_periods
-from policyfactory.simulation.tuning.tuner import Tuner
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation, Tuner, simulate_periods
 from policyfactory.workload.jobs import Workload
 from refusals import refused
 

@@ -18,8 +18,7 @@ from scipy import stats
 from evaluations import run_cases
 from policyfactory.core.errors import EvaluationError, InputError, UsageError
 from policyfactory.evaluation.analyses.replay import Replay, wait_distance
-from policyfactory.evaluation.cases import cases_of, with_cases
-from policyfactory.evaluation.experiment import Experiment, Outcome
+from policyfactory.evaluation.experiment import Experiment, Outcome, cases_of, with_cases
 from policyfactory.evaluation.logs import ReadLog
 from policyfactory.evaluation.options import LogTable, TsafrirTable
 from policyfactory.evaluation.protocol import protocol_of, read_protocol

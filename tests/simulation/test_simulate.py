@@ -14,7 +14,7 @@ from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import resolve
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import simulate_periods
+from policyfactory.simulation.tuning.tuner import simulate_periods
 from policyfactory.workload.jobs import Workload
 from refusals import refused
 

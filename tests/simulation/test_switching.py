@@ -13,7 +13,7 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.simulation.switching import SwitchingSimulation, simulate_periods
+from policyfactory.simulation.tuning.tuner import SwitchingSimulation, simulate_periods
 from policyfactory.workload.jobs import Workload
 from refusals import refused
 

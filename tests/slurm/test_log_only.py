@@ -14,8 +14,7 @@ import pytest
 
 from policyfactory.exports.export import export
 from policyfactory.policy.policy import Policy
-from policyfactory.review.shadow import shadow
-from policyfactory.review.shadow_log import read_shadow
+from policyfactory.review.shadow import read_shadow, shadow
 from policyfactory.review.times import Reading
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED
 from schedulers.processes import short_directory, wait_for

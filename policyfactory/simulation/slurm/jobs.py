@@ -40,18 +40,19 @@ from policyfactory.engine.slurm.nodes import (
     new_blocks,
     new_choice,
 )
-from policyfactory.simulation.slurm.defaults import defaults_of, with_default_cores
 from policyfactory.simulation.slurm.machine import (
     YEAR,
     Counters,
     Enforced,
     array_line,
     counts_memory,
+    defaults_of,
+    lets_in,
     node_capacity,
     shares_of,
     version_number,
+    with_default_cores,
 )
-from policyfactory.simulation.slurm.reservations import lets_in
 from policyfactory.site.fits import (
     Layout,
     SiteFit,

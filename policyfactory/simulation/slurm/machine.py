@@ -1,22 +1,23 @@
-"""From a site to what the engine takes of it: nodes, partitions, reservations, settings, weights, limits, shares."""
+"""From a site to what the engine takes of it: nodes, reservations, settings, weights, limits, shares, defaults."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
+from policyfactory.engine.slurm.holding import CLOSES, MAINTAINS, OVERLAPS
 from policyfactory.engine.slurm.jobs import PER_NODE, SlurmMachine, SlurmSettings
 from policyfactory.engine.slurm.nodes import CORES
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
-from policyfactory.simulation.slurm.reservations import kind_of
 from policyfactory.site.fits import Layout, lay_out, node_numbers
-from policyfactory.site.model import PARAMETERS, Association, Limits, Partition, Qos, Site
+from policyfactory.site.model import PARAMETERS, Association, Limits, Partition, Qos, Reservation, Scheduling, Site
 from policyfactory.workload.jobs import Requests
 
 YEAR = 365 * 86400
@@ -100,7 +101,7 @@ def machine_of(site: Site, unix_start: int | None) -> tuple[SlurmMachine, Layout
         closed=np.array([not partition.up for partition in site.partitions], dtype=np.uint8),
         reserved=_rows([mask(held.nodes, f"reservation {held.name!r}") for held in site.reservations], len(has)),
         reservation=np.array(
-            [[_up(held.start), _up(held.end), _up(held.known), kind_of(held)] for held in site.reservations],
+            [[_up(held.start), _up(held.end), _up(held.known), _kind_of(held)] for held in site.reservations],
             dtype=np.int64,
         ).reshape(-1, 4),
         event=np.array([[time, kind] for time, kind, _ in events], dtype=np.int64).reshape(-1, 2),
@@ -438,3 +439,96 @@ def shares_of(site: Site) -> tuple[FairShares, dict[tuple[str, str], int]]:
         level=np.zeros(count),
     )
     return shares, number
+
+
+# Who may use a reservation, and which others its jobs pass over (slurmctld/reservation.c) -----------------------------
+
+
+def lets_in(reservation: Reservation, user: str, accounts: Sequence[str]) -> bool:
+    """Tell whether a job may use a reservation (_valid_job_access_resv).
+
+    Parameters
+    ----------
+    reservation : Reservation
+    user : str
+        Its user.
+    accounts : sequence of str
+        Its account; where associations are enforced, the accounts above as well.
+    """
+    if not reservation.users and not reservation.accounts:
+        return False
+    # Of a list of users and one of accounts both hold, and then it is the user's own account that counts.
+    mine = accounts[:1] if reservation.users else accounts
+    return _names(reservation.users, [user]) and _names(reservation.accounts, mine)
+
+
+def _names(listed: Sequence[str], mine: Sequence[str]) -> bool:
+    if any(name.startswith("-") for name in listed):
+        return not any(f"-{name}" in listed for name in mine)
+    return not listed or any(name in listed for name in mine)
+
+
+def _kind_of(reservation: Reservation) -> int:
+    """Return the kind of a reservation for the engine; one for nobody is a maintenance, too."""
+    flags = {flag.upper() for flag in reservation.flags}
+    maintains = "MAINT" in flags or not reservation.users + reservation.accounts
+    closes = maintains or "ALL_NODES" in flags
+    return CLOSES * closes + MAINTAINS * maintains + OVERLAPS * ("OVERLAP" in flags)
+
+
+# What a job is given that asks for no memory, or for GPUs and no cores: its partition's defaults, or the cluster's ----
+# The rules are those of Slurm 22.05 to 26.05 (job_mgr.c, _validate_job_desc; select/cons_tres, _set_gpu_defaults).
+
+
+class JobDefaults(NamedTuple):
+    """What each job (n,) is given if it does not ask; MB, cores; 0: nothing.
+
+    Parameters
+    ----------
+    node_memory, core_memory, gpu_memory, gpu_cores : int64 array (n,)
+        For each of its nodes, cores and GPUs.
+    """
+
+    node_memory: Int64Array
+    core_memory: Int64Array
+    gpu_memory: Int64Array
+    gpu_cores: Int64Array
+
+
+def defaults_of(site: Site, partition: Int64Array) -> JobDefaults:
+    """Return the defaults of jobs by the numbers of their partitions (n,)."""
+    rows = [_of_partition(its, site.scheduling) for its in site.partitions]
+    return JobDefaults(*np.array(rows, dtype=np.int64).reshape(-1, 4)[partition].T)
+
+
+def _of_partition(its: Partition, cluster: Scheduling) -> tuple[int, int, int, int]:
+    # Memory of either kind that the partition has goes before both of the cluster's.
+    of_memory = its if its.default_memory_per_node or its.default_memory_per_core else cluster
+    node = of_memory.default_memory_per_node
+    return (
+        node,
+        0 if node else of_memory.default_memory_per_core,
+        its.default_memory_per_gpu or cluster.default_memory_per_gpu,
+        its.default_cores_per_gpu or cluster.default_cores_per_gpu,
+    )
+
+
+def with_default_cores(
+    cores: Int64Array,
+    nodes: Int64Array,
+    node_gpus: Int64Array,
+    defaults: JobDefaults,
+    ran: NDArray[np.bool_],
+) -> Int64Array:
+    """Return the cores of jobs, with those that GPUs bring to a job that asks for one of each node.
+
+    Parameters
+    ----------
+    cores, nodes, node_gpus : int64 array (n,)
+        As asked; GPUs of each node.
+    defaults : JobDefaults
+    ran : bool array (n,)
+        Whether a log says when the job started: its cores are those that it got.
+    """
+    by_gpus = nodes * node_gpus * defaults.gpu_cores
+    return np.where(~ran & (cores <= nodes) & (by_gpus > cores), by_gpus, cores)

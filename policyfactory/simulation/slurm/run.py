@@ -6,14 +6,15 @@ Such a run can be followed: how far it is, whether its queue runs away, and what
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from policyfactory.core.jit import interruptible
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import Int64Array, UInt8Array
 from policyfactory.core.text import counted, number_text
 from policyfactory.engine.events import NEVER
 from policyfactory.engine.slurm.jobs import (
@@ -25,15 +26,17 @@ from policyfactory.engine.slurm.jobs import (
     SlurmMachine,
     SlurmSettings,
 )
-from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES
+from policyfactory.engine.slurm.nodes import CORE_MEMORY, NODE_GPUS, NODE_MEMORY, NODES, new_choice
 from policyfactory.engine.slurm.numbers import LivePredictions, Numbering, no_numbering
 from policyfactory.engine.slurm.passes import slurm
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
 from policyfactory.engine.slurm.state import NOW, READY, RUNNING, WAITING, RunState, new_run
+from policyfactory.engine.slurm.stopping import GOES_BACK, IS_CANCELLED, NOT_SOON, STAYS, SlurmPreemption
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.preemption import preemption_of
-from policyfactory.site.model import Site
+from policyfactory.site.fits import Layout
+from policyfactory.site.model import Partition, Qos, Site
+from policyfactory.site.values import LONGEST_TIME
 from policyfactory.workload.jobs import Workload
 
 
@@ -475,3 +478,83 @@ def _named(of: tuple[str, ...], what: int, most: float) -> str:
     if kind == "association" and names[1]:
         whose, name = "of one user in account {}", f"Grp{word}" + (" or MaxJobs" if word == "Jobs" else "")
     return f"the limit of {counted(int(most), singular, plural)} {whose.format(*names)} ({name})"
+
+
+# Preemption: which jobs are stopped for which others, and how ---------------------------------------------------------
+
+K = TypeVar("K")
+_OUTCOMES = {"off": STAYS, "requeue": GOES_BACK, "cancel": IS_CANCELLED}
+_LARGEST_RANK = 0xFFFF
+_DEPTH = 64  # of halves of halves of a queue
+
+
+def preemption_of(
+    site: Site, layout: Layout, nodes: int, placed: Placed, weights: PriorityWeights, shares: FairShares | None
+) -> SlurmPreemption | None:
+    """Return what the engine is given of a site's preemption; None if no job is ever stopped for another.
+
+    Parameters
+    ----------
+    site : Site
+        Its partitions or QOS, and PreemptType and the like.
+    layout : Layout
+        Of its nodes.
+    nodes : int
+        Of the engine's machine.
+    placed : Placed
+        The jobs.
+    weights : PriorityWeights
+        Of the run.
+    shares : FairShares or None
+        Of the run.
+    """
+    given, n = site.preemption, len(placed.jobs.ready)
+    if not given.on:
+        return None
+    if given.kind == "partition_prio":
+        kinds: tuple[Partition, ...] | tuple[Qos, ...] = site.partitions
+        members = layout.members.astype(np.int64)
+        shared = (members @ members.T > 0).astype(np.uint8)
+        higher = _pairs(site.partitions, lambda kind, other: kind.tier > other.tier)
+        before, kind, rank = higher & shared, placed.jobs.partition.copy(), [its.tier for its in site.partitions]
+    else:
+        kinds, kind, rank = site.qos, placed.qos, [its.priority for its in site.qos]
+        before = higher = _pairs(site.qos, lambda kind, other: kind is not other and other.name in kind.preempts)
+    outcome = np.array([_OUTCOMES[its.preempt_mode or given.mode] for its in kinds], dtype=np.int64)
+    if not given.job_requeue:
+        outcome[outcome == GOES_BACK] = IS_CANCELLED
+    return SlurmPreemption(
+        kind=kind,
+        stops=higher & (outcome != STAYS).astype(np.uint8),
+        goes_before=before,
+        rank=np.minimum(np.array(rank, dtype=np.int64), _LARGEST_RANK),
+        outcome=outcome,
+        grace=np.array([int(min(its.grace_time, LONGEST_TIME)) for its in kinds], dtype=np.int64),
+        exempt=placed.exempt,
+        least_exempt=given.min_exempt_priority if math.isfinite(given.min_exempt_priority) else float(NOT_SOON),
+        youngest_first=given.youngest_first,
+        strict=given.strict_order,
+        reorders=given.reorder_count,
+        sorts=given.kind == "qos" or bool(site.reservations),
+        weights=weights,
+        shares=shares,
+        until=np.full(n, NOT_SOON, dtype=np.int64),
+        stopped_at=np.full(n, -1, dtype=np.int64),
+        last_stopping=np.full(n, -NOT_SOON, dtype=np.int64),
+        stopped=np.zeros(n, dtype=np.int64),
+        lost=np.zeros(n, dtype=np.int64),
+        back=np.full(n, -NOT_SOON, dtype=np.int64),
+        candidate=np.zeros(n + 1, dtype=np.int64),
+        gone=np.zeros(n + 1, dtype=np.uint8),
+        mark=np.zeros(nodes, dtype=np.uint8),
+        kept=new_choice(nodes),
+        absent=np.zeros(n, dtype=np.uint8),
+        merged=np.zeros(n, dtype=np.int64),
+        stack=np.zeros((_DEPTH, 3), dtype=np.int64),
+    )
+
+
+def _pairs(kinds: Sequence[K], related: Callable[[K, K], bool]) -> UInt8Array:
+    """Return which kinds stand in a relation to which others, (K, K)."""
+    pairs = [[related(kind, other) for other in kinds] for kind in kinds]
+    return np.array(pairs, dtype=np.uint8).reshape(len(kinds), len(kinds))
