@@ -32,7 +32,7 @@ from policyfactory.learning.run import learn
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.report.terminal import note
-from policyfactory.search.replicated import AIMS, Part, Replicated, replicated
+from policyfactory.search.replicated import AIMS, Part, Replicated, replicated, values_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.clean import clean
@@ -121,7 +121,7 @@ def _oracles(log: SwfLog, options: LearnOptions, policy: Policy, peer: str) -> d
     workload = clean(log, **options.reading)
     second = Part(len(workload) // 2, len(workload), _PAST)
     arena = replicated(workload, second, Rules(), count=_ORACLE_REPLICAS, seed=3)
-    base = np.log(arena.values(CATALOGUE[peer])[:, 0])
+    base = np.log(values_of(arena, [CATALOGUE[peer]])[:, 0, 0])
     return {kind: float(np.exp((np.log(_oracle(arena, policy, kind)) - base).mean())) for kind in _ORACLES}
 
 

@@ -34,11 +34,11 @@ from scipy import stats
 import policyfactory as pf
 from policyfactory.core.files import atomic_write
 from policyfactory.core.text import DAY, HOUR, WEEK
-from policyfactory.learning.ranking import rank, values_of
+from policyfactory.learning.ranking import rank
 from policyfactory.policy.policy import Policy
 from policyfactory.report.terminal import note
 from policyfactory.search.arena import Arena
-from policyfactory.search.replicated import AIMS, Part, best_published, replicated
+from policyfactory.search.replicated import AIMS, Part, best_published, replicated, values_of
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload

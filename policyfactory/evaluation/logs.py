@@ -166,7 +166,7 @@ def cleaned_log(name: str, source: LogTable, log: SwfLog) -> ReadLog:
     notes = [report.summary(), *(f"  {s.what}: {s.jobs:,} ({s.why})" for s in report.steps if s.action == "changed")]
     account = {key: value for key, value in report.as_dict().items() if key != "source"}
     if source.assume is not None:
-        account["assumed"] = list(_assumptions(workload))
+        account["assumed"] = [] if workload.requests is None else list(workload.requests.assumed)
         notes += [f"  {text}" for text in account["assumed"] or [f"the log says all that {source.assume} names"]]
     workload = dataclasses.replace(_with_requests(workload, source), name=name)
     return ReadLog(
@@ -206,11 +206,6 @@ def _of_model(source: LogTable) -> Workload:
     options = source.lublin.model_dump(exclude_none=True)
     workload = generate_lublin(options.pop("processors"), options.pop("jobs"), **options)
     return assumed(_with_requests(workload, source), source.assume)
-
-
-def _assumptions(workload: Workload) -> tuple[str, ...]:
-    """Return what was assumed of jobs, in words."""
-    return () if workload.requests is None else workload.requests.assumed
 
 
 def _with_requests(workload: Workload, source: LogTable) -> Workload:

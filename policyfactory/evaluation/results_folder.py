@@ -378,8 +378,8 @@ def listed(directory: Path) -> list[str]:
         return []
 
 
-def remove(directory: Path, names: Iterable[str]) -> int:
-    """Remove files below ``directory`` and, with others, the folders that are empty then; return how many there were.
+def remove(directory: Path, names: Iterable[str]) -> None:
+    """Remove files below ``directory``, and the folders that are empty then.
 
     Parameters
     ----------
@@ -389,7 +389,6 @@ def remove(directory: Path, names: Iterable[str]) -> int:
         Paths relative to it.
     """
     top = directory.resolve()
-    removed = 0
     for name in names:
         relative = PurePosixPath(name)
         path = directory / relative
@@ -398,8 +397,6 @@ def remove(directory: Path, names: Iterable[str]) -> int:
         if not path.resolve().is_relative_to(top):
             continue
         remove_file(path)
-        removed += 1
-    return removed
 
 
 def save(directory: Path, texts: Mapping[str, str], manifest: Manifest, others: Iterable[Path] = ()) -> list[Path]:

@@ -287,10 +287,6 @@ def description(
     }
 
 
-def _fields(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-
-
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(_data(value), sort_keys=True).encode()).hexdigest()
 
@@ -300,7 +296,8 @@ def _data(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if dataclasses.is_dataclass(value):
-        return {type(value).__name__: _data(_fields(value))}
+        fields = {field.name: _data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {type(value).__name__: fields}
     if isinstance(value, BaseModel):
         return {type(value).__name__: _data(dict(value))}
     if isinstance(value, Mapping):

@@ -345,15 +345,10 @@ class RunTally(WorkCounter):
 
     def __init__(self, workers: Workers) -> None:
         self._done = self._resumed = self._jobs = 0
-        self._kept = False
+        self.kept = False
         self._workers = workers
         self._shown = WorkCounter()
         self._begin = time.perf_counter(), time.process_time()
-
-    @property
-    def kept(self) -> bool:
-        """Whether the run was interrupted, and something of it is kept."""
-        return self._kept
 
     def run(
         self,
@@ -381,7 +376,7 @@ class RunTally(WorkCounter):
             return run_protocol(protocol, logs, counted)
         except (KeyboardInterrupt, PolicyfactoryError) as stop:
             if settings.partial is not None and (finished := self._done + self._resumed):
-                self._kept = True
+                self.kept = True
                 kept(stop, f"{finished:,} finished simulations", settings.partial)
             raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.learning.comparing import CLASSICAL, PUBLISHED, Rival, hours_text, whole_hours
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.parts import LogParts
-from policyfactory.learning.ranking import PEERS, Ranking, logarithms, rank, values_of
+from policyfactory.learning.ranking import PEERS, Ranking, logarithms, rank
 from policyfactory.parallel.pool import batches, results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.policy.form import Form
@@ -26,7 +26,7 @@ from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.environment.goals import EpisodeLimit
 from policyfactory.search.families import Family
 from policyfactory.search.formulas import Evolution, digits, distance_of, population
-from policyfactory.search.replicated import AIMS, Part, Replicated, foretold, replicated
+from policyfactory.search.replicated import AIMS, Part, Replicated, foretold, replicated, values_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.predicted import telling_requests
 from policyfactory.simulation.prepare import Prepared
@@ -58,29 +58,17 @@ COUNTED = {"P-Q20-RUNNING": "ln(p) + 0.2*ln(q) + 0.3*ln(1 + user_running)"}
 SEARCHED = "SEARCHED"  # what `searched` finds
 # Orders in which jobs are tried for backfilling behind any queue: by request, by prediction, by how likely it is short.
 ORDERS = {"P": "p", "E": "e", "S": "-ln(s)"}
-_WHAT = "e and s are predicted from what the user's jobs did before"
-_SOFT = "between SPF and SAF"
-_COUNTS = f"{_SOFT}; users who run much wait"
+_ABOUT = {
+    **dict.fromkeys(FORMULAS, "e and s are predicted from what the user's jobs did before"),
+    **dict.fromkeys(SOFTENED, "between SPF and SAF"),
+    **dict.fromkeys(COUNTED, "between SPF and SAF; users who run much wait"),
+}
 
 
-def softened_rivals(folder: str) -> list[Rival]:
-    """Return the formulas of p and q between the published ones; ``folder`` as for `predicted_rivals`."""
-    return _rivals(SOFTENED, folder, _SOFT)
-
-
-def counted_rivals(folder: str) -> list[Rival]:
-    """Return the formulas that count the user's jobs; ``folder`` as for `predicted_rivals`."""
-    return _rivals(COUNTED, folder, _COUNTS)
-
-
-def predicted_rivals(folder: str) -> list[Rival]:
-    """Return the formulas with predictions; ``folder``: the folder that their files are written to."""
-    return _rivals(FORMULAS, folder, _WHAT)
-
-
-def _rivals(formulas: dict[str, str], folder: str, what: str) -> list[Rival]:
+def stock_rivals(formulas: Mapping[str, str], folder: str) -> list[Rival]:
+    """Return formulas of ours as policies that compete; ``folder``: the folder that their files are written to."""
     return [
-        Rival(Model(Policy(name, formula, description=what)), f"{folder}/{name}.json")
+        Rival(Model(Policy(name, formula, description=_ABOUT[name])), f"{folder}/{name}.json")
         for name, formula in formulas.items()
     ]
 
@@ -356,10 +344,8 @@ def tested_on(
     return Tested(tuple(to[name] for name in peers), to.get(CLASSICAL[0]), weeks)
 
 
-def with_threshold(
-    parts: LogParts, replicas: Replicated, policy: Policy, gain: float
-) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy with the lowest threshold above the first that is not sure to keep its gain, and those tried.
+def with_threshold(parts: LogParts, replicas: Replicated, rival: Rival, gain: float) -> tuple[Rival, tuple[str, ...]]:
+    """Return the choice with the lowest threshold above the first that is not sure to keep its gain, and those tried.
 
     They are tried from the highest on: the lower they are, the nearer to first come, first served, the longer are
     queues and simulations. Those above its longest wait bind nothing, and are not tried.
@@ -370,20 +356,21 @@ def with_threshold(
         The log, its options, and who works.
     replicas : Replicated
         Of the second quarter.
-    policy : Policy
+    rival : Rival
         The choice.
     gain : float
         What it gains against the baseline, as a logarithm.
     """
-    aims, tried, kept = aims_of(parts.options)[:1], [], policy
+    aims, tried, kept, policy = aims_of(parts.options)[:1], [], rival, rival.model.policy
     workers, notify = parts.steps.workers, parts.steps.progress.message
     found = dict(results(_waits, (replicas, policy, aims), range(len(replicas)), workers, notify=notify))
     unguarded = [[[found[replica][0]]] for replica in sorted(found)]
     waits = np.concatenate([each for _, each in found.values()])
-    candidates = [candidate for candidate in guarded(policy, waits) if candidate.threshold < waits.max(initial=0.0)]
-    for candidate in sorted(candidates, key=lambda its: -its.threshold):
+    for candidate in reversed(guarded(rival, waits, parts.steps.path_of("thresholds"))):
+        if candidate.model.policy.threshold >= waits.max(initial=0.0):
+            continue
         tried.append(candidate.name)
-        values = values_of(replicas, [candidate], aims, workers=workers, notify=notify)
+        values = values_of(replicas, [candidate.model.policy], aims, workers=workers, notify=notify)
         # To the choice without a threshold: all ratios are then losses.
         names = (policy.name, candidate.name)
         ranking = rank(np.concatenate([unguarded, values], axis=1), names, names[:1], aims)
@@ -432,17 +419,18 @@ def with_order(parts: LogParts, replicas: Replicated, policy: Policy, *, predict
     return every[names.index(ranking.chosen)]
 
 
-def guarded(policy: Policy, waits: FloatArray) -> list[Policy]:
-    """Return a policy with each of the thresholds of `threshold_hours`, named by them."""
-    return [
+def guarded(rival: Rival, waits: FloatArray, folder: str) -> list[Rival]:
+    """Return a policy with each of the thresholds to try, which are quantiles of waits (s), from the lowest on.
+
+    They are named by their thresholds; ``folder``: the folder that their files are written to.
+    """
+    policy = rival.model.policy
+    hours = {whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0}
+    policies = [
         dataclasses.replace(policy, name=f"{policy.name}-{hours_text(count)}", threshold=float(count * HOUR))
-        for count in threshold_hours(waits)
+        for count in sorted(hours)
     ]
-
-
-def threshold_hours(waits: FloatArray) -> list[int]:
-    """Return the thresholds to try (h), quantiles of waits (s)."""
-    return sorted({whole_hours(float(np.quantile(waits, share)) / HOUR) for share in _QUANTILES} - {0})
+    return [Rival(dataclasses.replace(rival.model, policy=each), f"{folder}/{each.name}.json") for each in policies]
 
 
 def _loss(ranking: Ranking, name: str) -> float:

@@ -17,14 +17,13 @@ from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.text import HOUR
 from policyfactory.evaluation.verdict import verdict_of
 from policyfactory.exports.export import export
-from policyfactory.exports.expressible import prepare
 from policyfactory.learning.choice import guarded
 from policyfactory.learning.comparing import CLASSICAL, Compared, Rival, files_of, write_rivals
 from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
-from policyfactory.learning.ranking import Progress, rank, values_of
+from policyfactory.learning.ranking import Progress, rank
 from policyfactory.learning.steps import Steps
 from policyfactory.parallel.workers import Workers
-from policyfactory.search.replicated import AIMS, Replicated
+from policyfactory.search.replicated import AIMS, Replicated, values_of
 from policyfactory.simulation.rules import Rules
 from policyfactory.trials.options import GenerateOptions
 from policyfactory.workload.clean import clean
@@ -127,9 +126,7 @@ def _choose(steps: Steps, rivals: list[Rival]) -> tuple[list[Rival], str]:
     waits = np.concatenate([schedule.wait for schedule in arena.schedules(baseline.model.policy)])
     candidates = {rival.name: [rival] for rival in rivals}
     for rival in rivals[1:]:
-        for policy in guarded(rival.model.policy, waits):
-            model = dataclasses.replace(prepare(rival.model, threshold=policy.threshold), policy=policy)
-            candidates[rival.name].append(Rival(model, steps.path_of(f"thresholds/{policy.name}.json")))
+        candidates[rival.name] += guarded(rival, waits, steps.path_of("thresholds"))
     every = {rival.name: rival for group in candidates.values() for rival in group}
     names = list(every)
     counter = steps.progress.counter("workloads")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from policyfactory.core.text import DAY, WEEK
 from policyfactory.evaluation.experiment import default_metrics
 from policyfactory.evaluation.words import windows_too_short
 from policyfactory.exports.expressible import prepare
-from policyfactory.fitting.fits import Fits
 from policyfactory.learning.comparing import Compared, Rival, write_rivals
 from policyfactory.learning.options import LearnOptions, as_typed
 from policyfactory.learning.steps import Steps
@@ -103,10 +102,6 @@ class LogParts:
         self._lead_in: dict[str, int] = {}
         self._times: dict[str, TimesKept] = defaultdict(TimesKept)  # by part
         self.edges = (0, 0)
-
-    def rivals(self, fits: Mapping[str, Fits]) -> list[Rival]:
-        """Return the classical policies and what was fitted, as far as the rules let them order the queue."""
-        return self.possible(self.steps.rivals(fits))
 
     def possible(self, rivals: Sequence[Rival]) -> list[Rival]:
         """Return those that compete under the rules: under Slurm's own, those that are simulated under these."""

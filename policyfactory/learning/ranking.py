@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from policyfactory.core.options import FloatArray
 from policyfactory.core.process import Follower
 from policyfactory.core.text import finite, format_duration, number_text
-from policyfactory.parallel.pool import results
-from policyfactory.parallel.workers import StopCheck, Workers
-from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.goals import EpisodeLimit
-from policyfactory.search.replicated import AIMS, Replicated
 from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.compare import Paired, compare_replicas, compare_values
 
@@ -36,13 +32,6 @@ _THIRDS = 3  # of the loads
 PEERS = 3  # published policies that a choice has to be better than
 _MOST = 700.0  # logarithm of a ratio that is still a number
 _LEAST = 1.0  # added to seconds, so that a wait of none has a logarithm
-
-
-class _RankingWork(NamedTuple):
-    replicas: Replicated
-    policies: tuple[Policy, ...]
-    aims: tuple[str, ...]
-    learns: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,49 +173,6 @@ class Ranking:
         }
 
 
-def _measure(work: _RankingWork, replica: int, go_on: StopCheck) -> tuple[int, FloatArray]:
-    rows = []
-    for policy in work.policies:
-        go_on()
-        rows.append(work.replicas.aims(replica, policy, work.aims, learns=work.learns))
-    return replica, np.array(rows)
-
-
-def values_of(
-    replicas: Replicated,
-    policies: Sequence[Policy],
-    aims: Sequence[str] = AIMS,
-    *,
-    learns: bool = False,
-    workers: Workers | int = 1,
-    done: Callable[[int], None] = lambda _: None,
-    notify: Callable[[str], None] = lambda _: None,
-) -> FloatArray:
-    """Return what was measured: float64 array (replicas, policies, aims).
-
-    Parameters
-    ----------
-    replicas : Replicated
-        The replicas.
-    policies : sequence of Policy
-        The policies.
-    aims : sequence of str
-        Metrics.
-    learns : bool
-        As of `policyfactory.search.replicated.Replicated.schedule`.
-    workers : Workers or int
-        Who works, a replica at a time.
-    done, notify : callable
-        Are told how many replicas more are done, and sentences about the workers.
-    """
-    values = np.empty((len(replicas), len(policies), len(aims)))
-    work = _RankingWork(replicas, tuple(policies), tuple(aims), learns)
-    for replica, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
-        values[replica] = rows
-        done(1)
-    return values
-
-
 def rank(
     values: FloatArray,
     names: Sequence[str],
@@ -243,7 +189,7 @@ def rank(
     Parameters
     ----------
     values : float64 array (replicas, policies, aims)
-        As of `values_of`.
+        As of `policyfactory.search.replicated.values_of`.
     names, published : sequence of str
         Names of the policies, and which of them are published.
     aims : sequence of str

@@ -12,7 +12,7 @@ from typing import Any
 from policyfactory.core.errors import EvaluationError, WorkloadError
 from policyfactory.core.files import exclusive, refuse_earlier, replaced_whole
 from policyfactory.core.options import changed
-from policyfactory.core.text import HOUR, WEEK, format_duration
+from policyfactory.core.text import WEEK, format_duration
 from policyfactory.evaluation.fidelity.compare import Fidelity
 from policyfactory.evaluation.fidelity.compare import verdict_of as fidelity_verdict
 from policyfactory.evaluation.verdict import gate_in_words, gated, headed, replay_logs
@@ -21,21 +21,22 @@ from policyfactory.exports.advice import gaming
 from policyfactory.exports.expressible import prepare
 from policyfactory.fitting.fits import Fits
 from policyfactory.learning.choice import (
+    COUNTED,
+    FORMULAS,
     KEPT_GAIN,
+    SOFTENED,
     ByReplicas,
     Size,
     Tested,
     baseline_minutes,
-    counted_rivals,
     finalists,
-    predicted_rivals,
+    guarded,
     rank_on,
     replicas_of,
     searched,
     size_of,
-    softened_rivals,
+    stock_rivals,
     tested_on,
-    threshold_hours,
     why_not,
     why_not_counted,
     with_order,
@@ -52,7 +53,6 @@ from policyfactory.learning.comparing import (
     Rival,
     check_folder,
     earlier_files,
-    hours_text,
     judging_in_words,
     limits_in_words,
     unknown_in_words,
@@ -232,7 +232,7 @@ def _score(run: Run) -> None:
 def _fit(run: Run) -> None:
     """Fit formulas to the scores."""
     run.fits = run.steps.fit(run.scores)
-    run.rivals = run.parts.dated(run.parts.rivals(run.fits))
+    run.rivals = run.parts.dated(run.parts.possible(run.steps.rivals(run.fits)))
 
 
 def _choose(run: Run) -> None:
@@ -378,17 +378,10 @@ def _with_threshold(run: Run, choosing: Compared) -> tuple[Rival, Compared | Non
     if not run.options.chooses_threshold or winner.name == CLASSICAL[0]:
         return winner, None
     waits = run.parts.schedule(winner, "choosing", run.logs).wait
-    hours = [count for count in threshold_hours(waits) if count * HOUR < waits.max(initial=0.0)]  # others bind nothing
-    candidates = [
-        Rival(_named(prepare(winner.model, threshold=float(count * HOUR)), f"{winner.name}-{hours_text(count)}"), "")
-        for count in hours
-    ]
+    candidates = guarded(winner, waits, run.steps.path_of("thresholds"))
+    candidates = [rival for rival in candidates if rival.model.policy.threshold < waits.max(initial=0.0)]
     if not candidates:
         return winner, None
-    candidates = [
-        dataclasses.replace(candidate, source=run.steps.path_of(f"thresholds/{candidate.name}.json"))
-        for candidate in candidates
-    ]
     if run.steps.folder is not None:
         write_rivals(candidates, run.steps.folder)
     title = f"A longest wait for {winner.name}: quantiles of its waits as thresholds"
@@ -431,15 +424,15 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
     run.steps.begin(f"The formulas on replicas of {part}: jobs moved by weeks, loads of 0.8 to 1.2")
     folder, known = run.steps.path_of(PREDICTED), {rival.name for rival in rivals}
     more = [Rival(resolve_model(name), name) for name in PUBLISHED if name not in known]
-    more += softened_rivals(folder)
+    more += stock_rivals(SOFTENED, folder)
     if not uncounted:
-        more += counted_rivals(folder)
+        more += stock_rivals(COUNTED, folder)
     elif why != uncounted:
         run.steps.progress.message(f"no counts of a user's jobs: {uncounted}")
     if why:
         run.steps.progress.message(f"no predictions: {why}")
     else:
-        more += predicted_rivals(folder)
+        more += stock_rivals(FORMULAS, folder)
         if (found := searched(run.parts, size)) is not None:
             more.append(Rival(Model(found), f"{folder}/{found.name}.json"))
     every = [*rivals, *run.parts.dated(run.parts.possible(more))]
@@ -469,16 +462,11 @@ def _replicas(run: Run, rivals: list[Rival]) -> ByReplicas | None:
 
 def _guarded(run: Run, replicas: Replicated, ranking: Ranking, rival: Rival) -> tuple[Rival, tuple[str, ...]]:
     """Return a policy with the lowest threshold that keeps its gain on replicas, and the names of those tried."""
-    policy = rival.model.policy
     # No route into a scheduler carries both a threshold and a predictor; limits bound what it costs.
-    if not run.options.chooses_threshold or rival.name == CLASSICAL[0] or policy.needs_predictions:
+    if not run.options.chooses_threshold or rival.name == CLASSICAL[0] or rival.model.policy.needs_predictions:
         return rival, ()
     base, best = (max(ranking.row(name).ratios[0], _TINY) for name in (CLASSICAL[0], rival.name))
-    guarded, tried = with_threshold(run.parts, replicas, policy, abs(math.log(base) - math.log(best)))
-    if guarded is policy:
-        return rival, tried
-    model = _named(prepare(rival.model, threshold=guarded.threshold), guarded.name)
-    return Rival(model, run.steps.path_of(f"thresholds/{guarded.name}.json")), tried
+    return with_threshold(run.parts, replicas, rival, abs(math.log(base) - math.log(best)))
 
 
 def _replicas_of(run: Run, part: str, *, predicted: bool, baseline: bool = True) -> tuple[Replicated, Size] | None:
@@ -595,7 +583,3 @@ def _is_long(log: SwfLog) -> bool:
         return False
     quarter, half, last = (int(log.submit[row]) for row in (len(log) // 4, len(log) // 2, len(log) - 1))
     return min(half - quarter, last - half) >= 2 * WEEK
-
-
-def _named(model: Model, name: str) -> Model:
-    return dataclasses.replace(model, policy=dataclasses.replace(model.policy, name=name))

@@ -121,7 +121,7 @@ class FormulaSearch:
         baseline = measured(windows, task.baseline, goal_of(task.options.goal))
         shared = _Shared(windows, tuple(family.form for family in self.families), task.options.goal)
         counter = task.follower.counter("candidates", "candidates/s")
-        counter.expect(self._restarts * sum(self._tried(family) for family in self.families))
+        counter.expect(self.options.restarts * sum(self._tried(family) for family in self.families))
         history: list[dict[str, Any]] = []
         candidates: list[Candidate] = []
         with (
@@ -129,7 +129,7 @@ class FormulaSearch:
             batches(_measure, shared, task.workers, notify=task.follower.message) as compute,
         ):
             for number, family in enumerate(self.families):
-                for restart in range(self._restarts):
+                for restart in range(self.options.restarts):
                     run = _Run(
                         family=family,
                         baseline=baseline,
@@ -147,10 +147,6 @@ class FormulaSearch:
                     candidates += run.candidates()
         return Proposals(tuple(candidates), tuple(history), _curves(history), "candidates")
 
-    @property
-    def _restarts(self) -> int:
-        return self.options.restarts
-
     def _batches(self, family: Family) -> int:
         return math.ceil(self.options.evaluations / population(len(family.start)))
 
@@ -161,7 +157,7 @@ class FormulaSearch:
     def _first(self, number: int, restart: int) -> int:
         """Return the number of the first record of a search: one a batch, and one for its centre."""
         sizes = [self._batches(family) + 1 for family in self.families]
-        return sum(sizes[:number]) * self._restarts + sizes[number] * restart
+        return sum(sizes[:number]) * self.options.restarts + sizes[number] * restart
 
     @contextlib.contextmanager
     def _journal(self, task: Task) -> Iterator[Journal | None]:
@@ -177,7 +173,7 @@ class FormulaSearch:
             "search": json.loads(json.dumps(self.describe())),
         }
         claim(task.journal, run, "candidates", _difference, overwrite=task.overwrite)
-        with Journal(task.journal, run, self._first(len(self.families) - 1, self._restarts)) as journal:
+        with Journal(task.journal, run, self._first(len(self.families) - 1, self.options.restarts)) as journal:
             if len(journal):
                 batch = "batch" if len(journal) == 1 else "batches"
                 task.follower.message(f"{len(journal):,} {batch} of candidates were finished by an earlier run")

@@ -130,7 +130,7 @@ class Standing:
     network: Paired | None = None
 
 
-def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective) -> float:
+def gain(values: FloatArray, baseline: FloatArray, goal: Goal, objective: Objective = "log-ratio") -> float:
     """Return how much worse (positive) or better (negative) the goal is than the baseline's, over all windows."""
     least = least_of(goal)
     changed, other = values + least, baseline + least
@@ -193,8 +193,8 @@ def choose(task: Task, candidates: Sequence[Candidate]) -> Chosen:
     for index, candidate in enumerate(every):
         here = "; ".join(map(str, breaches_of(values[index], baseline, options.guard_bands)))
         out = candidate.out or here if index < len(candidates) else ""
-        means = tuple(values[index].mean(axis=0).tolist())
-        row = RankedCandidate(candidate, _gain(values[index], baseline, goal), out, index < len(candidates), means)
+        worse, means = gain(values[index][:, 0], baseline[:, 0], goal), tuple(values[index].mean(axis=0).tolist())
+        row = RankedCandidate(candidate, worse, out, index < len(candidates), means)
         ranked.append((row, values[index]))
     ranked.sort(key=lambda row: row[0].gain)
     inside = [row for row in ranked if row[0].learned and not row[0].out]
@@ -278,17 +278,13 @@ def baseline_of(task: Task) -> Policy:
     """Return the published policy that is best on the training replicas: what anybody could run."""
     goal = goal_of(task.options.goal)
     values = _values(task, task.played("training"), PUBLISHED)
-    gains = [_gain(row, values[0], goal) for row in values]
+    gains = [gain(row[:, 0], values[0][:, 0], goal) for row in values]
     return PUBLISHED[int(np.argmin(gains))]
 
 
 def _beside(task: Task) -> tuple[Policy, ...]:
     names = {policy.name for policy in _BESIDE}
     return _BESIDE if task.baseline.name in names else (*_BESIDE, task.baseline)
-
-
-def _gain(values: FloatArray, baseline: FloatArray, goal: Goal) -> float:
-    return gain(values[:, 0], baseline[:, 0], goal, "log-ratio")
 
 
 def _margins(
@@ -303,12 +299,13 @@ def _margins(
         logs = [np.log(values[:, 0] + least_of(goal)) for values in (first, second)]
     if whole is not None and whole < len(first):
         typical = compare_replicas(logs[0], logs[1], whole, lower_is_better=direction)
-        return dataclasses.replace(typical, estimate=typical.estimate.mapped(_percent)), typical
+        return dataclasses.replace(typical, estimate=typical.estimate.mapped(percent)), typical
     sums = compare_values(first[:, 0], second[:, 0], lower_is_better=direction, statistic="ratio", seed=seed)
     return sums, compare_values(logs[0], logs[1], lower_is_better=direction, statistic="mean", seed=seed)
 
 
-def _percent(change: float) -> float:
+def percent(change: float) -> float:
+    """Return a change of a logarithm in %."""
     return 100 * math.expm1(change) if change < 700 else math.inf
 
 
@@ -468,10 +465,7 @@ class Judged:
     @property
     def interval(self) -> Interval | None:
         """The 95 % interval of the ratio over the replicas; None with fewer than six, and without a score."""
-        if self.error or self.paired is None or self.paired.estimate.interval is None:
-            return None
-        interval = self.paired.estimate.interval
-        return Interval(_exp(interval.low), _exp(interval.high))
+        return None if self.error or self.paired is None else self.paired.estimate.mapped(_exp).interval
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""

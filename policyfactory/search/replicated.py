@@ -11,8 +11,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,10 +163,6 @@ class Replicated:
         end = start + prepared.run_time
         return Schedule(start, end, backfilled, prepared.workload, policy.name, prepared.rules).after(self.lead_in)
 
-    def values(self, policy: Policy, *, learns: bool = False) -> FloatArray:
-        """Return the aims of each replica: float64 array (replicas, len(AIMS))."""
-        return np.array([self.aims(replica, policy, learns=learns) for replica in range(len(self))])
-
     def aims(
         self, replica: int, policy: Policy, aims: Sequence[str] = AIMS, *, learns: bool = False
     ) -> tuple[float, ...]:
@@ -267,7 +263,6 @@ def foretold(
     *,
     count: int,
     seed: int = 0,
-    loads: tuple[float, float] = LOADS,
     predictor: PredictorOptions | None = None,
 ) -> tuple[Replicated, tuple[Prepared, ...]]:
     """Return replicas of a part of a log, and each with what was predicted of its jobs in the log as it was.
@@ -275,7 +270,7 @@ def foretold(
     So a predictor learns once, and no replica is predicted by what happens later in the log: for whoever simulates
     hundreds of formulas on them under EASY (`Replicated.given`). Parameters and errors are those of `replicated`.
     """
-    arena = replicated(workload, part, rules, count=count, seed=seed, loads=loads, predictor=predictor)
+    arena = replicated(workload, part, rules, count=count, seed=seed, predictor=predictor)
     some, lead_in = part.cut(workload)
     prepared = prepare(some, rules)
     foreseen = run_predicted(prepared, TEACHER, Predictor(arena.options))
@@ -286,6 +281,59 @@ def foretold(
         dataclasses.replace(replica, predictions=predictions[:, those])
         for replica, those in zip(arena.prepared, rows, strict=True)
     )
+
+
+# What policies do on replicas -----------------------------------------------------------------------------------------
+
+
+class _AimsWork(NamedTuple):
+    replicas: Replicated
+    policies: tuple[Policy, ...]
+    aims: tuple[str, ...]
+    learns: bool
+
+
+def _measure(work: _AimsWork, replica: int, go_on: StopCheck) -> tuple[int, FloatArray]:
+    rows = []
+    for policy in work.policies:
+        go_on()
+        rows.append(work.replicas.aims(replica, policy, work.aims, learns=work.learns))
+    return replica, np.array(rows)
+
+
+def values_of(
+    replicas: Replicated,
+    policies: Sequence[Policy],
+    aims: Sequence[str] = AIMS,
+    *,
+    learns: bool = False,
+    workers: Workers | int = 1,
+    done: Callable[[int], None] = lambda _: None,
+    notify: Notify = lambda _: None,
+) -> FloatArray:
+    """Return what was measured: float64 array (replicas, policies, aims).
+
+    Parameters
+    ----------
+    replicas : Replicated
+        The replicas.
+    policies : sequence of Policy
+        The policies.
+    aims : sequence of str
+        Metrics.
+    learns : bool
+        As of `Replicated.schedule`.
+    workers : Workers or int
+        Who works, a replica at a time.
+    done, notify : callable
+        Are told how many replicas more are done, and sentences about the workers.
+    """
+    values = np.empty((len(replicas), len(policies), len(aims)))
+    work = _AimsWork(replicas, tuple(policies), tuple(aims), learns)
+    for replica, rows in results(_measure, work, range(len(replicas)), workers, notify=notify):
+        values[replica] = rows
+        done(1)
+    return values
 
 
 # The published policy that is best on replicas ------------------------------------------------------------------------
@@ -330,19 +378,11 @@ def best_published(
     notify : callable
         Is told when a worker was lost.
     """
-    values = dict(results(_values, arena, enumerate(among), workers, notify=notify))
-    logs = [float(np.log(values[number][:, 0]).mean()) for number in range(len(among))]
+    values = np.moveaxis(values_of(arena, among, workers=workers, notify=notify), 1, 0).copy()
+    logs = [float(np.log(of_policy[:, 0]).mean()) for of_policy in values]
     best = int(np.argmin(logs))
     means = {policy.name: float(np.exp(value)) for policy, value in zip(among, logs, strict=True)}
     return Best(among[best], values[best], means)
-
-
-def _values(arena: Replicated, unit: tuple[int, Policy], go_on: StopCheck) -> tuple[int, FloatArray]:
-    rows = []
-    for replica in range(len(arena)):
-        go_on()
-        rows.append(arena.aims(replica, unit[1]))
-    return unit[0], np.array(rows)
 
 
 # Candidates that others hand in ---------------------------------------------------------------------------------------

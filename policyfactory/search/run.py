@@ -34,6 +34,7 @@ from policyfactory.search.judging import (
     light_of,
     margin_json,
     margin_words,
+    percent,
 )
 from policyfactory.search.learner import (
     MEASURED,
@@ -148,18 +149,15 @@ class Trained:
         chosen = self.chosen
         if chosen.margin is None or chosen.runner_up is None:
             return ""
-        interval, noun = chosen.margin.estimate.interval, self.task.windows.noun
-        change = 100 * math.expm1(chosen.margin.estimate.value)
-        more = "no interval of so few"
-        if interval is not None:
-            low, high = (100 * math.expm1(end) for end in (interval.low, interval.high))
-            more = f"95 % interval {low:+.1f} to {high:+.1f} %"
+        change, noun = chosen.margin.estimate.mapped(percent), self.task.windows.noun
+        ends = change.interval
+        more = f"95 % interval {ends.low:+.1f} to {ends.high:+.1f} %" if ends else "no interval of so few"
         word = {"better": "the choice is clear", "worse": "the other is better"}.get(
             chosen.margin.verdict, "cannot tell"
         )
         return (
             f"Of the candidates {chosen.winner.policy.name} was taken by {len(self.task.windows.choosing)} {noun} for "
-            f"choosing, {change:+.1f} % beside {chosen.runner_up.policy.name}, the second ({more}): {word}."
+            f"choosing, {change.value:+.1f} % beside {chosen.runner_up.policy.name}, the second ({more}): {word}."
         )
 
     @property
@@ -225,14 +223,9 @@ class Trained:
         if standing.margin is not None:
             row |= margin_json(standing.margin)
         if standing.typical is not None:
-            interval = standing.typical.estimate.interval
-            row |= {
-                "typical_change_percent": 100 * math.expm1(standing.typical.estimate.value),
-                "typical_interval": None
-                if interval is None
-                else [100 * math.expm1(end) for end in (interval.low, interval.high)],
-                "typical_verdict": standing.typical.verdict,
-            }
+            in_percent = standing.typical.estimate.mapped(percent)
+            typical = margin_json(dataclasses.replace(standing.typical, estimate=in_percent))
+            row |= {f"typical_{key}": typical[key] for key in ("change_percent", "interval", "verdict")}
         return {**row, "out": standing.out}
 
 

@@ -278,7 +278,7 @@ class SiteFactors:
         jobs = workload.select(order)
         asked = jobs.requests or Requests.unknown(len(jobs))
         # Of a job that asks for no time it is the limit of the partition in which it was, whichever others it lists.
-        limits = limits_of(jobs, site, partitions_of(jobs, asked, site))
+        limits = limits_of(jobs.requested_time, site, partitions_of(jobs, asked, site))
         prepared = Prepared(jobs, None, jobs.run_time, limits, rules)
         self._threshold = prepared.threshold(policy)
         self._changes = not policy.is_static or self._threshold < NEVER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints
 
@@ -128,9 +129,7 @@ class Rules:
             ),
             ("compatibility", self.compatibility, self.compatibility != "none", "none"),
         )
-        for name, value, wrong, cure in refused:
-            if wrong:
-                raise UsageError(f"{name} is {value}, which Slurm does not have; with backfill slurm it must be {cure}")
+        _refuse(refused, "Slurm does", "backfill slurm")
 
     def _check_program(self, of: str) -> None:
         refused = (
@@ -141,12 +140,13 @@ class Rules:
             ("overrun", self.overrun, self.overrun != "run", "run"),
             ("backfill_policy", "given", self.backfill_policy is not None, "left out"),
         )
-        for name, value, wrong, cure in refused:
-            if wrong:
-                raise UsageError(
-                    f"{name} is {value}, which the programs of {of} do not have; with compatibility "
-                    f"{self.compatibility} it must be {cure}"
-                )
+        _refuse(refused, f"the programs of {of} do", f"compatibility {self.compatibility}")
+
+
+def _refuse(refused: Iterable[tuple[str, str, bool, str]], who: str, mode: str) -> None:
+    for name, value, wrong, cure in refused:
+        if wrong:
+            raise UsageError(f"{name} is {value}, which {who} not have; with {mode} it must be {cure}")
 
 
 _WORDS = {name: get_args(kind) for name, kind in get_type_hints(Rules).items() if get_origin(kind) is Literal}

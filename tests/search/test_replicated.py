@@ -10,7 +10,7 @@ from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import CATALOGUE
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor
-from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, foretold, replicated
+from policyfactory.search.replicated import AIMS, TEACHER, Part, Replicated, foretold, replicated, values_of
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.predicted import run_predicted
 from policyfactory.simulation.prepare import prepare
@@ -47,7 +47,7 @@ def by_hand(workload: Workload, number: int) -> Workload:
 
 def test_the_past_is_simulated_and_not_measured(workload: Workload, arena: Replicated) -> None:
     saf = CATALOGUE["SAF"]
-    values = arena.values(saf)
+    values = values_of(arena, [saf])[:, 0]
     for number in (1, 2, 3):
         whole = simulate(by_hand(workload, number), saf).after(400)
         assert len(whole) == len(arena.schedule(number - 1, saf)) > 700

@@ -30,7 +30,7 @@ from policyfactory.evaluation.analyses.analysis import (
 from policyfactory.report.sections import Cell, Column, Section, Table
 from policyfactory.report.timeline import Drawn, Timeline, packed
 from policyfactory.simulation.metrics import METRICS
-from policyfactory.simulation.schedule import Rectangles, Schedule, draw_rectangles, rectangles_of
+from policyfactory.simulation.schedule import Rectangles, Schedule, draw_rectangles, largest_users, rectangles_of
 from policyfactory.workload.jobs import Workload
 
 if TYPE_CHECKING:
@@ -254,17 +254,14 @@ def _by_wait(excerpt: Excerpt, k: int, drawn: Rectangles) -> list[tuple[str, NDA
     return [(_SAME, change == 0), (_LESS, change < 0), (_MORE, change > 0)]
 
 
-def _largest_users(excerpt: Excerpt) -> Int64Array:
+def _largest_users(excerpt: Excerpt) -> list[int]:
     """Return the known users with most work in the stretch, under all policies together."""
     rows = np.concatenate([rectangles.row for rectangles in excerpt.drawn])
     area = np.concatenate([rectangles.area for rectangles in excerpt.drawn])
-    user, code = np.unique(excerpt.jobs.user[rows], return_inverse=True)
-    work = np.bincount(code, area, len(user))
-    order = [index for index in np.argsort(-work, kind="stable") if user[index] >= 0]
-    return user[order[: len(_USERS)]]
+    return largest_users(excerpt.jobs.user[rows], area, len(_USERS))
 
 
-def _by_user(excerpt: Excerpt, users: Int64Array, drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
+def _by_user(excerpt: Excerpt, users: list[int], drawn: Rectangles) -> list[tuple[str, NDArray[np.bool_]]]:
     drawn_users = excerpt.jobs.user[drawn.row]
     named = [(colour, drawn_users == user) for colour, user in zip(_USERS, users, strict=False)]
     return [(_SAME, ~np.isin(drawn_users, users)), *named]
@@ -320,7 +317,7 @@ def _outline(axes: Any, corners: list[FloatArray], name: str) -> None:
         )  # fmt: skip
 
 
-def _legend(figure: Figure, excerpt: Excerpt, colour: Colouring, users: Int64Array) -> None:
+def _legend(figure: Figure, excerpt: Excerpt, colour: Colouring, users: list[int]) -> None:
     from matplotlib.patches import Patch
 
     if colour == "wait":

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 _BINS = {"week": WEEK, "day": DAY, "hour": HOUR}
+_PERIODS = {seconds: name for name, seconds in _BINS.items()}
 _MOST_BINS = 100_000
 _WEEKLY, _DAILY = 26 * WEEK, 10 * DAY  # spans from which time is counted in weeks, in days
 
@@ -251,9 +252,6 @@ def _pictures(courses: Courses, stem: str) -> list[Picture]:
 # The picture. ---------------------------------------------------------------------------------------------------------
 
 
-_UNIT = {WEEK: "weeks", DAY: "days", HOUR: "hours"}
-
-
 def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
     """Draw the mean course of the chosen contenders, the bands of the best and the worst, and all ends.
 
@@ -281,7 +279,7 @@ def draw_courses(courses: Courses, chosen: Sequence[int]) -> Figure:
             left.fill_between(time, low, high, color=look["color"], alpha=0.15, linewidth=0)
     left.axhline(0, color="black", linewidth=1)
     left.set_xlim(0, time[-1])
-    left.set_xlabel(f"time ({_UNIT[courses.bin_s]})")
+    left.set_xlabel(f"time ({_PERIODS[courses.bin_s]}s)")
     left.set_ylabel(f"total wait minus {shortened(courses.baseline, 16)}'s\n(% of the latter's total)")
     _ends(right, courses, {index: line_look(1 + chosen.index(index)) for index in order}, many=many)
     return figure
@@ -363,7 +361,6 @@ def _recovered(courses: Courses, index: int) -> str:
 
 
 _NAMED = 3  # policies that a sentence names
-_PERIODS = {HOUR: "hour", DAY: "day", WEEK: "week"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -635,10 +635,8 @@ def _over_time(found: Fidelity) -> Section | None:
     }
     rows = [(row,) for row in range(len(course.observed))]
     table = Table.of("utilisation", "Cores in use, means over spans of time", columns, rows)
-    picture = Picture(
-        "utilisation", "Cores in use over time, simulated and recorded", functools.partial(_draw_course, found),
-        "The black dashed curve is the record.",
-    )  # fmt: skip
+    draw, note = functools.partial(_draw_course, found.workload, course), "The black dashed curve is the record."
+    picture = Picture("utilisation", "Cores in use over time, simulated and recorded", draw, note)
     return Section("cores-in-use", "Cores in use over time", (text,), (table,), (picture,))
 
 
@@ -672,13 +670,10 @@ def _draw_waits(observed: Int64Array, simulated: Int64Array) -> Figure:
     return draw_panels([panel], height=3.4)
 
 
-def _draw_course(found: Fidelity) -> Figure:
-    course = found.course
-    if course is None:  # pragma: no cover - no picture is made of none
-        raise ValueError("no course")
+def _draw_course(log: str, course: Course) -> Figure:
     days = np.arange(len(course.observed)) * course.width / DAY
     panel = Panel(
-        f"{found.workload}, means over {format_duration(round(course.width))}", "days since the lead-in ended",
+        f"{log}, means over {format_duration(round(course.width))}", "days since the lead-in ended",
         "cores in use (%)", [Curve("simulated", days, course.simulated)], steps=True,
         reference=Curve("recorded", days, course.observed),
     )  # fmt: skip

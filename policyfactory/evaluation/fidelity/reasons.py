@@ -164,7 +164,7 @@ class Replayed:
         """Return the cores that some jobs use over time."""
         start, end = self.recorded if recorded else (self.run.start, self.run.end)
         rows = rows & (self.known if recorded else self.runs)
-        return busy_of(start[rows], end[rows], self.workload.processors[rows])
+        return Busy(*in_use(start[rows], end[rows], self.workload.processors[rows]))
 
     def beside(self, partition: int) -> Mask:
         """Say which jobs may use a node of a partition: its own, and those of partitions that share nodes with it."""
@@ -430,19 +430,6 @@ class Busy:
             before = int(self.cores[first - 1]) if first else 0
             found[index] = max(before, int(self.cores[first:last].max(initial=0)))
         return found
-
-
-def busy_of(start: Int64Array, end: Int64Array, cores: Int64Array) -> Busy:
-    """Return the cores in use over time.
-
-    Parameters
-    ----------
-    start, end : int64 array (n,), s
-        Half-open: a job that ends makes room for one that starts at that instant.
-    cores : int64 array (n,)
-        Of each job.
-    """
-    return Busy(*in_use(start, end, cores))
 
 
 def close(quantile: float, observed: Int64Array, simulated: Int64Array) -> bool:

@@ -480,25 +480,10 @@ def _starts(workload: Workload, options: EpisodeOptions) -> tuple[int, int]:
 
 # What an agent sees ---------------------------------------------------------------------------------------------------
 
-# What an agent sees, in words and bounds; the parts of it that do not change while a job waits.
-
+# The parts of it that do not change while a job waits; docs/environment.md has all columns.
 
 # The columns of a waiting job, as formulas; the second to the fourth are facts of the job.
 INPUTS = STANDARD_INPUTS
-# The columns of the machine and of a running job, in words.
-MACHINE = (
-    "share of the processors that are free now",
-    "log10(1 + jobs that wait)",
-    "log10(1 + jobs that run)",
-    "1 once a job that does not fit has been chosen and has its reservation, else 0",
-    "then the extra processors, as a share of all",
-    "then log10(seconds to the shadow time + 10) - 1",
-)
-RUNNING = (
-    "log10(requested seconds that are left + 10) - 1",
-    "log10(seconds since its start + 10) - 1",
-    "its processors, as a share of all",
-)
 
 
 def facts_of(workload: Workload, estimate: Int64Array) -> NDArray[np.float32]:
@@ -593,19 +578,11 @@ def _running(look: Look) -> str:
 # Its own view, rewards at the end, its own windows. A choice is committed: the clock goes on until the chosen job fits,
 # and later arrivals cannot overtake it. 128 waiting jobs are shown at most. docs/rlscheduler.md has the rules, and what
 # they cost.
+#
+# Of each are shown the seconds waited / 43,200, the requested seconds / longest run time of the log, the processors /
+# those of the machine, memory, user, group and executable / largest of the log, and whether it fits now: all at most
+# 1 - 1e-5, but 1 where the log says nothing.
 
-
-# What is shown of a waiting job, each at most 1 - 1e-5, but 1 where the log says nothing.
-COLUMNS = (
-    "seconds waited / 43,200",
-    "requested seconds / longest run time of the log",
-    "processors / processors of the machine",
-    "memory / largest of the log",
-    "user / largest number",
-    "group / largest number",
-    "executable / largest number",
-    "1 - 1e-5 if it fits now, else 1e-5",
-)
 
 PaperLog: TypeAlias = Workload | SwfLog | CommittedLog | Path | str
 
@@ -787,14 +764,13 @@ class PaperEpisodes(EpisodeGroup):
 
 
 def _check(options: EpisodeOptions) -> None:
-    for name, wrong, cure in (
-        ("lead_in", options.lead_in > 0, "0: its windows begin on an empty machine"),
-        ("reward", options.reward != "end", "end"),
+    for name, value, wrong, cure in (
+        ("lead_in", options.lead_in, options.lead_in > 0, "0: its windows begin on an empty machine"),
+        ("reward", options.reward, options.reward != "end", "end"),
+        ("rule overrun", options.rules.overrun, options.rules.overrun != "run", "run"),
     ):
         if wrong:
-            raise UsageError(f"{name} is {getattr(options, name)!r}; in mode paper it must be {cure}")
-    if options.rules.overrun != "run":
-        raise UsageError(f"rule overrun is {options.rules.overrun!r}; in mode paper it must be run")
+            raise UsageError(f"{name} is {value!r}; in mode paper it must be {cure}")
 
 
 def _committed(log: PaperLog, *, by_run_time: bool) -> CommittedLog:

@@ -235,7 +235,7 @@ def _asked_of(workload: Workload, site: Site, layout: Layout, reservation: Int64
         log=log,
         user=user,
         partition=partition,
-        limit=_limits(workload.requested_time[row], site, partition),
+        limit=limits_of(workload.requested_time[row], site, partition),
         request=_in_cores(request, threads),
         processors=processors,
         threads=threads,
@@ -575,12 +575,8 @@ def partitions_of(workload: Workload, asked: Requests, site: Site) -> Int64Array
     return partition
 
 
-def limits_of(workload: Workload, site: Site, partition: Int64Array) -> Int64Array:
+def limits_of(requested: Int64Array, site: Site, partition: Int64Array) -> Int64Array:
     """Return the limit of each job in seconds: whole minutes, rounded up."""
-    return _limits(workload.requested_time, site, partition)
-
-
-def _limits(requested: Int64Array, site: Site, partition: Int64Array) -> Int64Array:
     limit = requested.astype(np.float64)
     for number, its in enumerate(site.partitions):
         mine = (partition == number) & (limit <= 0)

@@ -10,18 +10,11 @@ import pytest
 
 from naive.online_cases import Shape, policy, random_workload
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.search.environment.episodes import (
-    COLUMNS,
-    INPUTS,
-    MACHINE,
-    RUNNING,
-    EpisodeOptions,
-    Episodes,
-    PaperEpisodes,
-)
+from policyfactory.search.environment.episodes import INPUTS, EpisodeOptions, Episodes, PaperEpisodes
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from refusals import refused
+from support import ROOT
 
 
 def a_log(jobs: int = 30) -> Workload:
@@ -95,12 +88,16 @@ def test_options_that_the_program_of_rlscheduler_does_not_have(fields: dict[str,
 def test_every_column_is_described() -> None:
     episodes = Episodes(a_log(), EpisodeOptions(jobs=10))
     view = episodes.view
-    assert (len(INPUTS), len(MACHINE), len(RUNNING)) == (
-        view.jobs.shape[2],
-        view.machine.shape[1],
-        view.running.shape[2],
-    )
-    assert len(COLUMNS) == PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).jobs.shape[2]
+    page = (ROOT / "docs" / "environment.md").read_text(encoding="utf-8")
+    assert len(INPUTS) == view.jobs.shape[2]
+    for array, shape in (
+        ("jobs", f"slots, {view.jobs.shape[2]}"),
+        ("machine", f"{view.machine.shape[1]}"),
+        ("running", f"`running`, {view.running.shape[2]}"),
+    ):
+        assert f"| `{array}` | {shape} |" in page
+    slots, columns = PaperEpisodes(a_log(), EpisodeOptions(jobs=10)).jobs.shape[1:]
+    assert f"{slots} waiting jobs as {slots} x {columns} numbers" in page
 
 
 def test_what_is_seen_of_a_job_is_what_the_formulas_give() -> None:
