@@ -47,20 +47,8 @@ def starts_frame(schedule: Schedule) -> pd.DataFrame:
     DataFrame
         job_id, submit, start, end, requested_time (s), processors, backfilled (0 or 1).
     """
-    import pandas as pd
-
-    jobs = schedule.workload
-    return pd.DataFrame(
-        {
-            "job_id": jobs.job_id,
-            "submit": _seconds(jobs.submit, jobs.ticks),
-            "start": _seconds(schedule.start, jobs.ticks),
-            "end": _seconds(schedule.end, jobs.ticks),
-            "requested_time": _seconds(jobs.requested_time, jobs.ticks),
-            "processors": jobs.processors,
-            "backfilled": schedule.backfilled.astype(np.int64),
-        }
-    )
+    columns = ["job_id", "submit", "start", "end", "requested_time", "processors", "backfilled"]
+    return schedule.frame()[columns].astype({"backfilled": np.int64})
 
 
 def allocated_resources(schedule: Schedule) -> list[str]:
@@ -164,12 +152,8 @@ class StartsWriter:
     def path(self, case: Case | CaseFacts, policy: str) -> Path:
         """Return the file of a case and a policy."""
         suffix = "json" if self.layout == "trace" else "csv"
-        return (
-            self.directory
-            / self.logs[case.log]
-            / f"{case.kind}-{case.number:03d}"
-            / f"{self.policies[policy]}.{suffix}"
-        )
+        folder = self.directory / self.logs[case.log] / f"{case.kind}-{case.number:03d}"
+        return folder / f"{self.policies[policy]}.{suffix}"
 
     def content(self, case: Case, schedule: Schedule) -> bytes:
         """Return the file of one schedule."""

@@ -413,7 +413,8 @@ _MEASURES: Columns = {
 
 def sentences(predicted: Predicted) -> list[str]:
     """Return what was found, in sentences."""
-    return [_of_training(predicted), *_of_errors(predicted), _of_requests(predicted), *_of_what_is_missing(predicted)]
+    missing = [f"The log does not say: {'; '.join(predicted.missing)}."] if predicted.missing else []
+    return [_of_training(predicted), *_of_errors(predicted), _of_requests(predicted), *missing]
 
 
 def _of_training(predicted: Predicted) -> str:
@@ -477,12 +478,6 @@ def _of_requests(predicted: Predicted) -> str:
     )
 
 
-def _of_what_is_missing(predicted: Predicted) -> list[str]:
-    if not predicted.missing:
-        return []
-    return [f"The log does not say: {'; '.join(predicted.missing)}."]
-
-
 def sections_of(predicted: Predicted) -> tuple[Section, ...]:
     """Return what was found: the measures, by history and by month, the calibration."""
     return (
@@ -499,10 +494,10 @@ def sections_of(predicted: Predicted) -> tuple[Section, ...]:
     )
 
 
-def _table(name: str, title: str, groups: Sequence[Group], note: str = "") -> Table:
+def _table(name: str, title: str, groups: Sequence[Group]) -> Table:
     columns: Columns = {Column("jobs of"): lambda group, *_: group, **_MEASURES}
     rows = [(group.name, by, found) for group in groups for by, found in group.measures.items()]
-    return Table.of(name, title, columns, rows, note)
+    return Table.of(name, title, columns, rows)
 
 
 def _overall(predicted: Predicted) -> tuple[Table, ...]:

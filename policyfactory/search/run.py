@@ -349,13 +349,8 @@ def write_result(trained: Trained, folder: Path) -> list[Path]:
 def history_csv(trained: Trained) -> str:
     """Return the history as CSV: a line a step."""
     rows = trained.learned.history
-    return csv_of([[*rows[0]], *([_cell(value) for value in row.values()] for row in rows)]) if rows else ""
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return csv_text(value) if isinstance(value, str) else repr(value)
+    cells = ([csv_text(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
+    return csv_of([[*rows[0]], *cells]) if rows else ""
 
 
 # The learning curve: how good the best was after how much work --------------------------------------------------------

@@ -20,13 +20,12 @@ import difflib
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.text import HOUR, WEEK
+from policyfactory.core.text import HOUR, WEEK, counted, number_text
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 
@@ -34,42 +33,73 @@ TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
 
 
-class InUse(Protocol):
-    """Jobs that are not measured, and take processors (`policyfactory.simulation.schedule.Carried`)."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """Jobs of a lead-in that take processors from those that are measured.
 
-    @property
-    def start(self) -> NDArray[np.int64]: ...
-    @property
-    def end(self) -> NDArray[np.int64]: ...
-    @property
-    def processors(self) -> NDArray[np.int64]: ...
+    Parameters
+    ----------
+    start, end : int64 array (n,), ticks
+        When they run, from the first measured submission on.
+    processors : int64 array (n,)
+        What they take.
+    """
 
-
-class Stopped(Protocol):
-    """Runs that were stopped for other jobs (`policyfactory.simulation.schedule.StoppedRuns`)."""
-
-    @property
-    def times(self) -> NDArray[np.int64]: ...
-    @property
-    def node_seconds(self) -> NDArray[np.int64]: ...
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    processors: NDArray[np.int64]
 
 
-class Ran(Protocol):
-    """What a metric is of: when each job of a workload ran (`policyfactory.simulation.schedule.Schedule`)."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class StoppedRuns:
+    """Runs of jobs that were stopped for other jobs, where a site does that.
+
+    Parameters
+    ----------
+    times : int64 array (n,)
+        How often each job was.
+    node_seconds : int64 array (n,)
+        What these runs had, and is lost.
+    """
+
+    times: NDArray[np.int64]
+    node_seconds: NDArray[np.int64]
 
     @property
-    def workload(self) -> Workload: ...
-    @property
-    def start(self) -> NDArray[np.int64]: ...
-    @property
-    def end(self) -> NDArray[np.int64]: ...
-    @property
-    def backfilled(self) -> NDArray[np.bool_]: ...
-    @property
-    def carried(self) -> InUse | None: ...
-    @property
-    def stopped(self) -> Stopped | None: ...
-    def __len__(self) -> int: ...
+    def text(self) -> str:
+        """How many there were, in words."""
+        jobs = counted(int((self.times > 0).sum()), "job")
+        hours = number_text(float(self.node_seconds.sum()) / 3600)
+        return f"{counted(int(self.times.sum()), 'run')} of {jobs}, {hours} node hours"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ran:
+    """What a metric is of: when each job of a workload ran.
+
+    Parameters
+    ----------
+    start, end : int64 array (n,)
+        On the workload's clock, in its ticks.
+    backfilled : bool array (n,)
+        Whether each was started while a job ahead of it in the queue stayed waiting.
+    workload : Workload
+        The jobs.
+    carried : Carried or None
+        What was still running of a lead-in.
+    stopped : StoppedRuns or None
+        Of a site where running jobs are stopped for others.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    backfilled: NDArray[np.bool_]
+    workload: Workload
+    carried: Carried | None = dataclasses.field(default=None, kw_only=True)
+    stopped: StoppedRuns | None = dataclasses.field(default=None, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.start)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -23,10 +23,11 @@ from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.scale import HIGHEST, PriorityScale, scale_of
 from policyfactory.prediction.features import possible_predictions
 from policyfactory.prediction.training import Predictor
+from policyfactory.simulation.metrics import StoppedRuns
 from policyfactory.simulation.predicted import Lessons, check_predictor, needed
 from policyfactory.simulation.prepare import Prepared
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import Schedule, StoppedRuns
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.slurm.jobs import limits_of, never_words, partitions_of, without_misfits
 from policyfactory.simulation.slurm.run import Numbers, Parts, SlurmRun, advance, run_slurm
 from policyfactory.site.fits import as_assumed, in_own_partitions, lay_out, site_of, without_strangers

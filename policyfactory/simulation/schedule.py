@@ -25,7 +25,6 @@ from policyfactory.core.text import (
     DAY,
     HOUR,
     MINUTE,
-    counted,
     facts_html,
     facts_text,
     format_duration,
@@ -33,7 +32,7 @@ from policyfactory.core.text import (
     parse_duration,
 )
 from policyfactory.engine.metrics import allocate
-from policyfactory.simulation.metrics import METRICS, PREEMPTION_METRICS, Ran, job_values, measure
+from policyfactory.simulation.metrics import METRICS, PREEMPTION_METRICS, Carried, Ran, StoppedRuns, job_values, measure
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.windows import in_use
@@ -46,49 +45,9 @@ if TYPE_CHECKING:
 _SUMMARY = ("mean_wait", "max_wait", "mean_bsld", "median_bsld", "p95_bsld", "utilisation", "makespan", "backfilled")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Carried:
-    """Jobs of a lead-in that take processors from those that are measured.
-
-    Parameters
-    ----------
-    start, end : int64 array (n,), ticks
-        When they run, from the first measured submission on.
-    processors : int64 array (n,)
-        What they take.
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    processors: NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class StoppedRuns:
-    """Runs of jobs that were stopped for other jobs, where a site does that.
-
-    Parameters
-    ----------
-    times : int64 array (n,)
-        How often each job was.
-    node_seconds : int64 array (n,)
-        What these runs had, and is lost.
-    """
-
-    times: NDArray[np.int64]
-    node_seconds: NDArray[np.int64]
-
-    @property
-    def text(self) -> str:
-        """How many there were, in words."""
-        jobs = counted(int((self.times > 0).sum()), "job")
-        hours = number_text(float(self.node_seconds.sum()) / 3600)
-        return f"{counted(int(self.times.sum()), 'run')} of {jobs}, {hours} node hours"
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Schedule:
-    """When each job of a workload ran.
+class Schedule(Ran):
+    """When each job of a workload ran, under which policy and rules.
 
     Parameters
     ----------
@@ -104,25 +63,16 @@ class Schedule:
         The rules it ran under, with the threshold that held (the policy's own where the rules had none).
     carried : Carried or None
         What was still running of a lead-in.
-    left_out : str
-        Which jobs of the log the workload has no more, since their partition is not one of the site; empty if none.
     stopped : StoppedRuns or None
         Of a site where running jobs are stopped for others. ``start`` and ``end`` of a job, its wait and its slowdown
         are those of its last run; one that was cancelled has ended then.
+    left_out : str
+        Which jobs of the log the workload has no more, since their partition is not one of the site; empty if none.
     """
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    backfilled: NDArray[np.bool_]
-    workload: Workload
     policy_name: str
     rules: Rules
-    carried: Carried | None = dataclasses.field(default=None, kw_only=True)
     left_out: str = dataclasses.field(default="", kw_only=True)
-    stopped: StoppedRuns | None = dataclasses.field(default=None, kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.start)
 
     @property
     def wait(self) -> NDArray[np.float64]:

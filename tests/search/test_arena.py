@@ -137,8 +137,8 @@ def test_what_is_held_out_is_judged_in_the_honest_closed_loop_and_counted(arena:
     verdict = found.candidates[0].verdict
     assert verdict is not None
     assert found.candidates[2].verdict is None
-    honest = arena._last.replicas.values(Policy("x", OWN), learns=True)
-    base = arena._last.replicas.values(found.baseline.policy, learns=True)
+    honest = values_of(arena._last.replicas, [Policy("x", OWN)], learns=True)[:, 0]
+    base = values_of(arena._last.replicas, [found.baseline.policy], learns=True)[:, 0]
     logs, whole = np.log(honest[:, 0] / base[:, 0]), arena._last.replicas.whole
     assert (whole, len(logs)) == (6, 12)
     assert verdict.estimate.value == pytest.approx(logs[:whole].mean())
@@ -265,6 +265,6 @@ def test_what_cannot_be_is_said_at_once(workload: Workload) -> None:
 def test_the_best_published_policy_is_that_of_the_least_mean_logarithm(arena: Arena) -> None:
     two = (CATALOGUE["LPF"], CATALOGUE["SPF"])
     best = best_published(arena._training, among=two)
-    logs = [np.log(arena._training.values(one)[:, 0]).mean() for one in two]
+    logs = [np.log(values_of(arena._training, [one])[:, 0, 0]).mean() for one in two]
     assert best.policy is two[int(np.argmin(logs))]
     assert [*best.means.values()] == pytest.approx(np.exp(logs))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from naive import schedule_metrics
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
-from policyfactory.simulation.metrics import METRICS, measure
+from policyfactory.simulation.metrics import METRICS, StoppedRuns, measure
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import Schedule, StoppedRuns
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.workload.jobs import Workload
 from refusals import refused
 from support import examples

@@ -34,9 +34,10 @@ from policyfactory.policy.policy import Policy, predictions_needed
 from policyfactory.policy.store import PolicyLike, resolve
 from policyfactory.search.environment.goals import Goal, GoalLike, check_goal, goal_of, measure_guards
 from policyfactory.simulation.compat import CommittedLog
+from policyfactory.simulation.metrics import Carried
 from policyfactory.simulation.prepare import formula_of, prepare
 from policyfactory.simulation.rules import Rules
-from policyfactory.simulation.schedule import Carried, Schedule
+from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf

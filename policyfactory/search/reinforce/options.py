@@ -127,10 +127,8 @@ def ppo_options(preset: Preset = "ours", **changes: Any) -> PpoOptions:
     UsageError
         As `PpoOptions`, and if there is no such preset.
     """
-    if preset not in PRESETS:
-        raise UsageError(f"--training {preset!r}: choose one of {', '.join(PRESETS)}")
     given = {name: value for name, value in changes.items() if value is not None}
-    return PpoOptions(**{"preset": preset, **PRESETS[preset], **given})
+    return PpoOptions(**{"preset": preset, **PRESETS.get(preset, {}), **given})
 
 
 def changes_of(texts: Sequence[str]) -> dict[str, Any]:

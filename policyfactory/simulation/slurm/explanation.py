@@ -48,7 +48,7 @@ from policyfactory.simulation.slurm.queue import (
     ready,
     waits_for_change,
 )
-from policyfactory.simulation.slurm.run import BrokenLimit, broken_limits
+from policyfactory.simulation.slurm.run import BrokenLimit, asks_of, broken_limits
 from policyfactory.site.file import read_site
 from policyfactory.site.fits import lay_out
 from policyfactory.site.model import Site
@@ -471,12 +471,11 @@ def _inside(queue: QueueOnSite, run: QueueRun, index: int, row: int, ahead: int)
     job, partition = queue.jobs[index], queue.site.partitions[run.parts.jobs.partition[row]].name
     request, threads = run.parts.jobs.request[row], int(run.parts.jobs.threads[row])
     nodes, cores, free, free_cores = int(request[NODES]), int(run.parts.jobs.processors[row]), *_room(run, row)
-    of_core = max(request[CORE_MEMORY], 0) // threads
-    memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_core * cores
     machine = run.parts.machine
     each = threads * _usual(machine.has[machine.partition[run.parts.jobs.partition[row]] == 1, CORES])
     held = max(cores, nodes * each) if request[WHOLE] else cores
-    would = np.array([1, nodes, held, memory, request[NODE_GPUS] * nodes])
+    would = asks_of(run.parts, row)
+    would[2] = held  # the cores of whole nodes
     broken = sorted(broken_limits(run.parts, run.placed, row, would), key=lambda limit: limit.asked <= limit.most)
     found += [_limit_wait(limit, job) for limit in broken[:_NAMED]]
     by_node = nodes > 1 or bool(request[WHOLE])

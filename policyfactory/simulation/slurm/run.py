@@ -409,11 +409,15 @@ def _holder(parts: Parts, placed: Placed, site: Site, job: int) -> str:
 
 def _limit(parts: Parts, placed: Placed, job: int) -> str:
     """Return the limit that a job would break if it started now; empty if there is none."""
+    return next((broken.text for broken in broken_limits(parts, placed, job, asks_of(parts, job))), "")
+
+
+def asks_of(parts: Parts, job: int) -> Int64Array:
+    """Return what a job asks for, as limits count it: itself, nodes, cores, MB and GPUs."""
     request, cores = parts.jobs.request[job], parts.jobs.processors[job]
     nodes, of_core = request[NODES], max(request[CORE_MEMORY], 0) // parts.jobs.threads[job]
     memory = request[NODE_MEMORY] * nodes if request[NODE_MEMORY] > 0 else of_core * cores
-    asks = np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes])
-    return next((broken.text for broken in broken_limits(parts, placed, job, asks)), "")
+    return np.array([1, nodes, cores, memory, request[NODE_GPUS] * nodes], dtype=np.int64)
 
 
 class BrokenLimit(NamedTuple):
