@@ -48,8 +48,8 @@ from .search.options import DistillOptions as DistillOptions
 from .search.options import JudgeOptions as JudgeOptions
 from .search.options import SearchOptions as SearchOptions
 from .search.options import TrainOptions as TrainOptions
-from .search.reinforce.learner import Reinforcement as Reinforcement
 from .search.reinforce.options import PpoOptions as PpoOptions
+from .search.reinforce.training import Reinforcement as Reinforcement
 from .search.run import Trained as Trained
 from .search.run import train as train
 from .simulation.cases import Case as Case

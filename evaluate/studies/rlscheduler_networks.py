@@ -37,10 +37,9 @@ from policyfactory.core.picture import new_figure, plain_numbers, save_picture
 from policyfactory.core.random import generator
 from policyfactory.policy.network import network_to_json
 from policyfactory.search.environment.goals import GOALS
-from policyfactory.search.reinforce.learner import filtered_starts
 from policyfactory.search.reinforce.networks import KERNEL, NETWORKS, network_of, torch_module
 from policyfactory.search.reinforce.options import PpoOptions, ppo_options
-from policyfactory.search.reinforce.rollouts import PaperWorld, play
+from policyfactory.search.reinforce.rollouts import PaperWorld, filtered_starts, play
 from policyfactory.search.reinforce.training import AgentTraining, TrainedNumbers, chooser_of
 from policyfactory.simulation.compat import CommittedLog
 from policyfactory.workload.clean import read

@@ -130,8 +130,8 @@ def _pick(folder: Path, which: str, *, overwrite: bool) -> None:
 
 
 def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: Any) -> Learner:
-    from policyfactory.search.reinforce.learner import Reinforcement
     from policyfactory.search.reinforce.options import changes_of
+    from policyfactory.search.reinforce.training import Reinforcement
 
     return Reinforcement.of(preset, **{**named, **changes_of(change or [])})
 

@@ -14,11 +14,16 @@ from policyfactory.core.random import generator
 from policyfactory.policy.network import Network
 from policyfactory.policy.policy import Policy
 from policyfactory.search.environment.goals import GOALS, goal_of
-from policyfactory.search.reinforce.learner import filtered_starts
 from policyfactory.search.reinforce.networks import layers_of, network_of
 from policyfactory.search.reinforce.options import PpoOptions, changes_of, ppo_options
 from policyfactory.search.reinforce.rollouts import ByLayers, PaperWorld, World, check_view, play
-from policyfactory.search.reinforce.training import by_other_rollouts, by_values, costs_to_go, normalised
+from policyfactory.search.reinforce.training import (
+    by_other_rollouts,
+    by_values,
+    costs_to_go,
+    filtered_starts,
+    normalised,
+)
 from policyfactory.simulation.compat import CommittedLog
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate

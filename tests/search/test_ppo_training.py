@@ -20,10 +20,10 @@ from policyfactory.policy.store import load_model
 from policyfactory.search.options import TrainOptions
 from policyfactory.search.reinforce import training as checkpoint
 from policyfactory.search.reinforce import training as module
-from policyfactory.search.reinforce.learner import Reinforcement
 from policyfactory.search.reinforce.options import PpoOptions
 from policyfactory.search.reinforce.training import (
     AgentTraining,
+    Reinforcement,
     TrainedNumbers,
     load_checkpoint,
 )

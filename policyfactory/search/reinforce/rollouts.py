@@ -1,4 +1,4 @@
-"""Windows played by a network: what was seen, chosen, and what it cost from decision to decision."""
+"""Windows played by a network: what was seen, chosen, and what it cost from decision to decision; the first of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from policyfactory.engine.episodes import TOTAL
 from policyfactory.engine.rollouts import Accrual, Layers, RolloutChoices, accrue_all, choose_all, new_choices
 from policyfactory.policy.network import paper_inputs
 from policyfactory.policy.policy import Policy
+from policyfactory.policy.store import resolve
 from policyfactory.search.environment.episodes import (
     INPUTS,
     EpisodeGroup,
@@ -24,6 +25,7 @@ from policyfactory.search.environment.episodes import (
     Reward,
 )
 from policyfactory.search.environment.goals import GOALS
+from policyfactory.search.reinforce.options import Filtering
 from policyfactory.simulation.compat import CommittedLog, starts_by_formula
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.simulate import simulate
@@ -415,3 +417,47 @@ def check_view(world: World, what: str, other: str) -> None:
     """
     if world.mode != "paper":
         raise UsageError(f"{what} looks at the 128 slots of mode paper at once; use --mode paper, or {other}")
+
+
+# Trajectory filtering -------------------------------------------------------------------------------------------------
+
+# The first rounds learn from windows that are neither trivial nor hopeless under SJF.
+#
+# The SC'20 paper takes the windows whose value under SJF lies between the median and twice the mean of all; its program
+# has 10 and 150 instead. Phase 2 learns from all windows.
+
+_OF_THE_CODE = (10.0, 150.0)
+_AT_A_TIME = 512
+
+
+def filtered_starts(world: World, starts: Int64Array, rule: Filtering) -> Int64Array:
+    """Return the starts of phase 1.
+
+    Parameters
+    ----------
+    world : World
+        What plays SJF; its goal is to be small.
+    starts : int64 array
+        All of them.
+    rule : {"none", "paper", "code"}
+        As in `policyfactory.search.reinforce.options.PpoOptions`.
+
+    Raises
+    ------
+    EvaluationError
+        If no window is inside.
+    """
+    if rule == "none":
+        return starts
+    sjf = resolve("SJF")
+    parts = [world.costs_of(sjf, starts[first : first + _AT_A_TIME]) for first in range(0, len(starts), _AT_A_TIME)]
+    values = np.concatenate(parts)
+    low, high = (float(np.median(values)), 2 * float(values.mean())) if rule == "paper" else _OF_THE_CODE
+    # Both ends are outside, as in the program.
+    inside = starts[(values > low) & (values < high)]
+    if not len(inside):
+        raise EvaluationError(
+            f"filtering {rule}: none of {len(starts):,} windows has a value under SJF between {low:g} and {high:g}; "
+            "choose another rule, or none"
+        )
+    return np.asarray(inside, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Training of a network: rounds of rollouts and updates, each kept on disk.
+"""The learner ``ppo``, and its training of a network: rounds of rollouts and updates, each kept on disk.
 
 Everything random is drawn from streams of the seed and the number of the round, and torch calculates in one thread by
 deterministic algorithms: the same run gives the same numbers, whether or not it was interrupted.
@@ -24,27 +24,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import EvaluationError, ModelFileError, UsageError
-from policyfactory.core.files import atomic_write
+from policyfactory.core.errors import EvaluationError, ModelFileError, PolicyfactoryError, UsageError
+from policyfactory.core.files import atomic_write, package_versions
 from policyfactory.core.inputs import read_bytes
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
 from policyfactory.engine.rollouts import RolloutChoices
+from policyfactory.policy.policy import Policy
 from policyfactory.policy.store import resolve
+from policyfactory.search.environment.goals import GOALS
+from policyfactory.search.learner import Candidate, Proposals, Task, provenance_of
 from policyfactory.search.reinforce.networks import (
     KERNEL,
     device_of,
     layers_of,
+    network_of,
     new_network,
     new_value_network,
     numbers_of,
     set_numbers,
     torch_module,
 )
-from policyfactory.search.reinforce.options import PpoOptions
-from policyfactory.search.reinforce.rollouts import ByLayers, Chooser, RolloutRows, Rollouts, World, check_view, play
+from policyfactory.search.reinforce.options import PpoOptions, Preset, ppo_options
+from policyfactory.search.reinforce.rollouts import (
+    ByLayers,
+    Chooser,
+    PaperWorld,
+    RolloutRows,
+    Rollouts,
+    StandardWorld,
+    World,
+    check_view,
+    filtered_starts,
+    play,
+)
+from policyfactory.simulation.compat import CommittedLog
 
 _PART = 2_500  # decisions of which the gradients are worked out together
 
@@ -440,7 +456,7 @@ class AgentTraining:
         say : callable, optional
             Is told what is no result.
         filtered : int64 array, optional
-            Starts of phase 1 (`policyfactory.search.reinforce.learner`).
+            Starts of phase 1 (`policyfactory.search.reinforce.training`).
 
         Raises
         ------
@@ -723,3 +739,152 @@ def _of_schema(path: Path, schema: int) -> ModelFileError:
         f"{path}: has checkpoint schema {schema}, policyfactory {__version__} reads {_SCHEMA}; use the version that "
         "wrote it, or begin anew with --overwrite"
     )
+
+
+# The learner ppo. -----------------------------------------------------------------------------------------------------
+
+# The kernel network, trained in the mode that it is judged in. Its checkpoints are the candidates: which is taken is
+# decided on windows that it did not learn from.
+
+# Raised whenever the same options would find other networks: a checkpoint of older code is not continued.
+_METHOD = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reinforcement:
+    """Learns a network by proximal policy optimisation.
+
+    Parameters
+    ----------
+    options : PpoOptions
+        How the network is trained.
+    """
+
+    options: PpoOptions
+    name: str = "ppo"
+
+    @classmethod
+    def of(cls, options: PpoOptions | Preset = "ours", **changes: Any) -> Reinforcement:
+        """Return the learner of options, or of a way of training with ``changes``: ``of("paper", iterations=5)``.
+
+        Raises
+        ------
+        UsageError
+            If torch is not installed, an option is wrong, or the network is no policy.
+        """
+        torch_module()
+        if not isinstance(options, PpoOptions):
+            options = ppo_options(options, **changes)
+        elif changes:
+            options = dataclasses.replace(options, **changes)
+        if options.network != KERNEL:
+            raise UsageError(
+                f"--network {options.network}: looks at 128 slots at once and is no order of jobs, so it cannot be "
+                "taken as a policy; train the network kernel, or compare the others by "
+                "policyfactory.search.reinforce.training"
+            )
+        return cls(options)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines what it finds."""
+        return {**dataclasses.asdict(self.options), "method": _METHOD, "torch": str(torch_module().__version__)}
+
+    def learn(self, task: Task) -> Proposals:
+        """Train the network."""
+        starts, jobs = windows_to_learn_from(task)
+        world = self._world(task, jobs)
+        # As it is read again: tuples are lists.
+        options = json.loads(json.dumps(dataclasses.asdict(task.options)))
+        run = {"workload_sha256": task.workload.sha256(), "train": options, "method": _METHOD}
+        training = AgentTraining(world, starts, self.options, task.options.seed, run)
+        if task.journal is not None and task.overwrite and not _goes_on(training, task):
+            task.journal.unlink(missing_ok=True)
+        phase_one = None
+        if self.options.filtering != "none" and self.options.filtered:
+            phase_one = filtered_starts(world, starts, self.options.filtering)
+            task.follower.message(
+                f"phase 1 learns from {len(phase_one):,} of {len(starts):,} windows, by --filtering "
+                f"{self.options.filtering}"
+            )
+        counter = task.follower.counter("rounds", "decisions")
+        try:
+            trained = training.train(task.journal, counter, task.follower.message, phase_one)
+        except BaseException as stop:
+            if task.journal is not None and task.journal.exists():
+                task.follower.kept(stop, f"{len(training.history)} rounds of training", task.journal)
+            raise
+        return self._learned(task, world, trained)
+
+    def _world(self, task: Task, jobs: int) -> World:
+        episodes, goal = self.options.windows * self.options.rollouts, task.options.goal
+        if task.options.mode == "paper":
+            log = CommittedLog.of_workload(task.workload)
+            return PaperWorld(log, jobs, episodes, backfill=task.options.backfill == "easy", goal=goal)
+        return StandardWorld(task.workload, jobs, episodes, rules=task.options.rules, goal=goal)
+
+    def _learned(self, task: Task, world: World, trained: TrainedNumbers) -> Proposals:
+        candidates = []
+        versions = {**package_versions(), "torch": str(torch_module().__version__)}
+        provenance = provenance_of(task.workload, task.options.seed, versions=versions, settings=self.describe())
+        for iteration, numbers in zip(trained.iterations, trained.numbers, strict=True):
+            row = trained.history[iteration - 1]
+            network = network_of(
+                numbers,
+                f"ppo-{iteration}",
+                world.inputs,
+                description=f"kernel network trained for {task.options.goal} by ppo, preset {self.options.preset}",
+                source="policyfactory train",
+                mode=world.mode,
+                diagnostics={"rounds": iteration, "decisions": row["decisions"], "seed": task.options.seed},
+                provenance=provenance,
+            )
+            origin = f"checkpoint after round {iteration}, {row['decisions']:,} decisions"
+            candidates.append(Candidate(Policy.from_network(network), float(row["cost"]), origin=origin))
+        goal = task.options.goal
+        sign = 1 if GOALS[goal].lower_is_better else -1
+        curves = {
+            name: [(row["decisions"], sign * row[key]) for row in trained.history]
+            for name, key in (("network", "cost"), *((beside, beside) for beside in BESIDE))
+        }
+        return Proposals(
+            tuple(candidates),
+            trained.history,
+            curves,
+            "decisions",
+            axis=f"{goal} of the round's windows,\ndrawn choices",
+            warnings=(trained.stopped,) if trained.stopped else (),
+        )
+
+
+def windows_to_learn_from(task: Task) -> tuple[Int64Array, int]:
+    """Return where windows to learn from may begin, and how many jobs they have.
+
+    Any window inside the first part of the log, or inside the windows that were given, is one.
+
+    Raises
+    ------
+    EvaluationError
+        If there is no such window.
+    """
+    size = task.options.window_jobs
+    given = task.windows.training
+    if task.windows.held_out:
+        given = np.array([[0, len(task.workload) * task.options.parts[0] // 100]])
+    parts = [np.arange(first, end - size + 1) for first, end in given.tolist()]
+    starts = np.unique(np.concatenate(parts))
+    if not len(starts):
+        raise EvaluationError(
+            f"{task.workload.name}: no window of {size} jobs is inside those to learn from; give a smaller "
+            "--window-jobs"
+        )
+    return starts, size
+
+
+def _goes_on(training: AgentTraining, task: Task) -> bool:
+    """Say whether the checkpoint that lies there is of this run."""
+    if task.journal is None or not task.journal.exists():
+        return True
+    try:
+        return load_checkpoint(task.journal).run == training.run
+    except PolicyfactoryError:
+        return False
