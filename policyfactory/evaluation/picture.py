@@ -43,7 +43,7 @@ _HATCHES = ("", "////", "....", "xxxx")
 _CELLS = ("#E8863C", "#f3f3f3", "#4A96C9")  # from -1 to 1
 _WIDTH = 7.0  # inches
 _AXIS = 0.85  # inches of a panel for its title and axis
-_LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
+LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
 _FEW = 5  # with fewer cases a box would say more than is known: the cases themselves are drawn
 _MANY = 200  # with more cases a box's own are a cloud: only those beyond the whiskers are drawn
 _LOOK_OF = {
@@ -221,7 +221,7 @@ def _value_axis(axes: Any, values: FloatArray, label: str) -> None:
     from matplotlib.ticker import LogLocator
 
     axes.set_xlabel(label)
-    if len(values) and values.min() > 0 and values.max() / values.min() >= _LOG_FROM:
+    if len(values) and values.min() > 0 and values.max() / values.min() >= LOG_FROM:
         axes.set_xscale("log")
         decades = np.log10(values.max() / values.min())
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 3.0)))
@@ -305,7 +305,7 @@ def _bend(axes: Any, rows: Sequence[Comparison], scale: Scale) -> None:
     """Make the axis linear around zero and logarithmic outside where one huge difference would hide the others."""
     reaches = [max(abs(end) for end in (row.difference, *_ends(row.interval))) / scale.divisor for row in rows]
     reaches = [reach for reach in reaches if np.isfinite(reach) and reach > 0]
-    if reaches and max(reaches) / np.median(reaches) >= _LOG_FROM:
+    if reaches and max(reaches) / np.median(reaches) >= LOG_FROM:
         axes.set_xscale("symlog", linthresh=float(np.median(reaches)))
         plain_numbers(axes.xaxis)
 

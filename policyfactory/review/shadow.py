@@ -136,8 +136,8 @@ class OrderedPairs:
 
     Parameters
     ----------
-    starts, looked : int
-        Starts beside which another job waited, of those that were looked at; and how many were looked at.
+    starts : int
+        Starts beside which another job waited, of those that were looked at.
     passed : int
         Of these starts, those while a job waited that the numbers put before: they would differ.
     pairs, other : int
@@ -153,7 +153,6 @@ class OrderedPairs:
     """
 
     starts: int
-    looked: int
     passed: int
     pairs: int
     other: int
@@ -233,7 +232,7 @@ def compare_orders(
         down[job] += int(other.sum())
         beside[waiting] += 1
         beside[job] += len(waiting)
-    return OrderedPairs(**counts, looked=-(-len(began) // step), up=up, down=down, beside=beside)
+    return OrderedPairs(**counts, up=up, down=down, beside=beside)
 
 
 def _before(jobs: Int64Array, job: int, value: FloatArray) -> NDArray[np.bool_]:

@@ -132,13 +132,14 @@ class _Queue:
 
     def __init__(self, prepared: Prepared, policy: Policy, submission: Submission, row: int) -> None:
         jobs, now = prepared.workload, prepared.workload.submit[row]
-        self._policy, self._row, self._ticks, self._machine = policy, row, jobs.ticks, jobs.machine
+        self._policy, self._machine = policy, jobs.machine
         # Predictions stand in for those that are made in a run; what is asked for is r alone.
         r = dataclasses.replace(prepared, predictions=submission.predictions).formula(policy).r
         started_before = (submission.start >= 0) & (submission.start < now)
         self._rows: Int64Array = np.flatnonzero((jobs.submit <= now) & ~started_before)
         runs = started_before & (submission.start + prepared.run_time > now)
         rows = self._rows
+        self._here = int(np.flatnonzero(rows == row)[0])
         self._free = float(jobs.machine - jobs.processors[runs].sum())
         self._waited: FloatArray = (now - jobs.submit[rows]) / jobs.ticks
         self._p: FloatArray = prepared.estimate[rows] / jobs.ticks
@@ -157,16 +158,16 @@ class _Queue:
 
     def job(self) -> Job:
         """Return the job as the policy sees it."""
-        position = int(np.flatnonzero(self._rows == self._row)[0])
+        here = self._here
         values: dict[str, Any] = {
-            "p": self._p[position],
-            "q": self._q[position],
-            "r": self._r[position],
+            "p": self._p[here],
+            "q": self._q[here],
+            "r": self._r[here],
             "w": 0.0,
             "m": self._machine,
             "f": self._free,
-            **dict(zip(PREDICTIONS, self._predictions[:, position], strict=True)),
-            **({} if self._asked is None else dict(zip(ASKED, self._asked[:, position], strict=True))),
+            **dict(zip(PREDICTIONS, self._predictions[:, here], strict=True)),
+            **({} if self._asked is None else dict(zip(ASKED, self._asked[:, here], strict=True))),
         }
         given = frozenset({"p", "q"} | set(self._policy.variables))
         return Job(**{name: float(value) for name, value in values.items()}, given=given)
@@ -186,8 +187,7 @@ class _Queue:
         return f"By its request alone, all others as they are, {counted(ahead, 'job')} would be ahead of it."
 
     def _ahead(self, job: Job) -> int:
-        predictions = self._predictions.copy()
-        here = int(np.flatnonzero(self._rows == self._row)[0])
+        predictions, here = self._predictions.copy(), self._here
         predictions[:, here] = [getattr(job, name) for name in PREDICTIONS]
         given = predictions if self._policy.needs_predictions else None
         with np.errstate(all="ignore"):

@@ -375,6 +375,8 @@ class Lessons:
         The instant (ticks) from which on another model may be in force; `NEVER` if none will.
     model_of : int64 array (n,)
         The training whose model was in force when a job was submitted; -1 before the first.
+    trainings : tuple of Training
+        The models that have been in force, in the order of their trainings.
     """
 
     def __init__(self, workload: Workload, predictor: Predictor, predictions: FloatArray, *, tail: bool) -> None:
@@ -382,7 +384,7 @@ class Lessons:
         self._submit, self._day = workload.submit, DAY * workload.ticks
         self._options, self._tail = options, tail
         self._given = list(predictor.trainings)
-        self._trainings: list[Training] = []
+        self.trainings: tuple[Training, ...] = ()
         self.predictions = predictions
         self.past: Past = new_past(*known_of(workload), workload.ticks)
         begin = int(self._submit[0]) if n else 0
@@ -401,11 +403,6 @@ class Lessons:
     def features(self) -> FloatArray:
         """What was known of each job when it was submitted: float64 (n, FEATURES)."""
         return self.sight.features[:-1]
-
-    @property
-    def trainings(self) -> tuple[Training, ...]:
-        """The models that have been in force, in the order of their trainings."""
-        return tuple(self._trainings)
 
     def learn(self) -> None:
         """Put in force what predicts from `next` on, and set `next` to the instant after that.
@@ -431,6 +428,6 @@ class Lessons:
 
     def _use(self, training: Training) -> None:
         model = training.forests
-        self.model_of[self.past.progress[DESCRIBED] :] = len(self._trainings)
-        self._trainings.append(training)
+        self.model_of[self.past.progress[DESCRIBED] :] = len(self.trainings)
+        self.trainings += (training,)
         self.sight = self.sight._replace(shortness=model.shortness, share=model.share, tail=model.tail)

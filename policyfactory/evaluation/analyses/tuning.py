@@ -26,6 +26,7 @@ from policyfactory.evaluation.analyses.analysis import (
     LogView,
     cell_of,
     difference_text,
+    log_column,
     policy_table,
     stem_by_log,
 )
@@ -446,8 +447,7 @@ def _course(shares: Sequence[ArmShares], several: bool) -> Table:  # noqa: FBT00
 
 
 def _names(several: bool) -> Columns:  # noqa: FBT001 (as above)
-    log = {Column("log"): lambda choices: choices.log} if several else {}
-    return {**log, Column("tuner"): lambda choices: choices.tuner}
+    return {**log_column(several=several), Column("tuner"): lambda choices: choices.tuner}
 
 
 def _largest(choices: ArmShares, first: float) -> str:

@@ -32,7 +32,7 @@ from policyfactory.evaluation.analyses.analysis import (
     policy_table,
     texts,
 )
-from policyfactory.evaluation.picture import Curve, Panel, draw_panels
+from policyfactory.evaluation.picture import LOG_FROM, Curve, Panel, draw_panels
 from policyfactory.report.sections import Cell, Column, Picture, Section, Table, scale_for
 from policyfactory.simulation.metrics import METRICS, job_values
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _MOST_WEEKS = 5_200
 _MEAN = "mean_"
-_LOG_FROM = 20.0  # a range of values wider than this factor is shown on a logarithmic scale
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -333,7 +332,7 @@ def _draw(courses: Sequence[WeeklyCourse]) -> Figure:
             for index, policy in enumerate(course.policies)
         ]
         shown = middle[np.isfinite(middle)]
-        wide = len(shown) > 0 and shown.min() > 0 and shown.max() / shown.min() >= _LOG_FROM
+        wide = len(shown) > 0 and shown.min() > 0 and shown.max() / shown.min() >= LOG_FROM
         what = f"{first.metric}{f' ({scale.label})' if scale.label else ''}"
         panels.append(Panel(course.heading, label, what, curves, log_y=wide, whole=True))
     return draw_panels(panels, height=3.5 if len(courses) > 1 else 4.2)

@@ -552,7 +552,7 @@ class _Arms:
         programs = [policy.program for policy in self._policies]
         # Rows that are never filled in take no memory.
         self._keys = np.empty((count, jobs), dtype=np.int64)
-        self._has_key, self._has_r = [False] * count, [False] * count
+        self._filled: set[tuple[int, bool]] = set()
         own_arm = np.arange(count) if backfill_policy is None else np.full(count, count - 1)
         self.arrays = Arms(
             keys=read_only(self._keys),
@@ -571,15 +571,14 @@ class _Arms:
     def complete(self, arm: int) -> None:
         """Fill in what the policy ``arm`` and its order for backfilling need."""
         is_sorted = bool(self.arrays.is_sorted[arm])
-        has = self._has_key if is_sorted else self._has_r
         for row in (arm, int(self.arrays.backfill_arm[arm])):
-            if has[row]:
+            if (row, is_sorted) in self._filled:
                 continue
             if is_sorted:
                 self._keys[row] = self._prepared.keys(self._policies[row])
             else:
                 self.arrays.r[row] = self._prepared.formula(self._policies[row]).r
-            has[row] = True
+            self._filled.add((row, is_sorted))
 
 
 def simulate_periods(
