@@ -143,10 +143,11 @@ def run() -> None:
             with inputs.command(), noted(), no_empty_folders():
                 first = "".join(sys.argv[1:2])
                 build_command(first if first in _ORDER else "")()
-        except Exception as error:
-            if (cause := process.behind(error)) is None:
+        except Exception:
+            # Some code makes another error of what is raised inside it: Python 3.11 in a class, pydantic in a model.
+            if (stop := process.received()) is None:
                 raise
-            raise cause from None
+            raise stop from None
         finally:
             # What follows is short, and must not be cut short.
             process.ignore()

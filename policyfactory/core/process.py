@@ -84,17 +84,6 @@ def end(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def behind(error: BaseException) -> Stop | None:
-    """Return the `Stop` that an error came from, None if there is none.
-
-    Some code makes another error of whatever is raised inside it, as Python 3.11 does where a class is made.
-    """
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, Stop):
-        seen = seen.__cause__ or seen.__context__
-    return seen
-
-
 def install() -> None:
     """Let the signals raise `Stop`; one that is ignored (nohup, a job in the background) stays ignored.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from faults.processes import EVALUATE, Nursery, Run, hidden, is_stopping, results, wait_until
-from policyfactory.core.process import Stop, behind
 from support import NIGHTLY
 
 NAMES = ("SIGTERM", "SIGINT", "SIGHUP")
@@ -146,8 +147,6 @@ def test_a_process_without_a_terminal_is_not_hung_up(tmp_path: Path, nursery: Nu
 
 def test_a_stop_that_is_lost_in_a_callback_is_raised_again(tmp_path: Path) -> None:
     """Python can only report an exception of a finaliser; the run would go on."""
-    import subprocess
-    import sys
 
     code = (
         "import os, signal, time\n"
@@ -168,28 +167,27 @@ def test_a_stop_that_is_lost_in_a_callback_is_raised_again(tmp_path: Path) -> No
 
 
 def test_an_error_that_comes_of_a_stop_is_the_stop() -> None:
-    """Python 3.11 makes a RuntimeError of what is raised while a class is made."""
-
-    class Attribute:
-        def __set_name__(self, owner: type, name: str) -> None:
-            raise Stop(signal.SIGTERM)
-
-    def make() -> None:
-        class Made:
-            attribute = Attribute()
-
-    with pytest.raises((RuntimeError, Stop)) as caught:
-        make()
-    result = behind(caught.value)
-    assert (str(result), result and result.exit_code) == ("stopped by SIGTERM", 143)
-    assert behind(RuntimeError("of itself")) is None
+    """Python 3.11 makes a RuntimeError of what is raised while a class is made, pydantic one without a cause."""
+    code = (
+        "import os, signal\n"
+        "from policyfactory.cli import main\n"
+        "def build(name):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    except KeyboardInterrupt:\n"
+        "        pass\n"
+        "    raise ValueError('of a library')\n"
+        "main.build_command = build\n"
+        "main.run()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 143, done.stderr
+    assert done.stderr.startswith("error: stopped by SIGTERM")
 
 
 @pytest.mark.parametrize(("patience", "code"), [(3600.0, None), (0.0, 143)])
 def test_who_does_not_want_to_wait_is_not_kept(patience: float, code: int | None) -> None:
     """A second signal that comes with the first, as one of each from a terminal and a shell, is no impatience."""
-    import subprocess
-    import sys
 
     program = (
         "import time\n"
