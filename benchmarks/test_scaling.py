@@ -28,8 +28,8 @@ from floors import Curve, record, record_curve, slope_of
 from policyfactory.engine.trials import Problem, add_blocks, add_orders, pose
 from policyfactory.policy.store import resolve
 from policyfactory.simulation.simulate import Rules, simulate
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import finished_tuples
+from policyfactory.trials.table import GenerateOptions
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
 

@@ -23,8 +23,8 @@ import yardstick
 from floors import promise, record
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import Problem, add_blocks, add_orders, front_values, order_values, pose
-from policyfactory.trials.options import ESTIMATORS
 from policyfactory.trials.run import estimate
+from policyfactory.trials.table import ESTIMATORS
 
 SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 PLACES = (137, 959, 1803, 2500, 3469, 4543, 6433, 6801, 7600, 8467)

@@ -106,8 +106,8 @@ def _run(task: Callable[..., Any], shared: object, count: int, workers: Workers)
 
 def task_times() -> list[Row]:
     """Return the processor seconds of each tuple, by its trials."""
-    from policyfactory.trials.options import GenerateOptions
     from policyfactory.trials.run import check_options, draw_places, tuple_rows
+    from policyfactory.trials.table import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
     workload, rows = default_workload(), []
@@ -124,7 +124,7 @@ def task_times() -> list[Row]:
 
 _FIRST = """
 import time, resource
-from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.table import GenerateOptions
 from policyfactory.trials.run import tuple_rows
 from policyfactory.workload.models.lublin import default_workload
 workload, seconds = default_workload(), []
@@ -209,7 +209,7 @@ def _backend(name: str) -> Backend:
 def efficiencies(rounds: int) -> list[Row]:
     """Return the time of the same tuples with one worker and with two, on each backend by turns."""
     from policyfactory.trials.files import generate
-    from policyfactory.trials.options import GenerateOptions
+    from policyfactory.trials.table import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
     workload, rows = default_workload(), []
@@ -294,8 +294,8 @@ def messages(traces: Path) -> list[Row]:
     from distributed import Client
 
     from policyfactory.trials.files import generate
-    from policyfactory.trials.options import GenerateOptions
     from policyfactory.trials.run import TupleBatch, tuple_rows
+    from policyfactory.trials.table import GenerateOptions
     from policyfactory.workload.models.lublin import default_workload
 
     workload, tuples = default_workload(), 200

@@ -20,8 +20,7 @@ from policyfactory.fitting.fits import fit
 from policyfactory.fitting.model import agreement, draw_certainty, order_share
 from policyfactory.fitting.regression import sort_key
 from policyfactory.trials.files import generate
-from policyfactory.trials.options import GenerateOptions
-from policyfactory.trials.table import ScoreTable, read_score_table
+from policyfactory.trials.table import GenerateOptions, ScoreTable, read_score_table
 from policyfactory.workload.models.lublin import generate_lublin
 
 __all__ = ["main"]

@@ -29,8 +29,7 @@ from policyfactory.policy.store import resolve
 from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.trials.files import generate
-from policyfactory.trials.options import GenerateOptions
-from policyfactory.trials.table import read_score_table
+from policyfactory.trials.table import GenerateOptions, read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin

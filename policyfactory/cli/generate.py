@@ -15,7 +15,7 @@ from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
-from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.table import GenerateOptions
 
 if TYPE_CHECKING:
     from policyfactory.parallel.workers import Workers

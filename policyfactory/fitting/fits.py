@@ -449,7 +449,8 @@ def report_tables(run: Fits, *, wide: bool = False) -> list[Table]:
         Whether coefficients and inflation factors of the polynomials share one table, as in the paper.
     """
     tables = [_ranking(run)]
-    in_full = [examined for examined in run.examined if _in_full(run, examined)]
+    # The polynomials share tables, but for the winner and the linear one.
+    in_full = (its for its in run.examined if its is run.winner or its.fit.family != "polynomials" or its.name == "LIN")
     for number, examined in enumerate(in_full, 1):
         tables += _coefficients(examined, number)
     polynomials = {item.fit.name: item for item in run.examined if item.fit.family == "polynomials"}
@@ -525,11 +526,6 @@ def _certainty(certainty: Certainty, *, wide: bool = False) -> Table:
         + f". Last rows: ratio of coefficients of {fit.name}. {verdict}",
         names=1,
     )
-
-
-def _in_full(run: Fits, examined: Fitted) -> bool:
-    fit = examined.fit
-    return examined is run.winner or fit.family in {"forms", "user", "linear"} or fit.name == "LIN"
 
 
 def _label(fit: Fit) -> str:

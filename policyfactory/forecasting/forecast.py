@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -421,12 +421,7 @@ class _Rules(NamedTuple):
             together = [column for column, its in enumerate(parts) if its == number]
             drawn[:, together] = drawn[:, together].max(axis=1, keepdims=True)
         starts = self.stretch.apply(drawn, draws.horizon)
-        assumed += [*self._of_arrivals(standing), *self._of_calibration()]
-        if not self.stretch.instants:
-            assumed.append(
-                "intervals are not calibrated on this cluster, where they may be too narrow: make a backtest of its "
-                "log (forecast LOG --backtest 200 --output DIR), and give it (--calibration DIR)"
-            )
+        assumed += self._doubts(standing)
         waiting = snapshot.of("waiting")
         column = {id(job): number for number, job in enumerate(waiting)}
         order: Iterable[tuple[QueuedJob, ExplainedJob | None]] = ((its.job, its) for its in explained)
@@ -449,31 +444,33 @@ class _Rules(NamedTuple):
             *(snapshot, self.site, draws, self.stretch, jobs, tuple(assumed)), predictor=predictor, zone=clock
         )
 
-    def _of_arrivals(self, standing: QueueStanding) -> list[str]:
-        """Return what speaks against the arrivals, in sentences."""
-        weeks = standing.record.weeks(standing.now, self.draws.horizon)
-        if self.draws.arrivals == "none" or (weeks and weeks[0][0] == WEEK):
-            return []
-        if not weeks:
-            return [f"nobody submits anything: {self.log.name} is not a week longer than the horizon"]
-        return [f"arrivals are drawn from weeks {format_duration(weeks[0][0])} before and more, where the log ends"]
-
-    def _of_calibration(self) -> list[str]:
-        """Return what speaks against the calibration, in sentences."""
-        stretch, found = self.stretch, []
+    def _doubts(self, standing: QueueStanding) -> Iterator[str]:
+        """Give what speaks against the arrivals and the intervals, in sentences."""
+        if self.draws.arrivals != "none":
+            weeks = standing.record.weeks(standing.now, self.draws.horizon)
+            if not weeks:
+                yield f"nobody submits anything: {self.log.name} is not a week longer than the horizon"
+            elif weeks[0][0] > WEEK:
+                before = format_duration(weeks[0][0])
+                yield f"arrivals are drawn from weeks {before} before and more, where the log ends"
+        stretch, rules = self.stretch, rules_of(self.site)
         # A site has a name of its own; next month's log may have another one than this month's.
         other_log = self.site is None and stretch.log != self.log.name
-        if stretch.rules and (other_log or stretch.rules != rules_of(self.site)):
-            found.append(
+        if stretch.rules and (other_log or stretch.rules != rules):
+            yield (
                 f"the calibration is of {stretch.log} by the rules of {stretch.rules}, not of {self.log.name} by those "
-                f"of {rules_of(self.site)}: intervals may be wrong; make the backtest of this cluster"
+                f"of {rules}: intervals may be wrong; make the backtest of this cluster"
             )
         if stretch.inside < TRUSTED:
-            found.append(
+            yield (
                 f"not to be trusted: in the backtest the intervals of 90 % contained {100 * stretch.inside:.0f} % of "
                 "the starts"
             )
-        return found
+        if not stretch.instants:
+            yield (
+                "intervals are not calibrated on this cluster, where they may be too narrow: make a backtest of its "
+                "log (forecast LOG --backtest 200 --output DIR), and give it (--calibration DIR)"
+            )
 
 
 def draws_of(futures: int, seed: int, horizon: str | float, without: Collection[str] = ()) -> Draws:

@@ -25,7 +25,7 @@ from policyfactory.learning.steps import Steps
 from policyfactory.parallel.workers import Workers
 from policyfactory.search.replicated import AIMS, Replicated, values_of
 from policyfactory.simulation.rules import Rules
-from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.table import GenerateOptions
 from policyfactory.workload.clean import clean
 from policyfactory.workload.models.lublin import LublinModel
 from policyfactory.workload.models.lublin_log import Recipe, format_log, make_log

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from policyfactory.evaluation.results_folder import Result
     from policyfactory.fitting.fits import Fits
     from policyfactory.trials.files import Written
-    from policyfactory.trials.options import GenerateOptions
+    from policyfactory.trials.table import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
 
 _THIRDS = 3  # of the loads

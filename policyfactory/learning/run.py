@@ -73,8 +73,7 @@ from policyfactory.simulation.predicted import last_model
 from policyfactory.simulation.prepare import prepare as prepare_jobs
 from policyfactory.simulation.rules import Rules
 from policyfactory.statistics.compare import compare_policies
-from policyfactory.trials.options import GenerateOptions
-from policyfactory.trials.table import ScoreTable
+from policyfactory.trials.table import GenerateOptions, ScoreTable
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog, log_of_workload

@@ -22,8 +22,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve_model
 from policyfactory.report.page import caution_of
 from policyfactory.trials.files import generate, write_scores
-from policyfactory.trials.options import GenerateOptions
-from policyfactory.trials.table import ScoreTable, read_score_table
+from policyfactory.trials.table import GenerateOptions, ScoreTable, read_score_table
 from policyfactory.workload.clean import clean
 from policyfactory.workload.swf.log import SwfLog
 

@@ -197,24 +197,22 @@ _LITERAL = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})(\D*)", re.ASCII | re.DOTALL)
 
 
-def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tuple[str, ...]:
+def expand(text: str, *, repeated: bool = False) -> tuple[str, ...]:
     """Return the names of a host list, in its order; none for an empty text.
 
     Parameters
     ----------
     text : str
         A host list.
-    most : int
-        The most names that it may have; they are counted before any is made.
     repeated : bool
         Take a name that comes again once, as Slurm does in a partition; without it such a list is refused.
 
     Raises
     ------
     UsageError
-        If it is no host list, names more hosts, or names one twice.
+        If it is no host list, names one twice, or more than `MOST_HOSTS`, which are counted before any name is made.
     """
-    items, _ = _counted(text, most)
+    items, _ = _counted(text)
     names = tuple(name for parts in items for name in _host_names(parts))
     if repeated:
         return tuple(dict.fromkeys(names))
@@ -224,7 +222,7 @@ def expand(text: str, *, most: int = MOST_HOSTS, repeated: bool = False) -> tupl
     return names
 
 
-def count_hosts(text: str, *, most: int = MOST_HOSTS) -> int:
+def count_hosts(text: str) -> int:
     """Return how many names a host list has, without making them; one that comes again counts again.
 
     Raises
@@ -232,7 +230,7 @@ def count_hosts(text: str, *, most: int = MOST_HOSTS) -> int:
     UsageError
         As `expand`, but for names that come twice.
     """
-    return _counted(text, most)[1]
+    return _counted(text)[1]
 
 
 class Named:
@@ -314,7 +312,7 @@ def _items(text: str) -> Iterator[str]:
 _Part = str | list[tuple[int, int, int]]
 
 
-def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
+def _counted(text: str) -> tuple[list[list[_Part]], int]:
     """Return the parts of each item of a host list, and how many names there are."""
     if len(text) > _LONGEST:
         raise UsageError(f"a host list of {len(text):,} characters; at most {_LONGEST:,} are read")
@@ -325,8 +323,8 @@ def _counted(text: str, most: int) -> tuple[list[list[_Part]], int]:
         for part in parts:
             product *= sum(last - first + 1 for first, last, _ in part) if isinstance(part, list) else 1
         count += product
-        if count > most:
-            raise UsageError(f"host list {_shown(text)} names more than {most:,} hosts; check its ranges")
+        if count > MOST_HOSTS:
+            raise UsageError(f"host list {_shown(text)} names more than {MOST_HOSTS:,} hosts; check its ranges")
         length = _length(parts)
         written += product * length
         if length > _LONGEST_NAME:

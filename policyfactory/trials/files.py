@@ -29,9 +29,8 @@ from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
 from policyfactory.core.options import changed
 from policyfactory.parallel.workers import Notify, Workers
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER, ScoreTable, parse_rows, read_score_table
+from policyfactory.trials.table import HEADER, GenerateOptions, ScoreTable, parse_rows, read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 

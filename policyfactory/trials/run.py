@@ -24,8 +24,7 @@ from policyfactory.core.version import __version__
 from policyfactory.engine.trials import VARIANTS, Problem, add_blocks, add_orders, pose
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Notify, StopCheck, Workers
-from policyfactory.trials.options import ESTIMATORS, Estimator, GenerateOptions, trials_run
-from policyfactory.trials.table import csv_rows
+from policyfactory.trials.table import ESTIMATORS, Estimator, GenerateOptions, csv_rows, trials_run
 from policyfactory.workload.jobs import Workload
 
 # Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).

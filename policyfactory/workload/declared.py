@@ -63,13 +63,10 @@ def _any_text(value: Any) -> str:
     return value
 
 
-def _is_cell(value: Any) -> bool:
-    return type(value) is str or (type(value) is int and abs(value) <= LARGEST)
-
-
 def _cells(value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value]
-    if len(values) > MOST_NAMES or not all(map(_is_cell, values)):
+    good = (type(cell) is str or (type(cell) is int and abs(cell) <= LARGEST) for cell in values)
+    if len(values) > MOST_NAMES or not all(good):
         raise ValueError(f"a text, a whole number, or a list of at most {MOST_NAMES:,} of them")
     return tuple(_any_text(str(cell)) for cell in values)
 

@@ -220,12 +220,6 @@ def random_rlscheduler(seed: str) -> np.random.RandomState:
     return np.random.RandomState(int(digits) if digits != seed else words)
 
 
-def slices_rlscheduler(submit: NDArray[np.int64], jobs: int, count: int, seed: str) -> list[slice]:
-    """Return windows as RLScheduler's program draws them; see `starts_rlscheduler`."""
-    starts = starts_rlscheduler(len(submit), jobs, count, seed).tolist()
-    return [slice(first, first + jobs) for first in starts]
-
-
 def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int = 1) -> list[slice]:
     """Return the jobs of each window that ``spec`` asks for, by whichever rule it names.
 
@@ -248,7 +242,8 @@ def slices_of(spec: WindowSpec, submit: NDArray[np.int64], name: str, ticks: int
     if spec.rule == "jobs":
         slices = slices_by_jobs(submit, spec.jobs, spec.count)
     elif spec.rule == "rlscheduler":
-        slices = slices_rlscheduler(submit, spec.jobs, spec.count or 0, spec.seed)
+        starts = starts_rlscheduler(len(submit), spec.jobs, spec.count or 0, spec.seed)
+        slices = [slice(first, first + spec.jobs) for first in starts.tolist()]
     else:
         rule = slices_sc17 if spec.rule == "sc17" else slices_by_time
         slices = rule(submit, spec.length * ticks, spec.count)

@@ -17,7 +17,7 @@ from policyfactory.exports.options import ExportOptions
 from policyfactory.learning.options import LearnOptions
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
-from policyfactory.trials.options import GenerateOptions
+from policyfactory.trials.table import GenerateOptions
 from policyfactory.workload.accounting.options import ImportRules, Labels
 
 COMMANDS: dict[str, Any] = {**build_command().commands}  # type: ignore[attr-defined]

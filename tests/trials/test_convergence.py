@@ -9,7 +9,6 @@ import pytest
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import (
     EstimatorPrecision,
     Scores,
@@ -18,6 +17,7 @@ from policyfactory.trials.run import (
     measure_convergence,
     trial_counts,
 )
+from policyfactory.trials.table import GenerateOptions
 from refusals import refused
 
 OPTIONS = GenerateOptions(tuples=2, trials=8_000, state_size=4, queue_size=8)

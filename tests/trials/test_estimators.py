@@ -13,8 +13,8 @@ from naive import trials as naive
 from policyfactory.core.errors import UsageError
 from policyfactory.core.random import generator
 from policyfactory.engine.trials import order_values, pose
-from policyfactory.trials.options import ESTIMATORS, check_trials, trials_run
 from policyfactory.trials.run import _with_error, estimate
+from policyfactory.trials.table import ESTIMATORS, check_trials, trials_run
 from refusals import refused
 
 

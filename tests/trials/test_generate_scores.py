@@ -16,9 +16,8 @@ from policyfactory.core.journal import Journal, partial_path
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
 from policyfactory.trials.files import generate, write_scores
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import describe, finished_tuples, tuples_a_unit
-from policyfactory.trials.table import read_score_table
+from policyfactory.trials.table import GenerateOptions, read_score_table
 from refusals import refusal, refused
 
 WORKLOAD = workload_of(300)

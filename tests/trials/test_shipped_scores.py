@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from policyfactory.core.inputs import sha256_file
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import describe, finished_tuples
-from policyfactory.trials.table import read_score_table
+from policyfactory.trials.table import GenerateOptions, read_score_table
 from policyfactory.workload.models.lublin import default_workload
 
 

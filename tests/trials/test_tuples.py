@@ -7,8 +7,8 @@ from numpy.testing import assert_array_equal
 
 from naive.trials import workload_of
 from policyfactory.core.errors import UsageError, WorkloadError
-from policyfactory.trials.options import GenerateOptions
 from policyfactory.trials.run import count_places, cut_tuple, draw_places
+from policyfactory.trials.table import GenerateOptions
 from refusals import refused
 
 

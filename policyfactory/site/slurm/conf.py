@@ -11,7 +11,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from policyfactory.core.errors import InputError, SiteError
@@ -27,7 +27,7 @@ _DEEPEST = 10
 _MOST_LINES = 2_000_000
 _MOST_SETTINGS = 500_000  # of all lines together: each takes some hundred bytes
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.:/]+)\s*[-*+/]?=\s*(?:"([^"]*)"|(\S*))(?=\s|$)', re.ASCII)
-_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*#")
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
 _INCLUDE = re.compile(r"include\s+(\S+)\s*", re.IGNORECASE)
 # Lines of other files of Slurm's, and where those are read.
 _OF_SACCT, _OF_SACCTMGR = re.compile(r"[^|=]*(\|[^|=]*){3}"), re.compile(r"(Cluster|Parent|Account|User) - '")
@@ -157,7 +157,7 @@ def read_conf(path: Path) -> Conf:
     text, digest = read_text(path)
     if text.lstrip().startswith("{"):
         raise SiteError(f"{path}: is JSON; print it without --json")
-    if is_report(text):
+    if _REPORTED.search(text):
         conf.reported = True
         conf.inputs[path.name] = digest
         _add_report(conf, text, path.name)
@@ -222,7 +222,7 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
     begin, joined = 0, ""
     for number, raw in enumerate(lines, 1):
         begin = begin or number
-        line = _without_comment(raw).rstrip()
+        line = _COMMENT.sub(r"\1", raw).rstrip()
         slashes = len(line) - len(line.rstrip("\\"))
         joined += line[:-1] if slashes % 2 else line
         if slashes % 2 and number < len(lines):
@@ -231,11 +231,6 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
         if joined:
             yield begin, joined
         begin, joined = 0, ""
-
-
-def _without_comment(line: str) -> str:
-    match = _COMMENT.search(line)
-    return line if match is None else line[: match.end() - 1]
 
 
 def _add_line(conf: Conf, line: str, location: str) -> None:
@@ -553,11 +548,6 @@ def gpus(counts: Mapping[str, int]) -> int:
     return sum(count for name, count in counts.items() if name.partition(":")[0] == "gpu")
 
 
-def types_of_gpus(nodes: Iterable[Mapping[str, int]]) -> list[str]:
-    """Return the types of GPUs of nodes, in order."""
-    return sorted({name for counts in nodes for name in counts if name.startswith("gpu:")})
-
-
 # What scontrol prints: KEY=VALUE pairs, on one line each (-o) or on several, of which all but the first are indented --
 
 
@@ -567,11 +557,6 @@ _REPORTED = re.compile(
     r"^(?:Configuration data as of|[^#\n]*?\b(?:CPUTot|TotalCPUs|SLURM_VERSION|BOOT_TIME)\s{0,40}=)",
     re.ASCII | re.MULTILINE,
 )
-
-
-def is_report(text: str) -> bool:
-    """Say whether a text is what ``scontrol show`` prints of settings, nodes or partitions, and no slurm.conf."""
-    return _REPORTED.search(text) is not None
 
 
 def joined_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,6 @@ from policyfactory.site.slurm.conf import (
     listed,
     refused,
     seconds,
-    types_of_gpus,
     unsigned,
     yes,
 )
@@ -104,7 +103,7 @@ def read_nodes(conf: Conf, origin: Origin) -> Nodes:
             )
     _down_nodes(conf, nodes, origin)
     location = next((record.location for record in conf.records if record.kind == "nodename"), "")
-    types = types_of_gpus(resources)
+    types = sorted({name for counts in resources for name in counts if name.startswith("gpu:")})
     if len(types) > 1:
         effect = "jobs that ask for one type of GPU would wait for nodes that have it"
         origin.differs(Setting("NodeName Gres", ", ".join(types), location), effect)

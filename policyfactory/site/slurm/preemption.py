@@ -122,15 +122,14 @@ def _mode(setting: Setting, of: str, origin: Origin) -> _Outcome:
     words = _modes(setting.value)
     if not words <= set(_MODES):
         raise refused(setting, "OFF, REQUEUE, CANCEL, SUSPEND, GANG or WITHIN")
+    setting = dataclasses.replace(setting, key="PreemptMode")
     if words & {"suspend", "checkpoint"}:
-        origin.differs(dataclasses.replace(setting, key="PreemptMode"), _SUSPENDED, of)
+        origin.differs(setting, _SUSPENDED, of)
         return "off"
     if "gang" in words:
-        effect = "jobs that share cores would take turns"
-        origin.differs(dataclasses.replace(setting, key="PreemptMode"), effect, of)
+        origin.differs(setting, "jobs that share cores would take turns", of)
     if "within" in words:
-        effect = "jobs would be stopped for others of their QOS of a higher priority"
-        origin.differs(dataclasses.replace(setting, key="PreemptMode"), effect, of)
+        origin.differs(setting, "jobs would be stopped for others of their QOS of a higher priority", of)
     return next((word for word in _OUTCOMES if word in words), "")
 
 

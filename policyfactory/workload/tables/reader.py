@@ -29,7 +29,7 @@ from policyfactory.workload.tables.cells import (
     read_times,
 )
 from policyfactory.workload.tables.mapping import COUNTS, DURATIONS, TIMES, Filter, MappedColumn, TableMapping
-from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTable, check_columns
+from policyfactory.workload.tables.parts import ParquetTable, TableFile, TextTable
 
 # A deadline later than this after the start is none, but a date of another kind.
 _LONGEST_LIMIT = 400 * 86400
@@ -91,7 +91,6 @@ class TableReader:
         fields = self._chosen(table)
         filters = [rule.column for rule in self.mapping.filters]
         wanted = list(dict.fromkeys([column.name for column in fields.values()] + filters))
-        check_columns(table.names, wanted, table.source)
         records, unread = 0, ""
         for item in table.blocks(wanted):
             if isinstance(item, Remark):
