@@ -22,8 +22,8 @@ import numpy as np
 
 from policyfactory.core.files import atomic_write
 from policyfactory.core.options import FloatArray
-from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, starts_of
-from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.forecasting.futures import Draws, queues_of, starts_of
+from policyfactory.forecasting.record import Loop, QueueStanding, loop_of
 from policyfactory.report.terminal import note
 from policyfactory.workload.clean import read
 

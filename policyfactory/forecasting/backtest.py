@@ -19,8 +19,7 @@ from policyfactory.core.random import generator
 from policyfactory.core.text import DAY, plain
 from policyfactory.forecasting.forecast import WITHOUT, draws_of
 from policyfactory.forecasting.futures import Draws, queues_of, rules_of, starts_of
-from policyfactory.forecasting.record import WEEK, JobRecord
-from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.forecasting.record import WEEK, JobRecord, Loop, loop_of
 from policyfactory.prediction.training import quantile_model
 from policyfactory.site.file import read_site
 from policyfactory.site.model import Site

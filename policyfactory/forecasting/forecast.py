@@ -15,9 +15,8 @@ from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure
 from policyfactory.core.random import check_seed
 from policyfactory.core.text import format_duration, parse_duration, shortened
-from policyfactory.forecasting.futures import Draws, QueueStanding, queues_of, rules_of, starts_of
-from policyfactory.forecasting.record import WEEK
-from policyfactory.forecasting.standing import standing_of
+from policyfactory.forecasting.futures import Draws, queues_of, rules_of, starts_of
+from policyfactory.forecasting.record import WEEK, QueueStanding, standing_of
 from policyfactory.prediction.training import Predictor
 from policyfactory.simulation.slurm.explanation import ExplainedJob, Wait, explain_queue
 from policyfactory.simulation.slurm.queue import find_job, keeps_out

@@ -24,16 +24,16 @@ from scipy.special import ndtr
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.engine.events import NEVER
-from policyfactory.forecasting.record import MOST_WEEKS, WEEK, JobRecord
+from policyfactory.forecasting.record import MOST_WEEKS, WEEK, QueueStanding
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck
 from policyfactory.simulation.simulate import FcfsEasy
-from policyfactory.simulation.slurm.queue import MOST_TASKS, keeps_out, place_queue, ready
+from policyfactory.simulation.slurm.queue import keeps_out, place_queue, ready
 from policyfactory.site.fits import partition_names
 from policyfactory.site.model import Site
 from policyfactory.statistics.calibration import starts_if_kept
 from policyfactory.workload.jobs import Workload
-from policyfactory.workload.snapshot import QueuedJob, Snapshot, queued_job
+from policyfactory.workload.snapshot import QueuedJob, queued_job
 
 _RUNS, _ALIKE, _WEEKS, _PATIENCE, _OF_USER, _FOLLOWED = 45, 46, 47, 49, 50, 51  # purposes of random streams
 # Of the normal scores of jobs of one user that ask for the same: 0.4 to 0.9 on three logs (docs/forecast.md).
@@ -70,59 +70,6 @@ class Draws:
     arrivals: Literal["drawn", "none", "true"] = "drawn"
     cancellations: Literal["drawn", "none"] = "drawn"
     followers: Literal["drawn", "none"] = "drawn"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class QueueStanding:
-    """The queue of an instant and the record up to it.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The running jobs first, both these and the waiting ones in the order of submission.
-    rows : int64 array (n,)
-        The row of each of its jobs in the record.
-    record : JobRecord
-    now : int
-        The instant, on the record's clock.
-    """
-
-    snapshot: Snapshot
-    rows: Int64Array
-    record: JobRecord
-    now: int
-
-    @property
-    def running(self) -> int:
-        """How many of the jobs run."""
-        return len(self.snapshot.of("running"))
-
-    @functools.cached_property
-    def elapsed(self) -> Int64Array:
-        """How long each job has run (s): int64 (n,)."""
-        taken = self.snapshot.taken
-        return np.array([max(taken - (taken if job.start is None else job.start), 0) for job in self.snapshot.jobs])
-
-    @property
-    def limit(self) -> Int64Array:
-        """Of each job its limit, or more, if it has run longer: int64 (n,)."""
-        given = self.record.jobs.requested_time[self.rows]
-        return np.maximum(given, self.elapsed + 1)
-
-    @functools.cached_property
-    def tasks(self) -> Int64Array:
-        """How many jobs each stands for: the tasks of an array that are simulated: int64 (n,)."""
-        return np.array([min(job.tasks, MOST_TASKS) for job in self.snapshot.jobs], dtype=np.int64)
-
-    @functools.cached_property
-    def like(self) -> list[FloatArray]:
-        """Of each job the run times of like ones, those that it may still have, ascending (s)."""
-        past, record = self.record.past(self.now), self.record
-        known = record.mean[self.rows], record.shortness[self.rows], self.limit, self.elapsed
-        return [
-            past.like(*map(float, (mean, shortness)), limit=float(limit), elapsed=float(elapsed))
-            for mean, shortness, limit, elapsed in zip(*known, strict=True)
-        ]
 
 
 class ComingJobs(NamedTuple):

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 
 from daily_log import habits
-from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.forecasting.record import Loop, loop_of
 from policyfactory.site.model import NodeGroup, Partition, Site
 from policyfactory.workload.jobs import Workload
 

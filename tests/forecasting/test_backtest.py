@@ -29,7 +29,7 @@ from policyfactory.forecasting.backtest import (
     features_of,
     waits_alike,
 )
-from policyfactory.forecasting.standing import loop_of
+from policyfactory.forecasting.record import loop_of
 from policyfactory.forecasting.views import sections_of_backtest
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named

@@ -13,7 +13,7 @@ from forecasting.queues_of import SITE, loop, recorded_log
 from policyfactory.core.errors import PolicyfactoryError, SiteError, UsageError
 from policyfactory.forecasting.forecast import Forecast, forecast
 from policyfactory.forecasting.futures import Draws, _run_times
-from policyfactory.forecasting.standing import standing_of
+from policyfactory.forecasting.record import standing_of
 from policyfactory.site.model import NodeGroup, NotModelled, Partition, Site
 from policyfactory.site.submission import others, submitted
 from policyfactory.statistics.calibration import Stretch
@@ -221,7 +221,7 @@ def test_without_running_jobs_it_is_told_that_all_is_taken_for_free(
 
 
 def test_users_are_known_by_their_names_where_the_log_has_them() -> None:
-    from policyfactory.forecasting.standing import standing_of
+    from policyfactory.forecasting.record import standing_of
     from policyfactory.workload.jobs import Requests
 
     found, instants = loop()

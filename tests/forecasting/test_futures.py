@@ -12,14 +12,12 @@ from policyfactory.engine.events import NEVER
 from policyfactory.forecasting.futures import (
     ComingJobs,
     Draws,
-    QueueStanding,
     arrivals_of,
     as_recorded,
     queues_of,
     starts_of,
 )
-from policyfactory.forecasting.record import JobRecord, record_of
-from policyfactory.forecasting.standing import Loop, loop_of
+from policyfactory.forecasting.record import JobRecord, Loop, QueueStanding, loop_of, record_of
 from policyfactory.policy.store import resolve
 from policyfactory.prediction.options import PredictorOptions
 from policyfactory.prediction.training import Predictor
