@@ -119,77 +119,62 @@ def write_scores(
         head = run | library_versions()
         claim(partial, head, "tuples", _difference, overwrite=overwrite)
         who = Workers.of(workers)
-        written = _fill(workload, options, output, head, run, inputs or {}, workers=who, report=report, notify=notify)
+        with Journal(partial, head, options.tuples) as journal:
+            resumed = len(journal)
+            seconds = _fill(journal, workload, options, who, report, notify)
+            errors, spreads = np.empty((2, options.tuples))
+            with together():
+                atomic_write(output, _table(journal, errors, spreads))
+                low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
+                written = Written(
+                    output=output,
+                    resumed=resumed,
+                    done=len(journal) - resumed,
+                    seconds=seconds,
+                    trials_each=options.trials_each,
+                    precision=(low, middle, high),
+                    # In floating point equal scores differ in their last bits.
+                    idle=int((spreads < 1e-12).sum()),
+                )
+                manifest = Manifest(
+                    kind=KIND,
+                    command=command_line(),
+                    seed=options.seed,
+                    inputs={workload.name: workload.sha256(), **(inputs or {})},
+                    parameters={
+                        **run,
+                        "idle_tuples": written.idle,
+                        "origin": workload.origin,
+                        "standard_error_percent": list(written.precision),
+                        "trials_run": written.trials_each,
+                    },
+                    measured=_measured(written, who),
+                    outputs={output.name: digest_of(output)},
+                )
+                manifest.write(Manifest.path_for(output))
         partial.unlink()
     return written
 
 
 def _fill(
-    workload: Workload,
-    options: GenerateOptions,
-    output: Path,
-    head: dict[str, Any],
-    run: dict[str, Any],
-    inputs: Mapping[str, str],
-    *,
-    workers: Workers,
-    report: Report,
-    notify: Notify,
-) -> Written:
-    """Finish the journal and write the table from it."""
-    with Journal(partial_path(output), head, options.tuples) as journal:
-        resumed = len(journal)
-        report(resumed)
-        begin = time.monotonic()
-        done = 0
-        try:
-            missing = journal.missing()
-            with contextlib.closing(
-                finished_tuples(workload, options, missing, workers=workers, notify=notify)
-            ) as finished:
-                for number, rows in finished:
-                    journal.append(number, _record(rows))
-                    done += 1
-                    report(resumed + done)
-        except PolicyfactoryError:
-            # A scheduler that was never reached leaves nothing in the way of other options.
-            if not len(journal):
-                journal.path.unlink()
-            raise
-        seconds = time.monotonic() - begin
-        errors = np.empty(options.tuples)
-        spreads = np.empty(options.tuples)
-        with together():
-            atomic_write(output, _table(journal, errors, spreads))
-            low, middle, high = np.quantile(100 * options.queue_size * errors, [0.0, 0.5, 1.0]).tolist()
-            # In floating point equal scores differ in their last bits.
-            idle = int((spreads < 1e-12).sum())
-            written = Written(
-                output=output,
-                resumed=resumed,
-                done=done,
-                seconds=seconds,
-                trials_each=options.trials_each,
-                precision=(low, middle, high),
-                idle=idle,
-            )
-            manifest = Manifest(
-                kind=KIND,
-                command=command_line(),
-                seed=options.seed,
-                inputs={workload.name: workload.sha256(), **inputs},
-                parameters={
-                    **run,
-                    "idle_tuples": written.idle,
-                    "origin": workload.origin,
-                    "standard_error_percent": list(written.precision),
-                    "trials_run": written.trials_each,
-                },
-                measured=_measured(written, workers),
-                outputs={output.name: digest_of(output)},
-            )
-            manifest.write(Manifest.path_for(output))
-    return written
+    journal: Journal, workload: Workload, options: GenerateOptions, workers: Workers, report: Report, notify: Notify
+) -> float:
+    """Finish the journal, and return how many seconds that took."""
+    report(len(journal))
+    begin, missing = time.monotonic(), journal.missing()
+    try:
+        with contextlib.closing(
+            finished_tuples(workload, options, missing, workers=workers, notify=notify)
+        ) as finished:
+            for count, (number, rows) in enumerate(finished, len(journal) + 1):
+                journal.append(number, _record(rows))
+                report(count)
+    except PolicyfactoryError:
+        # A scheduler that was never reached leaves nothing in the way of other options.
+        if not len(journal):
+            journal.path.unlink()
+        raise
+    return time.monotonic() - begin
 
 
 def _record(rows: str) -> bytes:
