@@ -755,7 +755,7 @@ def _rows(log: SwfLog, groups: list[tuple[str, NDArray[np.bool_]]]) -> tuple[dic
                 "jobs": int(np.count_nonzero(members)),
                 "share_of_jobs": float(members.mean()),
                 "share_of_work": float(work[members].sum() / max(work.sum(), 1.0)),
-                "mean": float(waits.mean()) if len(waits) else math.nan,
+                "mean": mean(waits),
                 **dict(zip(("median", "p95", "longest"), ends, strict=True)),
             }
         )

@@ -195,17 +195,7 @@ def assume(workload: Workload, text: str) -> Workload:
     UsageError
         If it is no assumption.
     """
-    requests = workload.requests or Requests.unknown(len(workload))
-    for assumption in parse_assumptions(text):
-        column = getattr(requests, assumption.column)
-        missing = column < 0
-        if missing.any():
-            filled = np.where(missing, assumption.values(workload.processors), column)
-            changes: dict[str, Any] = {
-                assumption.column: filled,
-                "assumed": (*requests.assumed, _sentence(assumption, missing)),
-            }
-            requests = dataclasses.replace(requests, **changes)
+    requests = _filled(workload.requests or Requests.unknown(len(workload)), text, workload.processors)
     added = requests.assumed[0 if workload.requests is None else len(workload.requests.assumed) :]
     origin = "; ".join([workload.origin, *added])
     return dataclasses.replace(workload, requests=requests, origin=origin)
@@ -216,8 +206,18 @@ def assumed(workload: Workload, text: str | None) -> Workload:
     return workload if text is None else assume(workload, text)
 
 
-def _sentence(assumption: Assumption, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
-    return f"assumed {assumption} for {int(missing.sum()):,} of {len(missing):,} jobs, of which the log does not say it"
+def _filled(requests: Requests, text: str, processors: Int64Array) -> Requests:
+    for assumption in parse_assumptions(text):
+        column = getattr(requests, assumption.column)
+        missing = column < 0
+        if missing.any():
+            some = f"{int(missing.sum()):,} of {len(missing):,} jobs"
+            changes: dict[str, Any] = {
+                assumption.column: np.where(missing, assumption.values(processors), column),
+                "assumed": (*requests.assumed, f"assumed {assumption} for {some}, of which the log does not say it"),
+            }
+            requests = dataclasses.replace(requests, **changes)
+    return requests
 
 
 def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
@@ -235,24 +235,19 @@ def assume_of_log(log: SwfLog, text: str) -> tuple[SwfLog, tuple[str, ...]]:
     UsageError
         If it is no assumption.
     """
-    unknown = np.full(len(log), -1, dtype=np.int64)
     names = ("requested_memory", "preceding", "user", "queue", "partition")
     columns = {name: np.ceil(column).astype(np.int64) for name, column in {
         **{name: getattr(log, name) for name in names}, **log.extra
     }.items()}  # fmt: skip
     known = requests_of(log.header, columns, processors=log.requested, submit=log.submit)
-    extra, sentences = dict(log.extra), []
+    filled = _filled(known or Requests.unknown(len(log)), text, log.requested)
+    extra = dict(log.extra)
     for assumption in parse_assumptions(text):
-        column = unknown if known is None else getattr(known, assumption.column)
-        field = "memory_mb" if assumption.name == "mem" else assumption.column
-        missing = column < 0
-        if missing.any():
-            sentences.append(_sentence(assumption, missing))
-        extra[field] = np.where(missing, assumption.values(log.requested), column)
+        extra["memory_mb" if assumption.name == "mem" else assumption.column] = getattr(filled, assumption.column)
     # In the order in which the fields are described.
     extra = {name: extra[name] for name in EXTRA_FIELDS if name in extra}
-    header = log.header.replace({EXTRA_LABEL: " ".join(extra)}, tuple(sentences))
-    return dataclasses.replace(log, header=header, extra=extra), tuple(sentences)
+    header = log.header.replace({EXTRA_LABEL: " ".join(extra)}, filled.assumed)
+    return dataclasses.replace(log, header=header, extra=extra), filled.assumed
 
 
 # Jobs that were written in parts --------------------------------------------------------------------------------------

@@ -131,8 +131,9 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         stopped = (partition_preemption(*each, origin) for each in zip(partitions, of, strict=True))
         site = dataclasses.replace(site, partitions=tuple(stopped))
     origin.not_modelled += of_nodes
-    qos, associations, inputs = _accounts(conf, site, reports, origin)
-    outages, reservations, more_inputs = _times(site, nodes.outages, reports, clock, origin)
+    inputs: dict[str, str] = {}
+    qos, associations = _accounts(conf, site, reports, origin, inputs)
+    outages, reservations = _times(site, nodes.outages, reports, clock, origin, inputs)
     site = dataclasses.replace(
         site,
         qos=tuple(qos),
@@ -141,7 +142,6 @@ def import_slurm(path: Path, reports: Reports, clock: Clock, version: str | None
         reservations=tuple(reservations),
         not_modelled=with_hints(origin.not_modelled),
     )
-    inputs |= more_inputs
     site = _corrected(site, origin)
     site = dataclasses.replace(site, remarks=origin.remarks)
     check_site(site, " with ".join([path.name, *([", ".join(inputs)] if inputs else [])]), origin)
@@ -167,11 +167,10 @@ def _no_node(conf: Conf, nodes: Nodes) -> str:
 
 
 def _accounts(
-    conf: Conf, site: Site, reports: Reports, origin: Origin
-) -> tuple[list[Qos], list[Association], dict[str, str]]:
-    """Return QOS, associations, and the files that they are from."""
+    conf: Conf, site: Site, reports: Reports, origin: Origin, inputs: dict[str, str]
+) -> tuple[list[Qos], list[Association]]:
+    """Return QOS and associations, and add the files that they are from."""
     qos: list[Qos] = []
-    inputs: dict[str, str] = {}
     asked = set(enforced(conf))
     fair = conf.value("PriorityWeightFairshare", "0") not in {"", "0"}
     # The QOS are told before the associations.
@@ -191,7 +190,7 @@ def _accounts(
             key = "AccountingStorageEnforce" if asked else "PriorityWeightFairshare"
             effect = "who may submit, and shares and limits of accounts and users, are not known: give --sacctmgr"
             origin.differs(_given(conf, key), effect)
-        return qos, [], inputs
+        return qos, []
     cluster = conf.value("ClusterName")
     if accounts.cluster and cluster and accounts.cluster.lower() != cluster.lower():
         raise SiteError(
@@ -201,7 +200,7 @@ def _accounts(
         )
     origin.not_modelled += of_accounts
     inputs[reports.dump.name] = accounts.digest
-    return qos, accounts.associations, inputs
+    return qos, accounts.associations
 
 
 def _given(conf: Conf, key: str) -> Setting:
@@ -232,9 +231,8 @@ def _wholes(site: Site) -> dict[str, Limits]:
 
 
 def _times(
-    site: Site, outages: list[Outage], reports: Reports, clock: Clock, origin: Origin
-) -> tuple[list[Outage], list[Reservation], dict[str, str]]:
-    inputs: dict[str, str] = {}
+    site: Site, outages: list[Outage], reports: Reports, clock: Clock, origin: Origin, inputs: dict[str, str]
+) -> tuple[list[Outage], list[Reservation]]:
     reservations: list[Reservation] = []
     cores = {name: group.cores for group in site.nodes for name in expand(group.names)}
     if reports.events is not None:
@@ -244,7 +242,7 @@ def _times(
         # CoreCnt counts cores, not threads.
         whole = {name: group.cores // group.threads for group in site.nodes for name in expand(group.names)}
         reservations, inputs[reports.reservations.name] = read_reservations(reports.reservations, whole, clock, origin)
-    return outages, reservations, inputs
+    return outages, reservations
 
 
 def _threaded(nodes: Nodes, scheduling: Scheduling, conf: Conf, origin: Origin) -> tuple[NodeGroup, ...]:

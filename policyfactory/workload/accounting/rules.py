@@ -405,11 +405,8 @@ def _requeued(sieve: Sieve, chain: list[int], mode: str) -> None:
     """Settle the runs of one job that went back to the queue."""
     table = sieve.table
     first, last = chain[0], chain[-1]
-    if mode == "runs":
-        sieve.note("rules.each_run", chain)
-        return
-    if mode == "drop":
-        sieve.note("rules.requeued", chain)
+    if mode != "last":
+        sieve.note("rules.each_run" if mode == "runs" else "rules.requeued", chain)
         return
     started = [row for row in chain if table.start[row] >= 0 and table.allocated[row] != 0]
     chosen = last

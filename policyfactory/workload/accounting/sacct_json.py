@@ -173,16 +173,6 @@ def read(chunks: Iterable[str], path: str, clock: Clock) -> Iterator[Record | Re
         yield record
 
 
-def _or_none(odd: list[tuple[str, Any]], name: str, read: Callable[[Any], _Value | None], value: Any) -> _Value | None:
-    """Return what an entry says that a job can do without; where it cannot be read, nothing, and note it."""
-    try:
-        return read(value)
-    except _ERRORS:
-        if name not in dict(odd):
-            odd.append((name, json.dumps(value, default=str)[:200]))
-        return None
-
-
 def _number(value: Any) -> int | None:
     """Return a whole number, plain or wrapped; None where there is none."""
     if isinstance(value, dict):
@@ -242,7 +232,13 @@ def _record(job: dict[str, Any], number: int, odd: list[tuple[str, Any]]) -> Rec
     """
 
     def known(name: str, read: Callable[[Any], _Value | None], value: Any) -> _Value | None:
-        return _or_none(odd, name, read, value)
+        """Return what an entry says that a job can do without; where it cannot be read, nothing, and note it."""
+        try:
+            return read(value)
+        except _ERRORS:
+            if name not in dict(odd):
+                odd.append((name, json.dumps(value, default=str)[:200]))
+            return None
 
     time, tres = job["time"], job.get("tres") or {}
     allocated, requested = tres.get("allocated") or (), tres.get("requested") or ()

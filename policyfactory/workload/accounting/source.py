@@ -160,6 +160,7 @@ LogReader = Callable[[Iterable[Any], str, Clock], Iterator[Record | RecordBlock 
 HEAD = 1 << 16
 
 _SCONTROL = re.compile(r"JobId=\d{1,10} (?:Array\w+=\S* |Het\w+=\S* )*(?:Job)?Name=")
+_FILETXT_LINE = re.compile(rf"(?!{_SCONTROL.pattern})JobId=")
 # What is no accounting that can be read, by its first line: what it is, and what to give in its place.
 _OTHERS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
@@ -202,15 +203,18 @@ class Format:
     description : str
         What it is.
     recognises : callable
-        Whether a file is one, by its first lines that are not blank.
+        Whether a line is of such a file.
     takes : {"lines", "blocks", "chunks"}
         The method of `Source` whose text its reader takes.
+    looks : int
+        At how many of the first lines that are not blank, one of which has to be recognised.
     """
 
     name: str
     description: str
-    recognises: Callable[[list[str]], bool]
+    recognises: Callable[[str], object]
     takes: Literal["lines", "blocks", "chunks"] = "lines"
+    looks: int = 1
 
     def reader(self) -> LogReader:
         """Return the function ``read`` of the module of its name, which is loaded only now."""
@@ -218,34 +222,16 @@ class Format:
         return cast("LogReader", module.read)
 
 
-def _is_json(lines: list[str]) -> bool:
-    return lines[0].lstrip().startswith("{")
-
-
-def _is_sacct(lines: list[str]) -> bool:
-    return delimiter_of(lines[0]) is not None
-
-
-def _is_filetxt(lines: list[str]) -> bool:
-    return lines[0].startswith("JobId=") and not _SCONTROL.match(lines[0])
-
-
-def _is_gridengine(lines: list[str]) -> bool:
-    return any(is_record(line) for line in lines[:100])
-
-
-def _is_pbs(lines: list[str]) -> bool:
-    return any(_PBS_LINE.match(line) for line in lines[:100])
-
-
 FORMATS = {
     known.name: known
     for known in (
-        Format("sacct", "Slurm: output of sacct -P, with its header line", _is_sacct, "blocks"),
-        Format("sacct-json", "Slurm: output of sacct --json", _is_json, "chunks"),
-        Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", _is_filetxt),
-        Format("pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", _is_pbs),
-        Format("gridengine", "Grid Engine: the file accounting(5) of the qmaster", _is_gridengine),
+        Format("sacct", "Slurm: output of sacct -P, with its header line", delimiter_of, "blocks"),
+        Format("sacct-json", "Slurm: output of sacct --json", lambda line: line.lstrip().startswith("{"), "chunks"),
+        Format("filetxt", "Slurm: file of the plugin jobcomp/filetxt", _FILETXT_LINE.match),
+        Format(
+            "pbs", "OpenPBS, PBS Professional, TORQUE: accounting log with its E records", _PBS_LINE.match, looks=100
+        ),
+        Format("gridengine", "Grid Engine: the file accounting(5) of the qmaster", is_record, looks=100),
     )
 }
 
@@ -275,7 +261,7 @@ def detect(head: str, path: str) -> Format:
     if not lines:
         raise TraceFormatError(f"{path}: is empty; an accounting log has a line for each job")
     for known in FORMATS.values():
-        if known.recognises(lines):
+        if any(map(known.recognises, lines[: known.looks])):
             return known
     if lines[0].lstrip().startswith(";") or re.match(r"\s*\d+(\s+-?\d+){17}\s*$", lines[0]):
         raise TraceFormatError(f"{path}: is a log in the Standard Workload Format already; use it as it is")
