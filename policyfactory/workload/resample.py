@@ -18,7 +18,7 @@ import dataclasses
 import itertools
 import math
 import re
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,25 +152,15 @@ class UserWeeks:
         which, offset = np.divmod(after[: self.jobs], WEEK * workload.ticks)
         ids, user = np.unique(np.maximum(workload.user[: self.jobs], -1), return_inverse=True)
         self.users = len(ids)
-        self._keep_columns(offset, user.astype(np.int64), ids)
+        # The jobs in the order that they have within any new week: by second of the week, user, place.
+        self._order = np.lexsort((np.arange(self.jobs), user, offset))
+        self._offset = offset[self._order]
         self._find_blocks(user * self.weeks + which)
-
-    def _keep_columns(self, offset: Int64Array, user: Int64Array, ids: Int64Array) -> None:
-        """Keep the jobs in the order that they have within any new week: by second of the week, user, place."""
-        order = np.lexsort((np.arange(self.jobs), user, offset))
-        self._rank = np.empty(self.jobs, dtype=np.int64)
-        self._rank[order] = np.arange(self.jobs)
-        names = ("run_time", "requested_time", "processors")
-        self._columns = {name: getattr(self.workload, name)[: self.jobs][order] for name in names}
-        self._columns |= {"user": ids[user[order]], "offset": offset[order]}
-        attributes = self.workload.attributes
-        self._attributes = None if attributes is None else attributes.select(slice(self.jobs)).select(order)
-        self._order = order
 
     def _find_blocks(self, key: Int64Array) -> None:
         """Group the ranks by ``key`` (user x weeks + week); a block is what one user submits in one week."""
         order = np.argsort(key, kind="stable")
-        self._rank = self._rank[order]
+        self._rank = np.argsort(self._order)[order]
         self._key, self._start, self._size = np.unique(key[order], return_index=True, return_counts=True)
         self._user_first = np.searchsorted(self._key, np.arange(self.users + 1) * self.weeks)
         self._block_of: Int64Array | None = None
@@ -185,7 +175,7 @@ class UserWeeks:
 
     def expected_work(self, draw: DrawFrom = "log") -> float:
         """Return run time x processors (s) of a resampled week on average; over machine x week it is the load."""
-        area = self._columns["run_time"].astype(np.float64) * self._columns["processors"]
+        area = self.workload.run_time[self._order].astype(np.float64) * self.workload.processors[self._order]
         return self._expected(area, draw) / self.workload.ticks
 
     def _expected(self, amount: NDArray[np.float64], draw: DrawFrom) -> float:
@@ -280,27 +270,28 @@ class UserWeeks:
         return np.where(self._key[block] == key, block, -1)
 
     def _workload(self, ranks: Int64Array, counts: Int64Array, name: str, recipe: str) -> Workload:
-        log, week = self.workload, WEEK * self.workload.ticks
-        columns = {name: column[ranks] for name, column in self._columns.items()}
+        log, rows = self.workload, self._order[ranks]
+        submit = self._offset[ranks] + np.repeat(np.arange(len(counts)) * WEEK * log.ticks, counts)
         # Week 0 begins where the log does, also where the clock began earlier.
-        moved = int(log.submit[0]) // log.ticks
-        submit = columns.pop("offset") + np.repeat(np.arange(len(counts)) * week, counts)
-        requests = log.requests
-        if requests is not None:
-            rows = self._order[ranks]
-            requests = requests.repeated(rows, submit - log.submit[rows])
-        return dataclasses.replace(
-            log,
-            name=name,
-            origin=f"{log.origin}; {recipe}",
-            job_id=np.arange(1, len(ranks) + 1),
-            submit=submit,
-            start=np.full(len(ranks), -1),
-            unix_start=None if log.unix_start is None else log.unix_start + moved,
-            attributes=None if self._attributes is None else self._attributes.select(ranks),
-            requests=requests,
-            **columns,
-        )
+        unix_start = None if log.unix_start is None else log.unix_start + int(log.submit[0]) // log.ticks
+        user = np.maximum(log.user[rows], -1)
+        return _again(log, rows, submit, name, f"{log.origin}; {recipe}", user=user, unix_start=unix_start)
+
+
+def _again(log: Workload, rows: Int64Array, submit: Int64Array, name: str, origin: str, **changes: Any) -> Workload:
+    """Return jobs of a log that are submitted again at other times."""
+    columns = {column: getattr(log, column)[rows] for column in ("run_time", "requested_time", "processors", "user")}
+    return dataclasses.replace(
+        log,
+        name=name,
+        origin=origin,
+        job_id=np.arange(1, len(rows) + 1),
+        submit=submit,
+        start=np.full(len(rows), -1),
+        attributes=None if log.attributes is None else log.attributes.select(rows),
+        requests=None if log.requests is None else log.requests.repeated(rows, submit - log.submit[rows]),
+        **columns | changes,
+    )
 
 
 def resample(workload: Workload, *, weeks: int, seed: int, number: int = 1, draw: DrawFrom = "log") -> Workload:
@@ -545,21 +536,11 @@ class Replicas:
     def _copied(self, rows: Int64Array, submit: Int64Array, load: float, named: tuple[str, str]) -> Workload:
         """Return jobs of the log, submitted at other times; ``named``: what it is called, and how it was made."""
         log = self.workload
-        columns = {name: getattr(log, name)[rows] for name in ("run_time", "requested_time", "processors", "user")}
-        return dataclasses.replace(
-            log,
-            name=f"{log.name}[{named[0]}]",
-            origin=(
-                f"{log.origin}; {named[1]}, bursts by up to {format_duration(self.jitter)}, load x {load:.3g}, "
-                f"seed {self.seed}"
-            ),
-            job_id=np.arange(1, len(rows) + 1),
-            submit=submit,
-            start=np.full(len(rows), -1),
-            attributes=None if log.attributes is None else log.attributes.select(rows),
-            requests=None if log.requests is None else log.requests.repeated(rows, submit - log.submit[rows]),
-            **columns,
+        origin = (
+            f"{log.origin}; {named[1]}, bursts by up to {format_duration(self.jitter)}, load x {load:.3g}, "
+            f"seed {self.seed}"
         )
+        return _again(log, rows, submit, f"{log.name}[{named[0]}]", origin)
 
 
 def _check(number: int, load: float) -> None:
