@@ -23,7 +23,8 @@ from policyfactory.simulation.predicted import Foreseen, predict_record, run_pre
 from policyfactory.simulation.prepare import prepare
 from policyfactory.simulation.rules import Backfill, Rules
 from policyfactory.simulation.simulate import simulate
-from policyfactory.workload.jobs import CleaningStep, Workload
+from policyfactory.workload.jobs import Workload
+from policyfactory.workload.presets import CleaningStep
 from refusals import refusal, refused
 
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")

@@ -13,9 +13,8 @@ import pytest
 from naive.logs import HEADER, log_of, text_of
 from policyfactory.core.errors import InputError, UsageError, WorkloadError
 from policyfactory.workload.clean import clean, clean_log, read, read_with_cancelled
-from policyfactory.workload.jobs import CleaningReport
 from policyfactory.workload.machine import known_machine, machine_of
-from policyfactory.workload.presets import PRESETS
+from policyfactory.workload.presets import PRESETS, CleaningReport
 from policyfactory.workload.swf.files import format_swf, parse_swf, read_swf
 from policyfactory.workload.swf.log import SwfLog
 from refusals import refusal, refused
