@@ -479,7 +479,7 @@ def _belongs(result: SimulationResult, case: Case, experiment: Experiment) -> bo
 
 def _has_weeks(sums: WeeklySums | None, facts: CaseFacts, metrics: int) -> bool:
     """Say whether the sums are those of the weeks that a case has."""
-    weeks = weeks_in(round(facts.span_s), 1) if facts.kind == "log" else 0
+    weeks = weeks_in(round(facts.span_s)) if facts.kind == "log" else 0
     if sums is None:
         return weeks < LEAST_WEEKS
     return weeks >= LEAST_WEEKS and (len(sums.jobs), sums.values.shape, sums.weights.shape) == (

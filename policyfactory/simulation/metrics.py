@@ -503,9 +503,9 @@ def weeks_of(submit: NDArray[np.int64], ticks: int) -> NDArray[np.int64]:
     return weeks
 
 
-def weeks_in(span: int, ticks: int) -> int:
-    """Return how many weeks jobs have that are submitted within so many ticks."""
-    return int(weeks_of(np.array([0, span]), ticks)[-1]) + 1
+def weeks_in(span: int) -> int:
+    """Return how many weeks jobs have that are submitted within so many seconds."""
+    return int(weeks_of(np.array([0, span]), 1)[-1]) + 1
 
 
 def weekly_sums(schedule: Ran, metrics: Sequence[str]) -> WeeklySums | None:

@@ -58,7 +58,7 @@ def test_weeks_count_from_the_first_job(submit: list[int]) -> None:
     weeks = weeks_of(np.array(submit), 1).tolist()
     assert weeks == plain_weeks(submit)
     assert weeks_of(1000 * np.array(submit), 1000).tolist() == weeks
-    assert weeks_in(submit[-1] - submit[0], 1) == weeks[-1] + 1
+    assert weeks_in(submit[-1] - submit[0]) == weeks[-1] + 1
 
 
 def test_the_means_over_the_jobs_are_sums_over_the_weeks() -> None:
