@@ -12,14 +12,16 @@ import typer
 from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, leave, note_compiling, workers_of
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import Manifest, command_line, dump_json, dump_toml
+from policyfactory.core.files import Manifest, command_line, dump_toml
 from policyfactory.core.text import visible
 from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
 from policyfactory.evaluation.protocol_content import of_logs, plain_content
 from policyfactory.report.terminal import (
+    CountBar,
     console,
     note,
     note_kept,
+    print_json,
     progress,
     show_sections,
     show_standings,
@@ -404,7 +406,6 @@ def _study(
 ) -> tuple[Result, Manifest]:
     from rich.progress import TextColumn
 
-    from policyfactory.cli.screen import CountBar
     from policyfactory.evaluation.precision import Precision
     from policyfactory.evaluation.results_folder import protocol_dict
     from policyfactory.evaluation.study import RunSettings, RunTally, read_logs
@@ -461,7 +462,7 @@ def _show(study: Result, manifest: Manifest, request: Request) -> bool:
             for section in outcome.sections
             if section.name in request.shown
         }
-        typer.echo(dump_json({**as_dict(study), **printed, "manifest": manifest.as_dict()}), nl=False)
+        print_json({**as_dict(study), **printed, "manifest": manifest.as_dict()})
         return describes
     if request.in_brief:
         for line in in_brief(study):

@@ -11,9 +11,9 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import check_directory, check_output, dump_json, exclusive, refuse_earlier
+from policyfactory.core.files import check_directory, check_output, exclusive, refuse_earlier
 from policyfactory.core.random import check_seed
-from policyfactory.report.terminal import console, note, progress, show_section, warn
+from policyfactory.report.terminal import note, print_json, progress, say, show_section, warn
 
 if TYPE_CHECKING:
     from policyfactory.fitting.fits import Fits
@@ -158,11 +158,11 @@ def show_fit(fits: Fits, *, as_json: bool) -> None:
     from policyfactory.report.sections import Section
 
     if as_json:
-        console().print(dump_json(fits.as_dict()), markup=False, soft_wrap=True, end="")
+        print_json(fits.as_dict())
     else:
         show_section(Section("fit", "Fit", tables=tuple(report_tables(fits))))
         for line in sentences(fits):
-            console().print(line, markup=False, soft_wrap=True)
+            say(line)
     for line in fits.winner.diagnosis.warnings:
         warn(f"{fits.winner.fit.name}: {line}")
     others = sum(bool(examined.diagnosis.warnings) for examined in fits.examined[1:])

@@ -16,7 +16,7 @@ from policyfactory.core.errors import InputError, UsageError
 from policyfactory.core.files import command_line, digest_of, dump_json, package_versions
 from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.report.terminal import console, note, show_sections, show_verdict, warn
+from policyfactory.report.terminal import note, percent_bar, print_json, say, show_sections, show_verdict, warn
 
 if TYPE_CHECKING:
     from policyfactory.forecasting.forecast import Forecast, JobForecast
@@ -200,7 +200,7 @@ class _Shown(NamedTuple):
         sections = sections_of(found, seconds)
         if self.json:
             shown = [its.as_dict(seconds) for its in chosen] or [found.as_dict(seconds)]
-            console().file.write(dump_json(shown[0] if len(shown) == 1 else shown))
+            print_json(shown[0] if len(shown) == 1 else shown)
         elif chosen:
             for its in chosen:
                 _show_job(found, its, seconds)
@@ -219,7 +219,6 @@ def _try(
     workload: Workload, site: Site | None, instants: int, shared: dict[str, Any], how: _Shown, *, recorded: bool
 ) -> None:
     """Make a backtest, show it, and write it; where a described site is simulated, say first how near that is."""
-    from policyfactory.cli.screen import percent_bar
     from policyfactory.evaluation.fidelity.compare import fidelity, verdict_of
     from policyfactory.forecasting.backtest import backtest
     from policyfactory.forecasting.views import sections_of_backtest
@@ -227,19 +226,14 @@ def _try(
 
     near, ran = None, workload.select(shared["cancelled"] < 0)
     if site is not None and not site.assumed and not recorded and (workload.start >= 0).any():
-        note_compiling()
-        with percent_bar(f"{workload.name}: % of its replay on the site") as shown:
-
-            def follow_jobs(done: int) -> None:
-                shown(done / len(ran))
-
-            near = fidelity(ran, site, progress=follow_jobs)
+        with percent_bar(f"{workload.name}: % of its replay on the site", note_compiling) as shown:
+            near = fidelity(ran, site, progress=lambda done: shown(done / len(ran)))
     with percent_bar(f"{workload.name}: % of the backtest") as follow:
         tried = backtest(workload, site, instants, recorded=recorded, follow=follow, **shared)
     sections, verdict = sections_of_backtest(tried), None if near is None else verdict_of(near)
     content = {**tried.as_dict(), "fidelity": None if near is None else near.light}
     if how.json:
-        console().file.write(dump_json(content))
+        print_json(content)
     else:
         if verdict is not None:
             show_verdict(verdict)
@@ -284,7 +278,6 @@ def _foretell(
     snapshot: Snapshot, site: Site | None, workload: Workload, shared: dict[str, Any], given: dict[str, Any]
 ) -> Forecast:
     """Return the forecast of a queue, and only what a user may see if one is named."""
-    from policyfactory.cli.screen import percent_bar
     from policyfactory.forecasting.forecast import forecast
     from policyfactory.prediction.store import load_forests
     from policyfactory.prediction.training import Predictor
@@ -311,31 +304,27 @@ def _show_job(whole: Forecast, found: JobForecast, seconds: float | None) -> Non
     from policyfactory.report.sections import span
     from policyfactory.workload.accounting.times import shown
 
-    out, quantiles = console(), found.quantiles
+    quantiles = found.quantiles
     beyond = f"more than {format_duration(found.horizon)}"
-    out.print(f"job {found.job.name} of {found.job.user or '(no user)'}", style="bold", markup=False)
+    say(f"job {found.job.name} of {found.job.user or '(no user)'}", style="bold")
     if found.outside:
-        out.print(found.outside, markup=False, soft_wrap=True)
+        say(found.outside)
         return
     low, quarter, median, most, high = (beyond if end == float("inf") else span(end) for end in quantiles.tolist())
     what = "in half of the futures and more"
     if found.median < float("inf"):
         date = shown(whole.snapshot.taken + round(found.median), whole.zone)
         what = f"half of the futures have it by {date}"
-    out.print(f"starts in {median}: {what}", markup=False, soft_wrap=True)
-    out.print(f"50 % of the futures: {quarter} to {most}; 90 %: {low} to {high}", markup=False, soft_wrap=True)
-    _show_chance(found, seconds or min(3600, found.horizon))
+    say(f"starts in {median}: {what}")
+    say(f"50 % of the futures: {quarter} to {most}; 90 %: {low} to {high}")
+    soon = seconds or min(3600, found.horizon)
+    chance = f"{100 * found.chance(soon):.0f} % of the futures"
+    say(f"job {found.job.name} starts within {format_duration(soon)} in {chance}")
     if found.midnight <= found.horizon:
-        out.print(f"today: {100 * found.chance(found.midnight):.0f} %", markup=False)
+        say(f"today: {100 * found.chance(found.midnight):.0f} %")
     short, usual, long = (span(run) for run in np.quantile(found.runs, (0.05, 0.5, 0.95)).tolist())
-    out.print(f"like jobs ran {usual} ({short} to {long}, 90 %)", markup=False, soft_wrap=True)
+    say(f"like jobs ran {usual} ({short} to {long}, 90 %)")
     if found.plan is not None:
-        out.print(f"a plan by limits, without arrivals: {span(found.plan)}", markup=False, soft_wrap=True)
+        say(f"a plan by limits, without arrivals: {span(found.plan)}")
     for wait in found.waits:
-        out.print(f"- {wait.text}", markup=False, soft_wrap=True)
-
-
-def _show_chance(found: JobForecast, seconds: float) -> None:
-    if not found.outside:
-        text = f"job {found.job.name} starts within {format_duration(seconds)} in {100 * found.chance(seconds):.0f} %"
-        console().print(f"{text} of the futures", markup=False, soft_wrap=True)
+        say(f"- {wait.text}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ from policyfactory.core.files import Manifest, atomic_write, check_directory, ch
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.report.terminal import note, note_kept, progress, show_table, warn
+from policyfactory.report.terminal import BarScreen, note, progress, rate_text, show_table, warn
 from policyfactory.trials.table import GenerateOptions
 
 if TYPE_CHECKING:
@@ -141,28 +140,21 @@ def _write(
     overwrite: bool,
     inputs: dict[str, str],
 ) -> Written:
-    from rich.progress import TextColumn
-
     from policyfactory.core.journal import partial_path
     from policyfactory.trials.files import write_scores
 
     kept: int | None = None  # nobody knows yet
-    with progress(TextColumn("{task.fields[speed]}")) as bar:
-        task = bar.add_task(f"{workload.name}: tuples", total=options.tuples, speed="")
-        first: list[tuple[int, float]] = []
+    with BarScreen() as screen:
+        counter = screen.counter(f"{workload.name}: tuples", "trials/s")
+        counter.expect(options.tuples)
 
         def report(done: int) -> None:
             nonlocal kept
+            if kept is None:
+                counter.resumed(done)
+            else:
+                counter.done(options.trials)
             kept = done
-            if not first:
-                first.append((done, time.monotonic()))
-            ran, seconds = done - first[0][0], time.monotonic() - first[0][1]
-            speed = f"{_short(ran * options.trials / seconds)} trials/s" if ran and seconds > 0 else ""
-            bar.update(task, completed=done, speed=speed)
-
-        def notify(sentence: str) -> None:
-            # Through the bar's own console, which prints above it.
-            bar.console.print(sentence, markup=False, soft_wrap=True)
 
         try:
             written = write_scores(
@@ -173,19 +165,15 @@ def _write(
                 overwrite=overwrite,
                 inputs=inputs,
                 report=report,
-                notify=notify,
+                notify=screen.message,
             )
         except (KeyboardInterrupt, WorkersError) as stop:
-            bar.stop()
             if kept is not None and partial_path(output).exists():
-                note_kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
+                screen.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
             raise
-        bar.update(task, completed=options.tuples)
+        if kept is None:
+            counter.resumed(options.tuples)
     return written
-
-
-def _short(rate: float) -> str:
-    return f"{rate / 1e6:.2f} M" if rate >= 1e5 else f"{rate / 1e3:.1f} k"
 
 
 def show_scores(written: Written, options: GenerateOptions) -> None:
@@ -205,7 +193,7 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
         rows.append(["tuples in which nobody ever waits", f"{written.idle:,} (all scores equal, nothing to learn)"])
     if written.done:
         rows.append(["time", format_duration(written.seconds) if written.seconds >= 1 else f"{written.seconds:.2f}s"])
-        rows.append(["trials per second", _short(written.trials / written.seconds)])
+        rows.append(["trials per second", rate_text(written.trials / written.seconds)])
     if 2 * written.idle > options.tuples:
         warn(
             "in most tuples nobody ever waits: the machine is too large for this workload to teach anything about order"

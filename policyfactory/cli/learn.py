@@ -15,7 +15,7 @@ from policyfactory.cli.options import WORKERS, leave, note_compiling, with_optio
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
 from policyfactory.learning.options import DEMO_TRIALS, DEMO_TUPLES, LearnOptions
-from policyfactory.report.terminal import console, note, show_verdict, warn
+from policyfactory.report.terminal import console, note, say, show_verdict, warn
 
 if TYPE_CHECKING:
     from policyfactory.learning.comparing import Compared
@@ -61,7 +61,7 @@ def learn(
 
 def _close(learned: Learned, folder: Path, log: Path) -> None:
     """Print the closing words, and the next command where the choice is better."""
-    console().print(learned.choice_words, markup=False, soft_wrap=True)
+    say(learned.choice_words)
     show_verdict(learned.verdict)
     for text in learned.model.warnings:
         warn(f"of the fit of {learned.policy.name}: {text}")

@@ -10,10 +10,11 @@ import typer
 
 from policyfactory.cli import options as option
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import dump_json, exclusive
+from policyfactory.core.files import exclusive
 from policyfactory.core.options import check_values, declared, options_of
 from policyfactory.core.options import option as declared_option
 from policyfactory.core.text import cut
+from policyfactory.report.terminal import note, percent_bar, print_json, say, show_table
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
 
 if TYPE_CHECKING:
@@ -140,7 +141,6 @@ def explain_policy(
 
 def _of_log(policy: Policy, asked: _AskedPolicy) -> Explanation:
     """Explain a job of a log."""
-    from policyfactory.cli.screen import percent_bar
     from policyfactory.prediction.store import load_forests
     from policyfactory.prediction.training import Predictor
     from policyfactory.simulation.explained import explain_job
@@ -192,7 +192,7 @@ def _show(explanations: list[Explanation], *, as_json: bool) -> None:
 
     order = rank_jobs(explanations)
     if as_json:
-        _print_json({"jobs": [job.as_dict() for job in explanations], "order": [number + 1 for number in order]})
+        print_json({"jobs": [job.as_dict() for job in explanations], "order": [number + 1 for number in order]})
         return
     for number, explanation in enumerate(explanations, start=1):
         _show_explanation(explanation, number if len(explanations) > 1 else None)
@@ -202,7 +202,6 @@ def _show(explanations: list[Explanation], *, as_json: bool) -> None:
 
 def _explain_network(policy: Policy, asked: _AskedPolicy, *, as_json: bool) -> None:
     """Print, and draw, what the inputs of a network do."""
-    from policyfactory.report.terminal import note
     from policyfactory.simulation.explained import explain_network
 
     how: dict[str, Any] = {"estimate_missing": asked.estimate_missing, "processors": asked.processors}
@@ -213,15 +212,13 @@ def _explain_network(policy: Policy, asked: _AskedPolicy, *, as_json: bool) -> N
 
         save_picture(draw_effects(effects), output)
     if as_json:
-        _print_json(effects.as_dict())
+        print_json(effects.as_dict())
     else:
         _show_effects(effects)
     note("the picture of the inputs: --output net.svg" if output is None else f"written: {output}")
 
 
 def _show_effects(effects: NetworkEffects) -> None:
-    from policyfactory.report.terminal import show_table
-
     rows = [
         [str(node.number), node.formula, node.label, f"{node.swing:.3g}", f"{100 * node.share:.1f}", node.words]
         for node in sorted(effects.live, key=lambda node: -node.swing)
@@ -236,8 +233,6 @@ def _show_effects(effects: NetworkEffects) -> None:
 
 
 def _show_explanation(explanation: Explanation, number: int | None) -> None:
-    from policyfactory.report.terminal import console, show_table
-
     title = f"Job {number}: " if number else "Job: "
     rows = [[term.text, f"{term.value:.6g}", term.words] for term in explanation.terms]
     last = "the sum" if len(explanation.terms) > 1 else ""
@@ -251,12 +246,10 @@ def _show_explanation(explanation: Explanation, number: int | None) -> None:
         left=(0, 2),
     )
     for sentence in (*explanation.seen, *explanation.changes):
-        console().print(f"  {sentence}", markup=False, soft_wrap=True)
+        say(f"  {sentence}")
 
 
 def _show_order(explanations: list[Explanation], order: list[int]) -> None:
-    from policyfactory.report.terminal import show_table
-
     rows = []
     for position, index in enumerate(order, start=1):
         explanation = explanations[index]
@@ -278,10 +271,8 @@ def list_policies(*, as_json: option.Json = False) -> None:
     if as_json:
         from policyfactory.policy.store import model_to_json, published_model
 
-        _print_json([model_to_json(published_model(policy)) for policy in CATALOGUE.values()])
+        print_json([model_to_json(published_model(policy)) for policy in CATALOGUE.values()])
         return
-    from policyfactory.report.terminal import note, show_table
-
     rows = [
         [policy.name, cut(policy.formula, 45), "yes" if policy.is_static else "no", policy.description]
         for policy in CATALOGUE.values()
@@ -301,10 +292,9 @@ def show_policy(name: PolicyArgument, *, as_json: option.Json = False) -> None:
 
     model = resolve_model(name)
     if as_json:
-        _print_json(model_to_json(model))
+        print_json(model_to_json(model))
         return
     from policyfactory.policy.algebra import SHOWN_DIGITS
-    from policyfactory.report.terminal import note, show_table
 
     if (network := model.policy.network) is not None:
         show_table(
@@ -360,7 +350,3 @@ def _static_words(policy: Policy) -> str:
     if not policy.needs_predictions:
         return "yes: a job's score never changes"
     return "yes: a job's score changes only if it is predicted anew, once a job of its user has ended"
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(dump_json(value), nl=False)

@@ -14,7 +14,7 @@ from policyfactory.cli.review import ZoneOption
 from policyfactory.core.options import declared, options_of
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.prediction.options import PredictorOptions
-from policyfactory.report.terminal import note, show_sections, warn
+from policyfactory.report.terminal import note, percent_bar, print_json, show_sections, warn
 
 _USERS = "users"
 
@@ -55,8 +55,6 @@ def predict(
 
     Example: policyfactory predict site.swf.gz --output predicted
     """
-    from policyfactory.cli.screen import percent_bar
-    from policyfactory.core.files import dump_json
     from policyfactory.review.predictions import IN_FULL, SEEN, as_dict, sections_of
     from policyfactory.review.predictions import predict as predict_jobs
 
@@ -72,7 +70,7 @@ def predict(
             **options,
         )
     if as_json:
-        typer.echo(dump_json(as_dict(found)), nl=False)
+        print_json(as_dict(found))
     else:
         show_sections([section for section in sections_of(found) if section.name != IN_FULL])
     if found.seen:

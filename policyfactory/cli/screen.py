@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from policyfactory.core.errors import OutputError, PolicyfactoryError
-from policyfactory.core.process import Follower, WorkCounter
+from policyfactory.core.process import WorkCounter
 from policyfactory.learning.ranking import Progress, Ranked, Ranking, Step
-from policyfactory.report.terminal import console, note, note_kept, progress, show_standings, show_table, warn
+from policyfactory.report.terminal import BarScreen, CountBar, console, note, show_standings, show_table, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -23,50 +23,6 @@ if TYPE_CHECKING:
     from policyfactory.trials.files import Written
     from policyfactory.trials.table import GenerateOptions
     from policyfactory.workload.swf.log import SwfLog
-
-
-class BarScreen(Follower):
-    """Shows how far a run is: bars, which begin with the first of them."""
-
-    def __init__(self) -> None:
-        self._bar: Bar | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._stop()
-
-    def counter(self, title: str, unit: str = "") -> WorkCounter:
-        """Return a bar."""
-        return CountBar(self._begun(), title, unit)
-
-    def message(self, sentence: str) -> None:
-        """Print a sentence on stderr, above the bars."""
-        if self._bar is None:
-            note(sentence)
-        else:
-            self._bar.console.print(sentence, markup=False, soft_wrap=True)
-
-    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
-        """Say what is kept."""
-        self._stop()
-        note_kept(stop, what, partial)
-
-    def _begun(self) -> Bar:
-        """Return where the bars are."""
-        from rich.progress import TextColumn
-
-        if self._bar is None:
-            self._bar = progress(TextColumn("{task.fields[speed]}"))
-            self._bar.start()
-        return self._bar
-
-    def _stop(self) -> None:
-        """Leave the bars as they are."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
 
 
 class Screen(BarScreen, Progress):
@@ -218,7 +174,7 @@ def _ranked(row: Ranked) -> list[str]:
     return [row.name, *(f"{ratio:.2f}" for ratio in row.ratios), interval, row.out or row.verdict]
 
 
-class _AllSteps:
+class _AllSteps(WorkCounter):
     """The bar of the whole run, above those of a step, whose counters say how far they are."""
 
     def __init__(self, bar: Bar, step: Step, began: float) -> None:
@@ -237,62 +193,3 @@ class _AllSteps:
         whole = self._step.before + part * self._step.share
         gone = time.monotonic() - self._began
         self._bar.update(self._task, completed=round(100 * whole), left=gone * (1 - whole) / max(whole, 0.01))
-
-
-@contextlib.contextmanager
-def percent_bar(title: str) -> Iterator[Callable[[float], object]]:
-    """Give what shows which part of the work is done, 0 to 1."""
-    with progress() as bar:
-        task = bar.add_task(title, total=100)
-        yield lambda part: bar.update(task, completed=int(100 * part))
-
-
-class CountBar(WorkCounter):
-    """A bar with the speed of this run.
-
-    Parameters
-    ----------
-    bar : rich.progress.Progress
-        Where it is shown.
-    title : str
-        What stands before it.
-    unit : str
-        Of the amounts, for the speed; without one no speed is shown.
-    whole : optional
-        The bar of the whole run.
-    """
-
-    def __init__(self, bar: Bar, title: str, unit: str, whole: _AllSteps | None = None) -> None:
-        self._bar = bar
-        self._whole = whole
-        self._unit = unit
-        self._task = bar.add_task(title, total=0, speed="")
-        self._total = self._amount = 0
-        self._begin = time.perf_counter()
-
-    def expect(self, count: int) -> None:
-        """Lengthen the bar."""
-        self._total += count
-        self._bar.update(self._task, total=self._total)
-        if self._whole is not None:
-            self._whole.expect(count)
-
-    def resumed(self, count: int) -> None:
-        """Advance over what was finished before, which says nothing of the speed."""
-        self._begin = time.perf_counter()
-        self._bar.update(self._task, advance=count)
-        if self._whole is not None:
-            self._whole.done(count)
-
-    def done(self, amount: int) -> None:
-        """Advance by one."""
-        self._amount += amount
-        speed = self._amount / max(time.perf_counter() - self._begin, 1e-9)
-        text = f"{_short(speed)} {self._unit}" if self._unit else ""
-        self._bar.update(self._task, advance=1, speed=text)
-        if self._whole is not None:
-            self._whole.done(1)
-
-
-def _short(rate: float) -> str:
-    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate:,.0f}"

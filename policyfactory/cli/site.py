@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +23,7 @@ from policyfactory.core.files import (
 )
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.report.terminal import console, note, progress, show_table, warn
+from policyfactory.report.terminal import note, percent_bar, print_json, say, show_table, warn
 
 if TYPE_CHECKING:
     from policyfactory.simulation.slurm.explanation import ExplainedJob, QueueExplanation
@@ -72,12 +70,12 @@ def replay(
     site, digest = site_and_digest(path)
     workload = read(log, **reading).between(start, end)
     note_assumed(workload)
-    with _bar(2 * len(workload)) as follow:
-        found = fidelity(workload, site, twice=True, progress=follow)
+    with percent_bar("replayed twice, %", note_compiling) as follow:
+        found = fidelity(workload, site, twice=True, progress=lambda done: follow(done / (2 * len(workload))))
     verdict, sections = verdict_of(found), sections_of(found)
     text = dump_json(found.as_dict())
     if json:
-        console().file.write(text)
+        typer.echo(text, nl=False)
     else:
         # The load over time is for the page, and the verdict says in words what is missing.
         show_review(verdict, [section for section in sections if section.name == "fidelity"])
@@ -89,25 +87,6 @@ def replay(
     elif not json:
         note("add --output DIR for a page with pictures")
     leave(describes=found.light != "far")
-
-
-@contextlib.contextmanager
-def _bar(jobs: int) -> Iterator[Callable[[int], None]]:
-    """Give what shows how many jobs are replayed; nothing is shown, or said of the compiler, before it begins."""
-    bar = progress()
-    task = bar.add_task("replayed twice, jobs", total=jobs)
-
-    def follow(done: int) -> None:
-        if not bar.live.is_started:
-            note_compiling()
-            bar.start()
-        bar.update(task, completed=done)
-
-    try:
-        yield follow
-    finally:
-        if bar.live.is_started:
-            bar.stop()
 
 
 def note_assumed(workload: Workload) -> None:
@@ -217,7 +196,7 @@ def show(path: SiteOption, json: Json = False) -> None:
     passes = site.scheduling
     rules = {"slurm_version": passes.slurm_version, "simulated": passes.rules_version, "said": passes.rules_in_words}
     content = {"schema_version": 1, "name": site.name, **shown, "rules": rules, "remarks": list(site.remarks)}
-    console().file.write(dump_json(content))
+    print_json(content)
 
 
 def _show(site: Site) -> None:
@@ -240,9 +219,9 @@ def _show(site: Site) -> None:
         if rows:
             show_table(title, columns, rows, left=tuple(range(len(columns))))
     if not site.not_modelled:
-        console().print("nothing that is known to matter was left out", markup=False)
+        say("nothing that is known to matter was left out")
     for remark in (site.scheduling.rules_in_words, *site.remarks):
-        console().print(remark, markup=False, soft_wrap=True)
+        say(remark)
 
 
 @app.command()
@@ -266,7 +245,7 @@ def check(
     note_assumed(workload)
     fit = fit_to(site, workload)
     if json:
-        console().file.write(dump_json(fit.as_dict()))
+        print_json(fit.as_dict())
     else:
         _show_fit(fit, site.name)
     if fit.other_cluster:
@@ -287,9 +266,8 @@ def _show_fit(fit: SiteFit, name: str) -> None:
     if fit.reasons:
         show_table("why others do not fit", ["beyond", "jobs"], [[why, f"{n:,}"] for why, n in fit.reasons.items()])
         show_table("the first of them", ["job", "why"], [[str(job), why] for job, why in fit.first], left=(1,))
-    out = console()
     for text in fit.unknown:
-        out.print(f"- {text}", markup=False, soft_wrap=True)
+        say(f"- {text}")
 
 
 def _percent(part: int, whole: int) -> str:
@@ -342,7 +320,7 @@ def explain(
     found = explain_queue(snapshot, site, None if sshare is None else read_fair_shares(sshare))
     if job is None:
         if json:
-            console().file.write(dump_json(found.as_dict()))
+            print_json(found.as_dict())
         else:
             _show_queue(found)
         return
@@ -355,7 +333,7 @@ def explain(
     if json:
         more = {} if order is None else {"order": dataclasses.asdict(order)}
         shown = {"schema_version": 1, **explained.as_dict(), "alone": alone, **more, "assumed": list(found.assumed)}
-        console().file.write(dump_json(shown))
+        print_json(shown)
         return
     _show_job(explained, alone, snapshot.taken)
     if order is None:
@@ -365,7 +343,7 @@ def explain(
     else:
         rows = [[name, *(f"{v:,.0f}" for v in (*both, both[0] - both[1]))] for name, both in order.terms.items()]
         show_table(f"job {order.first} is before job {order.second}", ["term", order.first, order.second, "more"], rows)
-        console().print(order.why, markup=False, soft_wrap=True)
+        say(order.why)
     _show_assumed(found)
 
 
@@ -403,23 +381,23 @@ def _show_queue(found: QueueExplanation) -> None:
     if rows:
         show_table(title, heads, rows, left=(0, 1, 2 + several, 4 + several))
     else:
-        console().print(f"no job waits on {found.queue.site.name}", markup=False)
+        say(f"no job waits on {found.queue.site.name}")
     _show_assumed(found)
 
 
 def _show_job(explained: ExplainedJob, alone: int | None, taken: int) -> None:
-    out, job = console(), explained.job
+    job = explained.job
     position = f"number {explained.position:,} of the queue" if explained.position else "not in the queue"
     why = f"; Slurm says {job.reason}" if job.reason else ""
     text = f"job {job.name} of {job.user or '(no user)'} in partition {explained.partition}: {position}{why}"
-    out.print(text, style="bold", markup=False, soft_wrap=True)
+    say(text, style="bold")
     for wait in explained.waits:
-        out.print(f"- {wait.text}", markup=False, soft_wrap=True)
+        say(f"- {wait.text}")
     start, by_itself = _in_time(explained.start, taken), _in_time(alone, taken)
     told = "would never start" if explained.waits[0].kind == "never" else "when it would start cannot be told"
-    out.print(f"would start in {start} if all ran to their limits" if explained.start else told, markup=False)
+    say(f"would start in {start} if all ran to their limits" if explained.start else told)
     if alone is not None and alone != explained.start:
-        out.print(f"would start in {by_itself} if no other job waited", markup=False)
+        say(f"would start in {by_itself} if no other job waited")
 
 
 def _show_assumed(found: QueueExplanation) -> None:

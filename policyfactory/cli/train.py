@@ -15,7 +15,7 @@ from policyfactory.cli import options as option
 from policyfactory.cli.options import WORKERS, with_options, workers_of
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import number_text, shortened
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.report.terminal import BarScreen, note, say, show_table, warn
 from policyfactory.search.options import DistillOptions, JudgeOptions, SearchOptions, TrainOptions
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def train(
 
     Example: policyfactory train site.swf.gz --family linear --output trained
     """
-    from policyfactory.cli.screen import BarScreen
     from policyfactory.search.formulas import FormulaSearch
     from policyfactory.search.run import train as train_policy
 
@@ -185,7 +184,6 @@ def judge(
 
     Example: policyfactory judge site.swf.gz 'p*sqrt(q)' 'ln(e) - ln(s) + 0.4*ln(q)'
     """
-    from policyfactory.cli.screen import BarScreen
     from policyfactory.core.files import atomic_write, dump_json, exclusive, refuse_earlier
     from policyfactory.core.text import counted as words
     from policyfactory.search.arena import LEDGER, Arena
@@ -255,7 +253,6 @@ def distill(
 
     Example: policyfactory distill net.json site.swf.gz --output distilled
     """
-    from policyfactory.cli.screen import BarScreen
     from policyfactory.search.distill import distill as distill_network
     from policyfactory.search.distill import network_of, trained_with
 
@@ -313,7 +310,7 @@ def show_trained(trained: Trained) -> None:
             left=(1,),
         )
     for text in filter(None, [trained.margin, trained.verdict, f"{trained.policy.name}: {trained.policy.formula}"]):
-        console().print(text, markup=False, soft_wrap=True)
+        say(text)
     for text in trained.warnings:
         warn(text)
 
@@ -376,8 +373,8 @@ def show_distilled(found: Distilled) -> None:
         [_judged_row(standing) for standing in found.judged],
         left=(0, 3, 5),
     )
-    console().print(found.verdict, markup=False, soft_wrap=True)
-    console().print(f"{found.policy.name}: {found.policy.formula}", markup=False, soft_wrap=True)
+    say(found.verdict)
+    say(f"{found.policy.name}: {found.policy.formula}")
     for text in found.warnings:
         warn(text)
 

@@ -30,7 +30,7 @@ from policyfactory.core.files import (
 from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.core.version import __version__
 from policyfactory.evaluation.options import OPTIONS
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.report.terminal import note, print_json, say, show_table, warn
 from policyfactory.workload.presets import CleaningReport, Overrun, Preset, ZeroRun, find_preset
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def show(
             {**description.as_dict(), **judgement.as_dict(), "quirks": quirks}
             for description, judgement, quirks in described
         ]
-        console().file.write(dump_json({"schema_version": 1, "logs": values}))
+        print_json({"schema_version": 1, "logs": values})
         return
     _print_descriptions(described)
 
@@ -103,24 +103,23 @@ def show(
 def _print_descriptions(described: list[tuple[Description, LogJudgement, list[str]]]) -> None:
     from policyfactory.workload.describe import COLUMNS, description_rows
 
-    out = console()
     for description, judgement, _ in described:
-        out.print(f"{description.name}: what it is good for", style="bold", markup=False)
+        say(f"{description.name}: what it is good for", style="bold")
         for use in judgement.uses:
-            out.print(f"  {use.grade:<7} {use.name}: {use.why}", markup=False, soft_wrap=True)
+            say(f"  {use.grade:<7} {use.name}: {use.why}")
         for finding in judgement.findings:
-            out.print(finding, markup=False, soft_wrap=True)
-        out.print()
+            say(finding)
+        say("")
     for first in range(0, len(described), _LOGS_ABREAST):
         logs = [description for description, _, _ in described[first : first + _LOGS_ABREAST]]
         show_table("What the logs hold", ["", *(log.name for log in logs)], description_rows(logs))
     for description, judgement, quirks in described:
         for table in judgement.waits:
             show_table(f"{description.name}: {table.title}", list(COLUMNS), table.cells())
-        out.print(f"{description.name}: what to know", style="bold", markup=False)
+        say(f"{description.name}: what to know", style="bold")
         for quirk in quirks or ["nothing is odd"]:
-            out.print(f"  - {quirk}", markup=False, soft_wrap=True)
-        out.print()
+            say(f"  - {quirk}")
+        say("")
 
 
 @app.command()
@@ -172,7 +171,7 @@ def clean(
             if report is not None:
                 atomic_write(report, dump_json(account.as_dict()))
     if json:
-        console().file.write(dump_json(account.as_dict()))
+        print_json(account.as_dict())
     else:
         _print_report(account)
     for text in assumptions if assumptions or assume is None else (f"the log says all that --assume {assume} names",):
@@ -197,7 +196,7 @@ def _rules(preset: str, overrun: Overrun | None, zero_run: ZeroRun | None, longe
 def _print_report(account: CleaningReport) -> None:
     columns = ["", "what", "why", "first of them", "jobs", "% of all read"]
     show_table(f"preset {account.preset}: {account.description}", columns, account.rows(), left=(0, 1, 2, 3))
-    console().print(account.totals(), markup=False, soft_wrap=True)
+    say(account.totals())
     if account.kept < account.read / 2:
         warn(f"more than half of the jobs were dropped ({account.dropped:,} of {account.read:,}): is the preset right?")
 

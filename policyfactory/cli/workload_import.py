@@ -19,12 +19,11 @@ from policyfactory.core.files import (
     check_file,
     command_line,
     digest_of,
-    dump_json,
     exclusive,
     together,
 )
 from policyfactory.core.options import declared, options_of
-from policyfactory.report.terminal import console, note, show_table, warn
+from policyfactory.report.terminal import console, note, print_json, say, show_table, warn
 from policyfactory.workload.accounting.options import ImportRules, Labels, parse_limits
 from policyfactory.workload.accounting.sacct_columns import RECOMMENDED_LINES
 from policyfactory.workload.header import ARCHIVE_URL, printable
@@ -209,7 +208,7 @@ def _write_manifest(imported: Imported, output: Path, seed: int | None, table: T
 
 def _show(report: ImportReport, *, json: bool) -> None:
     if json:
-        console().file.write(dump_json(report.as_dict()))
+        print_json(report.as_dict())
     else:
         files = ", ".join(f"{Path(name).name} ({kind})" for name, kind, _ in report.inputs[:5])
         more = f" and {len(report.inputs) - 5} more" if len(report.inputs) > 5 else ""
@@ -223,7 +222,7 @@ def _show(report: ImportReport, *, json: bool) -> None:
             caption="asked for: the submit line shows it (-t, --time; -: no line does, or the log has none); commonest "
             "other: the most frequent limit among the rest; share: its share of all limits of the partition",
         )
-        console().print(report.totals(), markup=False, soft_wrap=True)
+        say(report.totals())
     for text in report.lacking:
         note(text)
     for text in report.questions() + report.warnings():
@@ -358,8 +357,8 @@ def _download_log(
         else "not checked: no digest is known for this log; compare it with another copy's, and give it as --sha256"
     )
     held = holds[0] if holds else _holds(path, table)
-    console().print(f"{result.path}: {held}{what}", markup=False, soft_wrap=True)
-    console().print(f"SHA-256 {result.sha256} ({trust})", markup=False, soft_wrap=True)
+    say(f"{result.path}: {held}{what}")
+    say(f"SHA-256 {result.sha256} ({trust})")
     if table is None:
         note(f"cite the archive and the site when you use it: {log.page}")
         return

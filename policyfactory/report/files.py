@@ -15,7 +15,7 @@ from policyfactory.core.errors import OutputError
 from policyfactory.core.files import atomic_write, check_directory
 from policyfactory.core.picture import keeps_settings, svg_bytes
 from policyfactory.core.text import csv_text, html_text, markdown_text
-from policyfactory.report.sections import Cell, Column, Picture, Section, Table, format_for
+from policyfactory.report.sections import Cell, Column, Picture, Section, Table, column_texts
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
@@ -215,7 +215,7 @@ def _rounded(name: str, value: str) -> str:
 
 def table_markdown(table: Table) -> list[str]:
     """Return the lines of a table below its title."""
-    columns = [_column(column, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)]
+    columns = [column_texts(column, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)]
     align = ["---" if index < table.leading else "--:" for index in range(len(columns))]
     head, *rows = ("| " + " | ".join(map(markdown_text, row)) + " |" for row in zip(*columns, strict=True))
     title = f"## {markdown_text(table.title)}"
@@ -225,13 +225,3 @@ def table_markdown(table: Table) -> list[str]:
 def bullets_markdown(title: str, texts: Iterable[str]) -> list[str]:
     """Return the lines of a list below its title."""
     return [f"**{markdown_text(title)}**", "", *(f"- {markdown_text(text)}" for text in texts), ""]
-
-
-def _column(column: Column, cells: Sequence[Cell]) -> list[str]:
-    how = format_for(column, cells)
-    unit = f" ({how.scale.label})" if how.scale.label else ""
-    texts = [
-        cell.mark if cell.value is None else cell.value if isinstance(cell.value, str) else " ".join(how.texts(cell))
-        for cell in cells
-    ]
-    return [f"{column.title}{unit}", *(text.strip() for text in texts)]

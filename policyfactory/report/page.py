@@ -294,7 +294,7 @@ class Page:
         The paper whose experiment it is, as a citation; empty if there is none.
     answers : tuple of str
         The closing words, a paragraph each: what was found.
-    groups : tuple of Group, or of tuples with its fields
+    groups : tuple of BoardGroup
         The evidence, an experiment each.
     protocol : str
         The protocol as run (TOML); empty if the options of the command line were the protocol.
@@ -318,7 +318,7 @@ class Page:
     about: tuple[str, ...] = ()
     source: str = ""
     answers: tuple[str, ...] = ()
-    groups: tuple[BoardGroup | tuple[str, tuple[Section, ...]] | tuple[str, tuple[Section, ...], str], ...] = ()
+    groups: tuple[BoardGroup, ...] = ()
     protocol: str = ""
     manifest: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None
@@ -394,7 +394,7 @@ def render(page: Page, drawings: Drawings | None = None) -> str:
         script += "\n" + _source("timeline.js")
     tables = [table for group in groups for section in group.sections for table in (*section.front, *section.tables)]
     tables += [board.table for group in groups for board in group.boards]
-    boards = [board for group in page.groups for board in BoardGroup(*group).boards]
+    boards = [board for group in page.groups for board in group.boards]
     named = [*page.forests, *boards]
     text: str = (
         _environment()
@@ -450,16 +450,15 @@ class _GroupsOf:
 
     def __init__(self, page: Page, drawings: Drawings) -> None:
         self.page, self.cells = page, _CELLS
-        self.inline = _inline([section for group in page.groups for section in BoardGroup(*group).sections], drawings)
+        self.inline = _inline([section for group in page.groups for section in group.sections], drawings)
 
     def views(self) -> Iterator[_GroupView]:
-        groups = [BoardGroup(*group) for group in self.page.groups]
         names = list(_OWN_ANCHORS)
-        for group in groups:
+        for group in self.page.groups:
             group_name = group.folder or group.heading
             names += [group_name, *(f"{group_name} {section.name}" for section in group.sections)]
         ids = iter(anchors(names)[len(_OWN_ANCHORS) :])
-        for group in groups:
+        for group in self.page.groups:
             group_id = next(ids)
             boards = _boards(f"{group_id}-board", group.boards, self.page.chosen)
             sections = [self._section(next(ids), section, group.folder) for section in group.sections]

@@ -372,7 +372,7 @@ def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
     cells : sequence of Cell
         Its cells; texts are left alone.
     """
-    values = [float(cell.value) for cell in cells if cell.value is not None and not isinstance(cell.value, str)]
+    values = [float(cell.value or 0) for cell in cells if _is_number(cell)]
     with_interval = any(cell.interval for cell in cells)
     sizes = sorted(abs(value) for value in values if value and math.isfinite(value))
     # The middle one decides: one job that waits for a month shall not turn all others into 0.0001 months.
@@ -382,3 +382,22 @@ def format_for(column: Column, cells: Sequence[Cell]) -> NumberFormat:
     decimals = 0 if whole and column.decimals is None else column.decimals
     signed = any(value < 0 for value in finite) or _DIFFERENCE.search(column.title) is not None
     return NumberFormat(scale, signed, decimals, column.digits)
+
+
+def column_texts(column: Column, cells: Sequence[Cell]) -> list[str]:
+    """Return the heading of a column and its cells as lines of text have them: ``* 4.20 [3.10, 5.50]`` is the best."""
+    how = format_for(column, cells)
+    unit = f" ({how.scale.label})" if how.scale.label and any(_is_number(cell) for cell in cells) else ""
+    texts = [f"{column.heading}{unit}"]
+    for cell in cells:
+        if isinstance(cell.value, str):
+            texts.append(cell.value)
+        else:
+            shown = how.texts(cell) if _is_number(cell) else ()
+            marked = ("*", *shown) if cell.mark == "best" else (*shown, cell.mark)
+            texts.append(" ".join(filter(None, marked)))
+    return texts
+
+
+def _is_number(cell: Cell) -> bool:
+    return not isinstance(cell.value, str | None)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from policyfactory.core.files import dump_json
+from policyfactory.core.process import Follower, WorkCounter
 from policyfactory.core.text import visible
-from policyfactory.report.sections import Cell, NumberFormat, Section, Table, format_for
+from policyfactory.report.sections import Section, Table, column_texts
 from policyfactory.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -47,6 +51,16 @@ def console(*, stderr: bool = False) -> Console:
         asked = os.environ.get("COLUMNS", "")
         screen.width = int(asked) if asked.isascii() and asked.isdigit() and int(asked) else _PIPED_WIDTH
     return screen
+
+
+def say(text: str, style: str = "") -> None:
+    """Print a sentence of the results on stdout; the terminal breaks it, and nothing in it is markup."""
+    console().print(text, style=style, markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print JSON values on stdout."""
+    console().file.write(dump_json(value))
 
 
 def note(text: str) -> None:
@@ -196,6 +210,124 @@ def progress(*fields: Any) -> Progress:
     )
 
 
+# How far the work is. -------------------------------------------------------------------------------------------------
+
+
+class BarScreen(Follower):
+    """Shows how far a run is: bars, which begin with the first of them."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._stop()
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
+        """Return a bar."""
+        return CountBar(self._begun(), title, unit)
+
+    def message(self, sentence: str) -> None:
+        """Print a sentence on stderr, above the bars."""
+        if self._bar is None:
+            note(sentence)
+        else:
+            self._bar.console.print(sentence, markup=False, soft_wrap=True)
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        """Say what is kept."""
+        self._stop()
+        note_kept(stop, what, partial)
+
+    def _begun(self) -> Progress:
+        """Return where the bars are."""
+        from rich.progress import TextColumn
+
+        if self._bar is None:
+            self._bar = progress(TextColumn("{task.fields[speed]}"))
+            self._bar.start()
+        return self._bar
+
+    def _stop(self) -> None:
+        """Leave the bars as they are."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+@contextlib.contextmanager
+def percent_bar(title: str, first: Callable[[], None] = lambda: None) -> Iterator[Callable[[float], None]]:
+    """Give what shows which part of the work is done, 0 to 1; ``first`` is called, and the bar begins, with that."""
+    bar = progress()
+    task = bar.add_task(title, total=100)
+
+    def show(part: float) -> None:
+        if not bar.live.is_started:
+            first()
+            bar.start()
+        bar.update(task, completed=int(100 * part))
+
+    try:
+        yield show
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+class CountBar(WorkCounter):
+    """A bar with the speed of this run.
+
+    Parameters
+    ----------
+    bar : rich.progress.Progress
+        Where it is shown.
+    title : str
+        What stands before it.
+    unit : str
+        Of the amounts, for the speed; without one no speed is shown.
+    whole : optional
+        The bar of the whole run.
+    """
+
+    def __init__(self, bar: Progress, title: str, unit: str, whole: WorkCounter | None = None) -> None:
+        self._bar = bar
+        self._whole = whole
+        self._unit = unit
+        self._task = bar.add_task(title, total=0, speed="")
+        self._total = self._amount = 0
+        self._begin = time.perf_counter()
+
+    def expect(self, count: int) -> None:
+        """Lengthen the bar."""
+        self._total += count
+        self._bar.update(self._task, total=self._total)
+        if self._whole is not None:
+            self._whole.expect(count)
+
+    def resumed(self, count: int) -> None:
+        """Advance over what was finished before, which says nothing of the speed."""
+        self._begin = time.perf_counter()
+        self._bar.update(self._task, advance=count)
+        if self._whole is not None:
+            self._whole.done(count)
+
+    def done(self, amount: int) -> None:
+        """Advance by one."""
+        self._amount += amount
+        speed = self._amount / max(time.perf_counter() - self._begin, 1e-9)
+        text = f"{rate_text(speed)} {self._unit}" if self._unit else ""
+        self._bar.update(self._task, advance=1, speed=text)
+        if self._whole is not None:
+            self._whole.done(1)
+
+
+def rate_text(rate: float) -> str:
+    """Return how many a second there are."""
+    return f"{rate / 1e6:.2f} M" if rate >= 1e6 else f"{rate:,.0f}"
+
+
 # Sections. ------------------------------------------------------------------------------------------------------------
 
 
@@ -232,11 +364,11 @@ def show_verdict(verdict: Verdict) -> None:
     for part in verdict.parts:
         screen.rule(f"[bold]{part.title}[/bold]", align="left")
         for text in part.sentences:
-            screen.print(visible(text), markup=False, soft_wrap=True)
+            say(visible(text))
     if verdict.site is not None:
         screen.rule("What this rests on", align="left")
     for text in verdict.caveats:
-        screen.print(visible(text), markup=False, soft_wrap=True)
+        say(visible(text))
 
 
 def show_section(section: Section) -> None:
@@ -249,36 +381,16 @@ def show_section(section: Section) -> None:
 
 def _show(table: Table) -> None:
     if len(table.columns) > _MOST_OTHERS + 1 and len(table.columns) > len(table.rows):
-        note = f"{visible(table.title)}: {len(table.rows)} x {len(table.columns) - 1}, too wide to read here; "
-        console().print(f"{note}it is in the files that --output writes", markup=False)
+        size = f"{len(table.rows)} x {len(table.columns) - 1}"
+        say(f"{visible(table.title)}: {size}, too wide to read here; it is in the files that --output writes")
         return
     shown = table.rows[:_MOST_ROWS]
-    columns = [_column(table, index, [row[index] for row in shown]) for index in range(len(table.columns))]
+    columns = [
+        [visible(text) for text in column_texts(column, [row[index] for row in shown])]
+        for index, column in enumerate(table.columns)
+    ]
     best = any(cell.mark == "best" for row in shown for cell in row)
     caption = " ".join(part for part in ("* the best." if best else "", table.note) if part)
     if len(table.rows) > len(shown):
         caption = f"{caption} {len(shown)} of {len(table.rows):,} rows; the files have all.".strip()
     show_columns(visible(table.title), columns, table.leading, caption=visible(caption) or None)
-
-
-def _column(table: Table, index: int, cells: Sequence[Cell]) -> list[str]:
-    """Return the heading of a column and the text of its cells."""
-    column = table.columns[index]
-    how = format_for(column, cells)
-    unit = (
-        f" ({how.scale.label})"
-        if how.scale.label and any(not isinstance(cell.value, str | None) for cell in cells)
-        else ""
-    )
-    return [visible(f"{column.heading}{unit}"), *(_text(cell, how) for cell in cells)]
-
-
-def _text(cell: Cell, how: NumberFormat) -> str:
-    if cell.value is None:
-        return cell.mark
-    if isinstance(cell.value, str):
-        return visible(cell.value)
-    value, interval = how.texts(cell)
-    if cell.mark == "best":
-        return " ".join(part for part in ("*", value, interval) if part)
-    return " ".join(part for part in (value, interval, cell.mark) if part)

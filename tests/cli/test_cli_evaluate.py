@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from policyfactory.cli import main, screen
+from policyfactory.cli import main
 from policyfactory.core.files import exclusive
+from policyfactory.report import terminal
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FIRST = ["--policies", "FCFS,SPF,SAF"]
@@ -406,7 +407,7 @@ def test_ctrl_c_without_a_folder_says_how_it_could_have_gone_on(
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    monkeypatch.setattr(screen.CountBar, "expect", stop)
+    monkeypatch.setattr(terminal.CountBar, "expect", stop)
     words = ("evaluate", log, *FIRST, "--windows", "2x2d", "--analyses", "none")
     output = run(*words, code=130).stderr.splitlines()[-1]
     assert output.endswith("no result was written; with --output DIR the same command would go on from here")

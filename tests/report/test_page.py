@@ -244,9 +244,10 @@ def test_a_long_table_is_cut_and_the_file_with_all_of_it_is_named() -> None:
     assert "rows; all of them" not in render(page_of(table(Cell(1.0))))
 
 
-def test_groups_may_be_plain_tuples_and_tables_empty() -> None:
+def test_groups_have_anchors_of_their_own_and_tables_may_be_empty() -> None:
     section = Section("s", "Nothing found", (), (Table("t", "Empty", (Column("a"), Column("b")), ()),))
-    groups = (("one", (section,)), ("two", (section,), "folder", ("Rules.",)), ("three", (section,), "content"))
+    some = [("one", (section,)), ("two", (section,), "folder", ("Rules.",)), ("three", (section,), "content")]
+    groups = tuple(BoardGroup(*group) for group in some)
     html = render(Page("T", groups=groups))
     ids = [attributes["id"] for _, attributes in Elements(html).tags if "id" in attributes]
     assert len(ids) == len(set(ids))
