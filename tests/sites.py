@@ -26,7 +26,7 @@ def make_sample(
 
 def make_site(jobs: int = 5000, *, processors: int | None = None, **more: int) -> ExportSite:
     """A site with `make_sample`'s jobs."""
-    return ExportSite.of(make_sample(jobs, processors=processors or 64, **more), processors)
+    return ExportSite(lambda: make_sample(jobs, processors=processors or 64, **more), processors)
 
 
 def make_queue(jobs: int = 100, *, seed: int = 1, now: int = 1_767_225_600 + 30 * DAY, processors: int = 64) -> Queue:

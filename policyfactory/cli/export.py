@@ -12,7 +12,7 @@ from policyfactory.cli.options import Overwrite, complete_targets, note_compilin
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import declared, options_of
 from policyfactory.exports.options import ExportOptions, instant
-from policyfactory.report.terminal import console, note, show_columns, warn
+from policyfactory.report.terminal import note, print_json, say, show_columns, warn
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -112,9 +112,9 @@ def _print(exported: Exported, queue: Queue | None, *, as_json: bool, verbose: b
 
 def _advise(exported: Exported, *, verbose: bool) -> None:
     """Say what must be done with the files and what they cannot do; all of it stands in their heads."""
-    from policyfactory.exports.content import instructions
+    from policyfactory.exports.content import Export, instructions
 
-    lines = exported.instructions() if verbose else instructions(exported.export.settings)
+    lines = exported.instructions() if verbose else instructions(Export(settings=exported.export.settings))
     if exported.export.install and not verbose:
         number = next((i for i, file in enumerate(exported.files) if "oll back" in file.text), 0)
         head = str(exported.paths[number]) if exported.paths else "the file"
@@ -142,7 +142,6 @@ def _queue(name: str, moment: str | None, zone: dt.tzinfo | None) -> Queue:
 
 
 def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
-    from policyfactory.core.files import dump_json
     from policyfactory.workload.header import printable
 
     policy = exported.policy
@@ -152,7 +151,7 @@ def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
     rows = preview.rows()
     if as_json:
         content: dict[str, Any] = {"policy": policy.name, "at": queue.now, "summary": preview.summary()}
-        typer.echo(dump_json({**content, "compared": preview.compared, "jobs": rows}), nl=False)
+        print_json({**content, "compared": preview.compared, "jobs": rows})
         return
     more = len(rows) - _MOST_ROWS
     today = "its priorities" if queue.priority is not None else "submit time"
@@ -164,9 +163,9 @@ def _show(exported: Exported, queue: Queue, *, as_json: bool) -> None:
         left=(1, 2),
     )
     for line in preview.summary():
-        console().print(printable(line, 400), markup=False, soft_wrap=True)
-    console().print("Backfilling may start a job before those ahead of it.", markup=False)
-    console().print(preview.compared, markup=False, soft_wrap=True)
+        say(printable(line, 400))
+    say("Backfilling may start a job before those ahead of it.")
+    say(preview.compared)
 
 
 def _cells(preview: Preview) -> list[list[str]]:

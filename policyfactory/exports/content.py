@@ -69,11 +69,6 @@ class ExportSite:
     foresight: SitePredictions | None = None
     advise: Callable[[Policy, PriorityScale | None], Sequence[str]] | None = None
 
-    @classmethod
-    def of(cls, sample: ExportSample, processors: int | None = None) -> ExportSite:
-        """Return a site with the given jobs."""
-        return cls(lambda: sample, processors)
-
     @functools.cached_property
     def sample(self) -> ExportSample:
         """Jobs like the cluster's own."""
@@ -125,7 +120,7 @@ class Export:
         A script that undoes the installation; it is written beside the files.
     """
 
-    files: tuple[File, ...]
+    files: tuple[File, ...] = ()
     settings: tuple[str, ...] = ()
     install: tuple[str, ...] = ()
     rollback: tuple[str, ...] = ()
@@ -219,17 +214,20 @@ def comment(lines: Sequence[str], mark: str = "#") -> list[str]:
     return [f"{mark} {line}".rstrip() for line in lines]
 
 
-def instructions(
-    settings: Sequence[str] = (), install: Sequence[str] = (), rollback: Sequence[str] = (), limits: Sequence[str] = ()
-) -> list[str]:
-    """Return what an administrator must do and know, as lines for the comment of a file.
+def instructions(export: Export) -> list[str]:
+    """Return what an administrator must do and know, as lines for the comment of a file, which may be still to come.
 
-    The arguments are those of `Export`. Sentences are broken at blanks; settings, and texts that begin with ``$ ``
-    (commands) or two blanks (lines of a program), are not.
+    Sentences are broken at blanks; settings, and texts that begin with ``$ `` (commands) or two blanks (lines of a
+    program), are not.
     """
-    parts = [("Settings:", settings), ("Install:", install), ("Roll back:", rollback), ("Limits:", limits)]
+    texts_of = {
+        "Settings:": export.settings,
+        "Install:": export.install,
+        "Roll back:": export.rollback,
+        "Limits:": export.limits,
+    }
     lines: list[str] = []
-    for title, texts in parts:
+    for title, texts in texts_of.items():
         if texts:
             lines += ["", title]
         for text in texts:

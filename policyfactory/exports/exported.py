@@ -81,8 +81,7 @@ class Exported:
 
     def instructions(self) -> list[str]:
         """Return how to install it, how to roll it back, and its limits."""
-        export = self.export
-        return instructions(export.settings, export.install, export.rollback, export.limits)
+        return instructions(self.export)
 
     def summary(self) -> str:
         """Return the instructions, the notes and the warnings."""

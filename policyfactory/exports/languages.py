@@ -226,14 +226,14 @@ def lua(model: Model, site: ExportSite) -> Export:
     policy = model.policy
     read = _more(policy)
     instant = "nil" if policy.epoch.unix_time is None else str(policy.epoch.unix_time)
-    epoch = f"M.epoch_rule = {_lua_text(policy.epoch.rule)}\nM.epoch_unix = {instant}\n"
+    epoch = f"M.epoch_rule = {lua_text(policy.epoch.rule)}\nM.epoch_unix = {instant}\n"
     return _file(
         model,
         ".lua",
         "program.lua",
         HEAD=_head(model, site, "lua", "--"),
-        NAME=_lua_text(policy.name),
-        FORMULA=_lua_text(policy.formula),
+        NAME=lua_text(policy.name, "replace"),
+        FORMULA=lua_text(policy.formula, "replace"),
         EPOCH=epoch if "r" in policy.variables else "",
         THRESHOLD=_threshold(policy, "math.huge"),
         MORE="".join(f", {name}" for name in read),
@@ -289,7 +289,7 @@ def _score(policy: Policy, language: Language) -> dict[str, str]:
     return {"HELPERS": helpers, "SCORE": write_expression(policy.expression, language)}
 
 
-def _lua_text(text: str) -> str:
+def lua_text(text: str, errors: str = "surrogateescape") -> str:
     """Return a Lua string of the UTF-8 bytes of ``text``; every byte that is no plain ASCII is written as a number."""
     plain = set(range(32, 127)) - set(b'"\\')
-    return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", "replace")) + '"'
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03d}" for b in text.encode("utf-8", errors)) + '"'

@@ -51,7 +51,6 @@ from policyfactory.policy.expression import (
     Variable,
     format_number,
     opposite,
-    parse,
     replace_variables,
     rewritten,
 )
@@ -108,14 +107,10 @@ class _Walltime(Expression):
 _MEGABYTES = Binary("/", Coefficient(_NAMES["mem"]), Number(_KB))
 
 
+@functools.lru_cache(maxsize=64)
 def needs_hook(policy: Policy) -> bool:
     """Return whether r cannot be written as a multiple of the waiting time."""
-    return "r" in policy.variables and not _is_linear_in_r(policy.formula)
-
-
-@functools.lru_cache(maxsize=64)
-def _is_linear_in_r(text: str) -> bool:
-    return slope(parse(text), "r") is not None
+    return "r" in policy.variables and slope(policy.expression, "r") is None
 
 
 def formula(policy: Policy, processors: int | None = None) -> str:
@@ -212,6 +207,7 @@ def _lowest(text: str, policy: Policy, processors: int | None) -> float:
     return lowest
 
 
+@functools.lru_cache(maxsize=32)
 def misplaced(policy: Policy, text: str, processors: int | None = None) -> tuple[int, int]:
     """Return how many shapes of jobs stand elsewhere in PBS than in the policy's order, and how many were tried.
 
@@ -226,12 +222,6 @@ def misplaced(policy: Policy, text: str, processors: int | None = None) -> tuple
     processors : int, optional
         The machine's.
     """
-    return _misplaced(policy.formula, text, processors)
-
-
-@functools.lru_cache(maxsize=32)
-def _misplaced(formula_text: str, text: str, processors: int | None) -> tuple[int, int]:
-    policy = Policy("any", formula_text)
     wrong, tried = 0, 0
     shapes = [
         (names, value or 0.0)
@@ -376,12 +366,12 @@ def make(model: Model, site: ExportSite) -> Export:
     settings, install, rollback = (
         sentences(_WORDS, what, BEFORE=_BEFORE) for what in ("settings", "install", "rollback")
     )
-    limits = _limits(policy, text, site.processors)
+    words = Export((), settings, install, rollback, _limits(policy, text, site.processors))
     head = [
         *header(model, site, "pbs"),
         "",
         "For OpenPBS 20 or newer (its formulas are Python 3).",
-        *instructions(settings, install, rollback, limits),
+        *instructions(words),
     ]
     script = "\n".join(["#!/bin/sh", *comment(head), _script(text, epoch)])
     file = File(f"{identifier(policy.name)}.sh", script, executable=True)
@@ -404,7 +394,7 @@ def make(model: Model, site: ExportSite) -> Export:
         return np.array([0.0 if value is None else value for value in values])
 
     # What the jobs of a list ask for beside time and processors is not known.
-    return Export((file,), settings, install, rollback, limits, None if policy.asked else priorities)
+    return dataclasses.replace(words, files=(file,), priorities=None if policy.asked else priorities)
 
 
 def _limits(policy: Policy, text: str, processors: int | None) -> tuple[str, ...]:

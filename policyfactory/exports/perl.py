@@ -60,32 +60,21 @@ def gridengine(model: Model, site: ExportSite) -> Export:
 
 
 def _by_urgency(model: Model, site: ExportSite, factors: Urgencies) -> Export:
-    settings = factors.settings()
-    install, rollback = sentences(_WORDS, "urgency_install"), sentences(_WORDS, "rollback")
     where = "before" if factors.time < 0 else "after"
     limits = (
         *sentences(_WORDS, "urgency_exact"),
         *unexpressed(model.policy, can_oldest_waiting=True, can_wait=True),
         *sentences(_WORDS, *(["urgency_limit"] if factors.time else []), "limits", WHERE=where),
     )
-    head = [*header(model, site, _GRIDENGINE), *instructions(settings, install, rollback, limits)]
-    return Export(
-        (
-            _shell(
-                "apply.sh",
-                head,
-                f"start save {'check_limit' if factors.time else ''} keep slots limit complexes weights applied",
-                KNOWN="h_rt",
-                **factors.changes(),
-            ),
-            _shell("rollback.sh", head[:2], "start before rollback"),
-        ),
-        settings,
-        install,
-        rollback,
-        limits,
-        factors.priorities,
+    install, rollback = sentences(_WORDS, "urgency_install"), sentences(_WORDS, "rollback")
+    words = Export((), factors.settings(), install, rollback, limits, factors.priorities)
+    head = [*header(model, site, _GRIDENGINE), *instructions(words)]
+    apply = f"start save {'check_limit' if factors.time else ''} keep slots limit complexes weights applied"
+    files = (
+        _shell("apply.sh", head, apply, KNOWN="h_rt", **factors.changes()),
+        _shell("rollback.sh", head[:2], "start before rollback"),
     )
+    return dataclasses.replace(words, files=files)
 
 
 def _by_script(model: Model, site: ExportSite) -> Export:
@@ -94,14 +83,20 @@ def _by_script(model: Model, site: ExportSite) -> Export:
     fixed_epoch(policy, _GRIDENGINE)
     scale = learn_scale(policy, site.sample, largest=site.weight)
     longest = int(site.sample.p.max())
-    settings = ("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0")
-    install, rollback = sentences(_WORDS, "verifier_install"), sentences(_WORDS, "rollback")
-    limits = unexpressed(policy) + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME)
+    words = Export(
+        settings=("weight_urgency 1", "weight_waiting_time 0", "weight_ticket 0", "weight_priority 0"),
+        install=sentences(_WORDS, "verifier_install"),
+        rollback=sentences(_WORDS, "rollback"),
+        limits=unexpressed(policy)
+        + sentences(_WORDS, "verifier_limits", LONGEST=format_duration(longest), JSV=JSV_NAME),
+        priorities=scaled_priorities(policy, scale),
+        scale=scale,
+    )
     head = header(model, site, _GRIDENGINE, scale)
     verifier = filled(
         "verifier.perl",
         {
-            "HEAD": "\n".join(comment([*head, *instructions(settings, install, rollback, limits)])),
+            "HEAD": "\n".join(comment([*head, *instructions(words)])),
             "RESOURCE": RESOURCE,
             "EPOCH": policy.epoch.unix_time or 0,
             "LONGEST": longest,
@@ -109,26 +104,13 @@ def _by_script(model: Model, site: ExportSite) -> Export:
             "SCORE": "\n".join(perl_function(policy.expression)),
         },
     )
-    return Export(
-        files=(
-            File(JSV_NAME, verifier, executable=True),
-            _shell(
-                "apply.sh",
-                head[:2],
-                "start save check_verifier keep slots request complexes offer weights verifier applied",
-                SLOTS="0",
-                KNOWN=RESOURCE,
-                WAITING="0",
-            ),
-            _shell("rollback.sh", head[:2], "start before rollback_verifier rollback"),
-        ),
-        settings=settings,
-        install=install,
-        rollback=rollback,
-        limits=limits,
-        priorities=scaled_priorities(policy, scale),
-        scale=scale,
+    apply = "start save check_verifier keep slots request complexes offer weights verifier applied"
+    files = (
+        File(JSV_NAME, verifier, executable=True),
+        _shell("apply.sh", head[:2], apply, SLOTS="0", KNOWN=RESOURCE, WAITING="0"),
+        _shell("rollback.sh", head[:2], "start before rollback_verifier rollback"),
     )
+    return dataclasses.replace(words, files=files)
 
 
 def _shell(name: str, head: list[str], chosen: str, **values: str) -> File:
@@ -241,15 +223,9 @@ def oar(model: Model, site: ExportSite) -> Export:
         sentences("oar.txt", what, SCHEDULER=scheduler)
         for what, scheduler in (("install", program), ("rollback", _STOCK), ("limits", ""))
     )
-    head = [*header(model, site, "oar"), *instructions(install=install, rollback=rollback, limits=limits)]
-    return Export(
-        (File(program, _scheduler(policy, head), executable=True),),
-        (),
-        install,
-        rollback,
-        limits,
-        functools.partial(policy_priorities, policy),
-    )
+    words = Export((), (), install, rollback, limits, functools.partial(policy_priorities, policy))
+    text = _scheduler(policy, [*header(model, site, "oar"), *instructions(words)])
+    return dataclasses.replace(words, files=(File(program, text, executable=True),))
 
 
 def _scheduler(policy: Policy, head: list[str]) -> str:

@@ -32,7 +32,7 @@ UNSCALED = SimpleNamespace(make=lambda model, _: Export((File("x", model.policy.
 
 def test_a_policy_with_too_many_ties_is_exported_on_a_scale_of_logarithms() -> None:
     policy = CATALOGUE["WFP3"]
-    site = ExportSite.of(wide_sample(policy))
+    site = ExportSite(lambda: wide_sample(policy))
     sample = site.sample
     scores = policy.scores(sample.p, sample.q, sample.r, sample.w)
     assert tie_share(learn_scale(policy, sample), scores) > 2 * MOST_TIES

@@ -331,7 +331,7 @@ WAYS = ("verifier", "urgencies")
 @functools.cache
 def exported(way: str) -> Export:
     if way == "verifier":
-        return make(F1, ExportSite.of(make_sample(200)))
+        return make(F1, ExportSite(lambda: make_sample(200)))
     return make(resolve_model("SAF"), ExportSite())
 
 
@@ -392,7 +392,7 @@ def test_a_rollback_leaves_a_verifier_of_the_site_in_place(tmp_path: Path, way: 
 @examples(40)
 @given(TEXTS)
 def test_texts_of_a_stranger_stay_in_the_comment(words: str) -> None:
-    sample = ExportSite.of(make_sample(200))
+    sample = ExportSite(lambda: make_sample(200))
     hostile, benign = ({}, {})
     for kept, text in ((hostile, words), (benign, "x")):
         for policy in (F1.policy, CATALOGUE["SAF"]):

@@ -21,7 +21,8 @@ from policyfactory.engine.past import Forest
 from policyfactory.exports.content import TARGETS, Export
 from policyfactory.exports.export import export
 from policyfactory.exports.foresight import SitePredictions
-from policyfactory.exports.slurm.job_submit import lua_string, renewal_commands
+from policyfactory.exports.languages import lua_text
+from policyfactory.exports.slurm.job_submit import renewal_commands
 from policyfactory.policy.policy import Policy
 from policyfactory.policy.scale import LARGEST
 from policyfactory.policy.store import Model
@@ -434,7 +435,7 @@ HOSTILE = "\"]] os.exit(1) --\n\\'\0é\udcff%s@STATE@"
 @pytest.mark.parametrize("version", LUAS)
 def test_names_of_strangers_are_texts_and_nothing_else(version: str) -> None:
     lua = importlib.import_module(f"lupa.{version}").LuaRuntime(encoding=None)
-    written = lua_string(HOSTILE)
+    written = lua_text(HOSTILE)
     assert written.isascii()
     assert lua.execute(f"return {written}".encode()) == HOSTILE.encode("utf-8", "surrogateescape")
     state = f"/{HOSTILE.replace(chr(0), '').replace(chr(0xDCFF), '')}"

@@ -227,7 +227,8 @@ def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
         )
     with refusal(ExportError, "one score 9 --workload"):
         make(
-            Model(Policy("x", "p*q")), ExportSite.of(dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4)
+            Model(Policy("x", "p*q")),
+            ExportSite(lambda: dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4),
         )
     refused(ExportError, "--processors", make, Model(Policy("x", "q/m + p/m")), make_site())
     refused(ExportError, "--epoch", make, resolve_model("F1"), site())

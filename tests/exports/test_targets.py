@@ -96,7 +96,8 @@ def test_the_header_says_how_and_from_what() -> None:
 
 def test_a_hostile_command_stays_in_its_line() -> None:
     site = ExportSite(command="x\n*/ ]] \\", model="é\n")
-    for line in header(Model(F1), site, "test") + instructions(["a\nb"], ["*/"], ["$ x\ny"], ["\u2028"]):
+    hostile = Export((), ("a\nb",), ("*/",), ("$ x\ny",), ("\u2028",))
+    for line in header(Model(F1), site, "test") + instructions(hostile):
         assert line.isascii()
         assert line.isprintable()
         assert "*/" not in line
@@ -105,14 +106,14 @@ def test_a_hostile_command_stays_in_its_line() -> None:
 
 def test_instructions_are_folded_but_commands_are_not() -> None:
     command = "$ scontrol " + "x " * 100
-    lines = instructions(["Key=Value"], ["Do this.", command], limits=["word " * 60])
+    lines = instructions(Export((), ("Key=Value",), ("Do this.", command), limits=("word " * 60,)))
     assert lines[:6] == ["", "Settings:", "  Key=Value", "", "Install:", "  - Do this."]
     assert lines[6] == f"  {command}"
     assert lines[7:9] == ["", "Limits:"]
     assert len(lines) > 10
     assert all(len(line) <= 112 for line in lines[9:])
     assert " ".join(" ".join(lines[9:]).split()) == "- " + " ".join(["word"] * 60)
-    assert instructions() == []
+    assert instructions(Export()) == []
 
 
 def test_from_when_r_counts_or_why_not() -> None:

@@ -73,7 +73,7 @@ def policy_lua(name: str) -> str:
     )
     model = resolve_model(name)
     model = dataclasses.replace(model, policy=dataclasses.replace(model.policy, epoch=Epoch("fixed", BEGIN)))
-    return TARGETS["slurm-site-factor-lua"].make(model, ExportSite.of(sample, 16)).text
+    return TARGETS["slurm-site-factor-lua"].make(model, ExportSite(lambda: sample, 16)).text
 
 
 def _plain_cases() -> dict[str, tuple[Site, tuple[Job, ...]]]:

@@ -62,8 +62,8 @@ def usual_site(processors: int = 64) -> ExportSite:
     """Return a site whose jobs are those of `mixed_shapes` and like them, submitted within a day after the epoch."""
     draw = np.random.default_rng(1)
     count = 5_000
-    return ExportSite.of(
-        ExportSample(
+    return ExportSite(
+        lambda: ExportSample(
             np.ceil(np.exp(draw.uniform(0, math.log(600), count))) * 60.0,
             np.floor(2 ** draw.uniform(0, math.log2(processors), count)),
             draw.uniform(1, 86_400, count),

@@ -22,6 +22,7 @@ Seen with Slurm 22.05.8, whose scripts run in Lua 5.1:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import shlex
@@ -43,7 +44,7 @@ from policyfactory.exports.content import (
 )
 from policyfactory.exports.expressible import fixed_epoch, static_only, unexpressed
 from policyfactory.exports.foresight import SitePredictions, foresight_of
-from policyfactory.exports.languages import LUA, helpers_of, write_expression
+from policyfactory.exports.languages import LUA, helpers_of, lua_text, write_expression
 from policyfactory.exports.queue import UNLIMITED_S, scaled_priorities
 from policyfactory.exports.sample import learn_scale
 from policyfactory.exports.scripts import fill, filled, parts, sentences, whole
@@ -99,7 +100,8 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
         install += sentences("slurm.txt", "lua_prediction_install", STATE=shlex.quote(foresight.state))
         rollback += sentences("slurm.txt", "lua_prediction_rollback")
     predicted = [ascii_text(line) for line in prediction_lines(foresight)] if foresight else []
-    head = header(model, site, target, scale) + predicted + instructions(settings, install, rollback, limits)
+    words = Export((), settings, install, rollback, limits)
+    head = header(model, site, target, scale) + predicted + instructions(words)
     # Several numbers: only the last call of a list gives all that it returns.
     more, given, changes = ([ASKED_MORE], [ASKED], CHANGES) if policy.asked else ([], [], "")
     if foresight:
@@ -130,17 +132,12 @@ def _make(target: str, what: str, model: Model, site: ExportSite) -> Export:
     text = "".join([start, asked, remember, foreseen, *others])
     priorities = None if counts or foresight or policy.asked else scaled_priorities(policy, scale)
     jobs = "log_jobs" if site.log_only else f"{what}_jobs".replace("site_factor", "factor")
-    uninstall = uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end"))
-    files = (File("job_submit.lua", text),)
-    return Export(
-        files=files,
-        settings=settings,
-        install=install,
-        rollback=rollback,
-        limits=limits,
+    return dataclasses.replace(
+        words,
+        files=(File("job_submit.lua", text),),
         priorities=priorities,
         scale=scale,
-        uninstall=uninstall,
+        uninstall=uninstall_script(policy, ("start", "conf", "waiting", "lua", jobs, "end")),
     )
 
 
@@ -179,10 +176,10 @@ def prediction_lines(given: SitePredictions) -> list[str]:
 def prediction_script(policy: Policy, given: SitePredictions) -> str:
     """Return the part of the script that predicts."""
     forests = given.forests
-    queues = ", ".join(f"[{lua_string(name)}] = {int(number)}" for name, number in sorted(given.queues.items()))
+    queues = ", ".join(f"[{lua_text(name)}] = {int(number)}" for name, number in sorted(given.queues.items()))
     none = 'forest(0.0, "", "")'
     values = {
-        "STATE": lua_string(given.state),
+        "STATE": lua_text(given.state),
         "STALE": repr(float(given.stale_s)),
         "LAYOUT": f"{HEADER}, {LINE}, {HISTORY_SCHEMA}, {FEATURE_SET}, {FEATURES}",
         "QUEUES": queues,
@@ -191,14 +188,6 @@ def prediction_script(policy: Policy, given: SitePredictions) -> str:
         "TAIL": _forest(forests.tail) if "e90" in policy.variables else none,
     }
     return filled("predictions.lua", values)
-
-
-def lua_string(text: str) -> str:
-    """Return a string of Lua; every byte but letters, digits and a few marks is written as its number."""
-    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-./+:"
-    data = text.encode("utf-8", "surrogateescape")
-    inside = "".join(chr(byte) if byte in plain else f"\\{byte:03}" for byte in data)
-    return f'"{inside}"'
 
 
 def _forest(forest: Forest) -> str:

@@ -13,6 +13,7 @@ while a job waits, as often as it is run.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 
@@ -48,15 +49,15 @@ def make(model: Model, site: ExportSite) -> Export:
     moves = policy.epoch.rule == "oldest-waiting" or slope(policy.expression, "r") is not None
     epoch = policy.epoch.unix_time if moves else fixed_epoch(policy, "slurm-nice")
     way = "queue_log" if site.log_only else "nice"
-    install = sentences("slurm.txt", f"{way}_install", FILE=FILE_NAME)
-    rollback = sentences("slurm.txt", f"{way}_rollback", FILE=FILE_NAME)
-    limits = _limits(policy)
-    head = header(model, site, "slurm-nice") + instructions((), install, rollback, limits)
-    return Export(
-        (queue_script(FILE_NAME, head, policy, epoch, site),),
-        install=install,
-        rollback=rollback,
-        limits=limits,
+    words = Export(
+        install=sentences("slurm.txt", f"{way}_install", FILE=FILE_NAME),
+        rollback=sentences("slurm.txt", f"{way}_rollback", FILE=FILE_NAME),
+        limits=_limits(policy),
+    )
+    head = header(model, site, "slurm-nice") + instructions(words)
+    return dataclasses.replace(
+        words,
+        files=(queue_script(FILE_NAME, head, policy, epoch, site),),
         priorities=functools.partial(nice_priorities, policy),
         uninstall=None if site.log_only else uninstall_script(policy, ("nice",), FILE_NAME),
     )

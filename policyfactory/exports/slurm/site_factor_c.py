@@ -36,7 +36,6 @@ from policyfactory.policy.store import Model
 _NAME = "slurm-site-factor-c"
 _ADDED = "For EASY backfilling, which is optional, add bf_job_part_count_reserve=1 to SchedulerParameters."
 _SOURCE = "site_factor_policyfactory.c"
-_MAKEFILE = "Makefile"
 
 
 def make(model: Model, site: ExportSite) -> Export:
@@ -56,7 +55,7 @@ def make(model: Model, site: ExportSite) -> Export:
         (
             File(_SOURCE, _text(_SOURCE)),
             File("policy.h", policy_header(model, site, scale)),
-            File(_MAKEFILE, _text(_MAKEFILE)),
+            File("Makefile", _text("Makefile")),
         ),
         settings=_settings(policy, log_only=site.log_only),
         install=sentences("slurm.txt", *(["plugin_log"] if site.log_only else []), "plugin_install", ADDED=added),

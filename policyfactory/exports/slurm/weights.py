@@ -241,19 +241,24 @@ def make(model: Model, site: ExportSite) -> Export:
         limits = (*sentences("slurm.txt", "weights_exact"), *_limits(policy, weights, site))
     name, way = (LOG_NAME, "queue_log") if site.log_only else (FILE_NAME, "weights")
     install, rollback = (sentences("slurm.txt", f"{way}_{what}", FILE=name) for what in ("install", "rollback"))
-    head = header(model, _advising_on(weights, site), "slurm-weights") + instructions((), install, rollback, limits)
+    words = Export((), (), install, rollback, limits)
+    head = header(model, _advising_on(weights, site), "slurm-weights") + instructions(words)
     if site.log_only:
         ordered = dataclasses.replace(policy, formula=weights.formula, threshold=math.inf)
-        return Export((queue_script(LOG_NAME, head, ordered, 0, site, everybody=True),), (), install, rollback, limits)
+        return dataclasses.replace(words, files=(queue_script(LOG_NAME, head, ordered, 0, site, everybody=True),))
     text = "\n".join([*comment(head), "", *weights.lines]) + "\n"
 
     def priorities(queue: Queue) -> NDArray[np.float64]:
         p, q, w = (np.asarray(column, dtype=np.float64) for column in (queue.p, queue.q, queue.now - queue.submit))
         return weights.priorities(p, q, w)
 
-    uninstall = uninstall_script(policy, ("start", "conf", "weights", "end"), FILE_NAME)
-    settings, files = (*weights.lines, _BACKFILL), (File(FILE_NAME, text),)
-    return Export(files, settings, install, rollback, limits, priorities, uninstall=uninstall)
+    return dataclasses.replace(
+        words,
+        files=(File(FILE_NAME, text),),
+        settings=(*weights.lines, _BACKFILL),
+        priorities=priorities,
+        uninstall=uninstall_script(policy, ("start", "conf", "weights", "end"), FILE_NAME),
+    )
 
 
 def _advising_on(weights: MultifactorWeights, site: ExportSite) -> ExportSite:
@@ -274,10 +279,11 @@ def _nearest(
             "(does it need --workload LOG, or another policy?)"
         )
     if nearest[1].tau < _USELESS:
+        hint = "" if site.nodes and site.processors else ", or give the size of the cluster: --processors N --nodes N"
         raise ExportError(
             f"policy {policy.name} cannot be made of Slurm's weights: {reason}, and the order of the nearest weights "
             f"has nothing to do with it (Kendall's tau {nearest[1].tau:.2f} on a sample queue); "
-            "use --to slurm-site-factor-lua, or slurm-site-factor-c for a policy with w" + _size_hint(site)
+            f"use --to slurm-site-factor-lua, or slurm-site-factor-c for a policy with w{hint}"
         )
     return nearest
 
@@ -295,10 +301,6 @@ def _nearness(weights: MultifactorWeights, distance: Distance, site: ExportSite,
         TAU=f"{distance.tau:.3f}",
         FORMULA=weights.formula,
     )
-
-
-def _size_hint(site: ExportSite) -> str:
-    return "" if site.nodes and site.processors else ", or give the size of the cluster: --processors N --nodes N"
 
 
 def _limits(policy: Policy, weights: MultifactorWeights, site: ExportSite) -> tuple[str, ...]:
