@@ -92,9 +92,9 @@ class DaskExecutor:
     def __exit__(self, *error: object) -> None:
         self._left.close()
 
-    def submit(self, unit: Any) -> _DaskUnit:
+    def submit(self, unit: Any) -> DaskUnit:
         """Send a unit to the scheduler."""
-        return _DaskUnit(self, unit, self._send(compute, __version__, self._client.id, self._shared, unit))
+        return DaskUnit(self, unit, self._send(compute, __version__, self._client.id, self._shared, unit))
 
     def check(self) -> None:
         """Raise an error if the scheduler is lost; now and then, look whether workers have gone.
@@ -223,7 +223,7 @@ class DaskExecutor:
                 self._client.run(end_units, self._client.id)
 
 
-class _DaskUnit:
+class DaskUnit:
     """A work unit that was sent to a scheduler, as an executor's future."""
 
     def __init__(self, executor: DaskExecutor, unit: Any, future: DaskFuture) -> None:
@@ -231,7 +231,7 @@ class _DaskUnit:
         self._unit = unit
         self._future = future
 
-    def add_done_callback(self, call: Callable[[_DaskUnit], object]) -> None:
+    def add_done_callback(self, call: Callable[[DaskUnit], object]) -> None:
         """Have this unit given to ``call`` when it is finished."""
         self._future.add_done_callback(lambda _: call(self))
 

@@ -10,10 +10,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from policyfactory.parallel.workers import Function, Notify, SentUnit, ThreadExecutor, UnitExecutor, Workers, never_stop
+from policyfactory.parallel.workers import Function, Notify, ThreadExecutor, Workers, never_stop
+
+if TYPE_CHECKING:
+    from policyfactory.parallel.dask import DaskExecutor, DaskUnit
+
+    Executor = ThreadExecutor | DaskExecutor
+    SentUnit = Future[Any] | DaskUnit
 
 _LOOK = 0.1  # seconds between two checks of the workers
 
@@ -84,7 +91,7 @@ def batches(
         yield lambda units: (future.result() for future in _finished(executor, iter(units)))
 
 
-def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: Notify) -> UnitExecutor:
+def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: Notify) -> Executor:
     if workers.backend == "dask":
         from policyfactory.parallel.dask import DaskExecutor
 
@@ -96,7 +103,7 @@ def _executor(function: Function[S, U, R], shared: S, workers: Workers, notify: 
     return ThreadExecutor(function, shared, workers.count)
 
 
-def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[SentUnit]:
+def _finished(executor: Executor, units: Iterator[Any]) -> Iterator[SentUnit]:
     """Give the future of each unit when it is finished; a bounded number of units is submitted ahead."""
     ended: SimpleQueue[SentUnit] = SimpleQueue()
     open_ = 0
@@ -110,7 +117,7 @@ def _finished(executor: UnitExecutor, units: Iterator[Any]) -> Iterator[SentUnit
         open_ -= 1
 
 
-def _next(executor: UnitExecutor, ended: SimpleQueue[SentUnit]) -> SentUnit:
+def _next(executor: Executor, ended: SimpleQueue[SentUnit]) -> SentUnit:
     """Return the unit that is finished next."""
     while True:
         executor.check()

@@ -8,7 +8,7 @@ import reprlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from policyfactory.core import process
 from policyfactory.core.errors import UsageError, WorkersError
@@ -82,37 +82,11 @@ class Workers:
         return cls(workers) if isinstance(workers, int) else workers
 
 
-class SentUnit(Protocol):
-    """What `concurrent.futures.Future` offers of a unit that was submitted."""
-
-    def result(self) -> Any:
-        """Return the result of the unit, or raise what computing it raised."""
-
-    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
-        """Have this given to ``fn`` when it is finished; from any thread."""
-
-
-class UnitExecutor(Protocol):
-    """An executor whose function and shared data are given once; its workers exist inside its ``with`` block."""
-
-    @property
-    def ahead(self) -> int:
-        """How many units may be submitted before the result of the first is taken."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None:
-        """End all work that was submitted, soon."""
-
-    def submit(self, unit: Any) -> SentUnit:
-        """Have a unit computed."""
-
-    def check(self) -> None:
-        """Raise an error if the workers are lost for good; called several times a second while waiting."""
-
-
 class ThreadExecutor:
-    """Threads of this process, which share everything.
+    """Threads of this process, which share everything; the workers of Dask have the same methods.
+
+    They exist inside a ``with`` block, with which all work that was submitted ends soon. ``ahead``: how many units may
+    be submitted before the result of the first is taken.
 
     Parameters
     ----------
@@ -167,7 +141,7 @@ class ThreadExecutor:
         return future
 
     def check(self) -> None:
-        """Do nothing: threads are not lost."""
+        """Raise an error if the workers are lost for good, as threads never are; called several times a second."""
 
     def _run(self, unit: Any) -> Any:
         self._check_stop()
