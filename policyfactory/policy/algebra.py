@@ -336,7 +336,8 @@ def _product(value: Sympy) -> tuple[bool, Expression]:
             (below if inverse else above).append(_raised(base, -exponent if inverse else exponent))
     if abs(constant) != 1 or not above:
         above.insert(0, Number(abs(constant)))
-    return constant < 0, _quotient(_chain(above), below)
+    size = _chain(above)
+    return constant < 0, Binary("/", size, _chain(below)) if below else size
 
 
 def _chain(factors: list[Expression]) -> Expression:
@@ -344,10 +345,6 @@ def _chain(factors: list[Expression]) -> Expression:
     for factor in factors[1:]:
         result = Binary("*", result, factor)
     return result
-
-
-def _quotient(above: Expression, below: list[Expression]) -> Expression:
-    return Binary("/", above, _chain(below)) if below else above
 
 
 def _raised(base: Sympy, exponent: Sympy) -> Expression:
@@ -485,17 +482,13 @@ def _jobs(axes: list[tuple[float, ...]]) -> FloatArray:
 
 def _scores(expression: Expression, jobs: FloatArray, machine: float, free: float) -> FloatArray:
     # The compiler is slow to load.
-    from policyfactory.engine.waiting import evaluate
     from policyfactory.policy.compile import compile_expression
 
-    program = compile_expression(expression)
-    stack = np.empty((program.depth, jobs.shape[1]))
-    evaluate(program.codes, program.operands, np.ascontiguousarray(jobs), jobs.shape[1], machine, free, stack)
-    scores = stack[0].copy()
+    scores = compile_expression(expression).values(jobs, machine, free)
     # As `Policy.scores` has it: what has no value runs last.
     scores[np.isnan(scores)] = np.inf
     scores[np.abs(scores) < _TINY] = 0.0
-    return np.asarray(scores, dtype=np.float64)
+    return scores
 
 
 def _agree(first: FloatArray, second: FloatArray) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import FormulaError
+from policyfactory.core.options import FloatArray
 from policyfactory.engine import waiting as machine
 from policyfactory.policy.expression import (
     FUNCTIONS,
@@ -48,6 +49,22 @@ class Program:
     codes: NDArray[np.int64]
     operands: NDArray[np.float64]
     depth: int
+
+    def values(self, columns: FloatArray, m: float, f: float) -> FloatArray:
+        """Return the value for each job.
+
+        Parameters
+        ----------
+        columns : float64 array (rows, n)
+            Of the jobs: p, q, r and w, then what else the formula reads, by `OF_A_JOB`.
+        m, f : float
+            Processors of the machine, and those that are free.
+        """
+        jobs = columns.shape[1]
+        stack = np.empty((self.depth, jobs))
+        machine.evaluate(self.codes, self.operands, np.ascontiguousarray(columns), jobs, m, f, stack)
+        values: FloatArray = stack[0].copy()
+        return values
 
 
 def compile_expression(expression: Expression) -> Program:
@@ -156,8 +173,6 @@ def value_at(expression: Expression, job: Mapping[str, float]) -> float:
     ``job`` gives p, q, r, w (s, processors), m, the predictions and requests that the formula reads and, if not all of
     m, f.
     """
-    program = compile_expression(expression)
     columns = np.array([[float(job[name])] if name in job else [math.nan] for name in OF_A_JOB])
-    stack = np.empty((program.depth, 1))
-    machine.evaluate(program.codes, program.operands, columns, 1, float(job["m"]), float(job.get("f", job["m"])), stack)
-    return float(stack[0, 0])
+    m = float(job["m"])
+    return float(compile_expression(expression).values(columns, m, float(job.get("f", m)))[0])

@@ -527,16 +527,10 @@ def wide_jobs(processors: int = 256) -> JobSample:
 
 def input_values(formula: str | Expression, jobs: JobSample) -> FloatArray:
     """Return the value of an input for each job; unlike a policy's formula, f may differ from job to job."""
-    from policyfactory.engine.waiting import evaluate
-
     expression = parse(formula) if isinstance(formula, str) else formula
     # An input has no r, so that r can stand for f.
     program = compile_expression(replace_variables(expression, {"f": Variable("r")}))
-    stack = np.empty((program.depth, len(jobs)))
-    columns = np.array((jobs.p, jobs.q, jobs.f, jobs.w), dtype=np.float64)
-    evaluate(program.codes, program.operands, columns, len(jobs), jobs.m, 0.0, stack)
-    values: FloatArray = stack[0].copy()
-    return values
+    return program.values(np.array((jobs.p, jobs.q, jobs.f, jobs.w), dtype=np.float64), jobs.m, 0.0)
 
 
 def outputs(network: Network, values: FloatArray) -> FloatArray:

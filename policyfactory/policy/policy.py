@@ -357,8 +357,6 @@ class Policy:
         UsageError
             If the arrays have different lengths, or predictions or requests are needed and there are none.
         """
-        from policyfactory.engine.waiting import evaluate
-
         given = [np.asarray(value, dtype=np.float64) for value in (p, q, r, 0.0 if w is None else w)]
         try:
             columns = [np.ascontiguousarray(column) for column in np.broadcast_arrays(*map(np.atleast_1d, given))]
@@ -366,11 +364,8 @@ class Policy:
             lengths = ", ".join(f"{name} {value.size}" for name, value in zip("pqrw", given, strict=True))
             raise UsageError(f"one value of p, q, r, w for every job is needed, got {lengths}") from None
         if self.function is None:
-            program, n = self.program, columns[0].size
-            rows = np.array((*columns, *self._more_rows(predictions, asked, n)))
-            stack = np.empty((program.depth, n))
-            evaluate(program.codes, program.operands, rows, n, float(m), float(m if f is None else f), stack)
-            values = stack[0]
+            rows = np.array((*columns, *self._more_rows(predictions, asked, columns[0].size)))
+            values = self.program.values(rows, float(m), float(m if f is None else f))
         else:
             values = self._computed(JobColumns(columns[0], columns[1], columns[2], float(m)))
         return np.where(np.isnan(values), undefined, values)

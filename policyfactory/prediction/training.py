@@ -53,24 +53,27 @@ def train(features: FloatArray, outcome: FloatArray, options: PredictorOptions, 
 
 def _fitted(features: FloatArray, outcome: FloatArray, options: PredictorOptions, *, quantile: bool) -> Any:
     """Return the regressor of scikit-learn."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    model = HistGradientBoostingRegressor(
+    return _boosted(
+        *(features, outcome),
         loss="quantile" if quantile else "poisson",
         quantile=QUANTILE if quantile else None,
         max_iter=options.trees,
         max_leaf_nodes=options.leaves,
-        min_samples_leaf=_SMALLEST_LEAF,
         max_features=0.5,
         l2_regularization=5.0,
         max_bins=127,
         early_stopping=False,
-        random_state=0,
     )
+
+
+def _boosted(features: FloatArray, outcome: FloatArray, **how: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
     # One thread: the sums of histograms are then added in one order, on any machine.
     with _threads().limit(limits=1):
-        model.fit(features, outcome)
-    return model
+        return HistGradientBoostingRegressor(min_samples_leaf=_SMALLEST_LEAF, random_state=0, **how).fit(
+            features, outcome
+        )
 
 
 @functools.cache
@@ -94,18 +97,7 @@ def quantile_model(
         Of the quantile, from 0 to 1.
     trees : int
     """
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    model = HistGradientBoostingRegressor(
-        loss="quantile",
-        quantile=level,
-        max_iter=trees,
-        max_leaf_nodes=15,
-        min_samples_leaf=_SMALLEST_LEAF,
-        random_state=0,
-    )
-    with _threads().limit(limits=1):
-        model.fit(features, values)
+    model = _boosted(features, values, loss="quantile", quantile=level, max_iter=trees, max_leaf_nodes=15)
 
     def predict(asked: FloatArray) -> FloatArray:
         with _threads().limit(limits=1):
