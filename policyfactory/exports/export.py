@@ -111,8 +111,6 @@ class _Work:
                 "has not; export it to json, or take a policy without (learn without --backfill-order)"
             )
         self._check_epoch()
-        if options.weight is not None and not 2 <= options.weight <= LARGEST:
-            raise UsageError(f"--weight {options.weight}: give a whole number from 2 to {LARGEST:,}")
         # What determines the bytes of the files, and not where they are written.
         words = [word for option in options.given().items() for word in option if word]
         command = ["policyfactory", "export", source, "--to", target.name, *words] if source else []

@@ -267,16 +267,13 @@ class Preview:
         if same == len(self.queue):
             return (f"No change: {counted(same, 'job')} in this order today already.", *self._notes())
         sentences = [f"{counted(len(self.queue), 'job')}: up {up:,}, down {down:,}, same place {same:,}."]
-        first = int(self.order[0])
-        sentences.append(f"First to start: {self._words(first)}, {_from(int(self.today[first]), 1)}.")
-        oldest = int(np.argmin(self.queue.submit))
-        sentences.append(
-            f"Waits longest: {self._words(oldest)}, {_from(int(self.today[oldest]), int(self.new[oldest]))}."
-        )
-        lowest = int(np.argmin(moved))
-        sentences.append(
-            f"Falls furthest: {self._words(lowest)}, {_from(int(self.today[lowest]), int(self.new[lowest]))}."
-        )
+        told = {
+            "First to start": self.order[0],
+            "Waits longest": np.argmin(self.queue.submit),
+            "Falls furthest": np.argmin(moved),
+        }
+        for title, job in told.items():
+            sentences.append(f"{title}: {self._words(int(job))}, {_from(int(self.today[job]), int(self.new[job]))}.")
         return (*sentences, *self._notes())
 
     def _notes(self) -> list[str]:

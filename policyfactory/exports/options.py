@@ -11,6 +11,7 @@ from typing import Any, Literal
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import check_values, option
 from policyfactory.core.text import parse_duration
+from policyfactory.policy.scale import LARGEST
 from policyfactory.site.model import Site
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.presets import MISSING_HELP, EstimateMissing
@@ -76,6 +77,7 @@ class ExportOptions:
         "largest whole number of a score, 2 to 2000000000 (taken without it): how much the formula counts beside "
         "fair-share, QOS and partition",
         metavar="N",
+        limits=(2, LARGEST),
     )
     workload: Path | str | Workload | None = option(
         None,

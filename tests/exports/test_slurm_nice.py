@@ -20,7 +20,7 @@ from policyfactory.core.errors import ExportError
 from policyfactory.exports.content import TARGETS, ExportSite
 from policyfactory.exports.languages import awk_functions
 from policyfactory.exports.queue import Queue
-from policyfactory.exports.slurm.nice import GAP, MOST_NICE, nice_priorities
+from policyfactory.exports.slurm.multifactor import GAP, MOST_NICE, nice_priorities
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import CATALOGUE, Model, resolve_model
 from refusals import refused

@@ -16,16 +16,16 @@ from policyfactory.core.errors import ExportError, UsageError
 from policyfactory.core.text import DAY
 from policyfactory.exports.content import Export, ExportSite
 from policyfactory.exports.expressible import linear_coefficients, slope
-from policyfactory.exports.slurm.weights import (
-    FILE_NAME,
+from policyfactory.exports.slurm.multifactor import (
     LONGEST_AGE,
+    WEIGHTS_NAME,
     ExportMachine,
     MultifactorWeights,
     Waiting,
+    by_weights,
     distance,
     exact_weights,
     fit_weights,
-    make,
     make_weights,
     waiting_jobs,
 )
@@ -45,7 +45,7 @@ def site(nodes: int | None = 4) -> ExportSite:
 
 
 def export_of(policy: Policy, nodes: int | None = 4) -> Export:
-    return make(Model(policy), site(nodes))
+    return by_weights(Model(policy), site(nodes))
 
 
 def test_linear_formulas_are_distinguished_from_others() -> None:
@@ -116,7 +116,7 @@ def test_the_file_is_what_slurm_reads() -> None:
         "PriorityWeightQOS=0",
         "PriorityWeightAssoc=0",
     ]
-    assert made.files[0].name == FILE_NAME
+    assert made.files[0].name == WEIGHTS_NAME
     assert made.settings == (*lines[1:], "SchedulerParameters=bf_job_part_count_reserve=1")
     assert any("exact" in line and "NOT" not in line for line in made.limits)
     aged = export_of(CATALOGUE["FCFS"])
@@ -226,13 +226,13 @@ def test_what_no_weights_come_near_to_is_refused_with_the_cure() -> None:
             dataclasses.replace(CATALOGUE[name], epoch=EPOCH),
         )
     with refusal(ExportError, "one score 9 --workload"):
-        make(
+        by_weights(
             Model(Policy("x", "p*q")),
             ExportSite(lambda: dataclasses.replace(make_sample(9), p=np.ones(9), q=np.ones(9)), 4),
         )
-    refused(ExportError, "--processors", make, Model(Policy("x", "q/m + p/m")), make_site())
-    refused(ExportError, "--epoch", make, resolve_model("F1"), site())
-    refused(UsageError, "1 least --nodes", make, resolve_model("SQF"), dataclasses.replace(site(), nodes=0))
+    refused(ExportError, "--processors", by_weights, Model(Policy("x", "q/m + p/m")), make_site())
+    refused(ExportError, "--epoch", by_weights, resolve_model("F1"), site())
+    refused(UsageError, "1 least --nodes", by_weights, resolve_model("SQF"), dataclasses.replace(site(), nodes=0))
 
 
 def test_the_largest_numbers_fit_into_a_priority() -> None:
@@ -264,7 +264,7 @@ def test_what_becomes_of_the_sites_own_weights_and_flags_is_said() -> None:
 def lines_of(policy: Policy, words: str) -> list[str]:
     """Return the lines that Slurm reads, where every text of the model is ``words``."""
     own = ExportSite(lambda: dataclasses.replace(make_sample(300), origin=words), 64, words, words, 4)
-    text = make(hostile_model(policy, words), own).text
+    text = by_weights(hostile_model(policy, words), own).text
     assert text.isascii()
     return [line for line in text.split("\n") if line.partition("#")[0].strip()]
 
@@ -284,4 +284,5 @@ def test_the_worst_texts_stay_in_comments_beside_nearest_weights() -> None:
     assert lines_of(CATALOGUE["SAF"], "".join(PIECES)) == benign("SAF")
     assert all(line.startswith("Priority") for name in ("SQF", "SAF") for line in benign(name))
     # A comment of slurm.conf ends with its line, whatever stands before that: a backslash would join the next one.
-    assert not any(line.endswith("\\") for line in make(hostile_model(CATALOGUE["SQF"], "\\"), site()).text.split("\n"))
+    text = by_weights(hostile_model(CATALOGUE["SQF"], "\\"), site()).text
+    assert not any(line.endswith("\\") for line in text.split("\n"))

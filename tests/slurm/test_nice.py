@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from policyfactory.exports.queue import Queue
-from policyfactory.exports.slurm.nice import FILE_NAME, make, nice_priorities
+from policyfactory.exports.slurm.multifactor import NICE_NAME, nice_priorities
+from policyfactory.exports.slurm.multifactor import by_nice as make
 from policyfactory.policy.policy import Policy
 from schedulers.processes import require_root, short_directory, wait_for
 from schedulers.slurm import Cluster
@@ -48,7 +49,7 @@ def closed(cluster: Cluster) -> Iterator[Callable[..., int]]:
 def script_of(cluster: Cluster, name: str, epoch: int) -> tuple[list[str], Policy]:
     """Put the script of a policy beside slurm.conf; return the command and the policy."""
     model = model_of(name, epoch)
-    path = cluster.folder / FILE_NAME
+    path = cluster.folder / NICE_NAME
     path.write_text(make(model, usual_site()).text)
     return ["sh", str(path)], model.policy
 

@@ -11,7 +11,7 @@ import pytest
 
 from policyfactory.exports.content import Export, ExportSite
 from policyfactory.exports.queue import Queue
-from policyfactory.exports.slurm.weights import FILE_NAME, make
+from policyfactory.exports.slurm.multifactor import WEIGHTS_NAME, by_weights
 from policyfactory.policy.policy import Epoch, Policy
 from policyfactory.policy.store import Model
 from schedulers.processes import short_directory, wait_for
@@ -35,7 +35,7 @@ LIN = MODELS[-1]
 PARTITIONS = (
     "PartitionName=batch Nodes=ALLNODES Default=YES MaxTime=INFINITE DefaultTime=60 State=UP",
     "PartitionName=closed Nodes=ALLNODES MaxTime=INFINITE DefaultTime=60 State=DOWN",
-    f"Include {FILE_NAME}",
+    f"Include {WEIGHTS_NAME}",
 )
 
 
@@ -89,15 +89,15 @@ def check_life(cluster: Cluster, made: Export) -> None:
 
 def test_weights_of_processors_and_size_order_the_jobs() -> None:
     epoch = recent_epoch()
-    exact, opposite, *nearest = (make(model_of(name, epoch), site()) for name in ("SQF", "LPF", "SAF", LIN))
+    exact, opposite, *nearest = (by_weights(model_of(name, epoch), site()) for name in ("SQF", "LPF", "SAF", LIN))
     assert "PriorityFavorSmall=YES" in opposite.text
     # Flags of the site that the limits say can be kept without slurmdbd.
     flags = exact.text.replace("NO_NORMAL_TRES\n", "NO_NORMAL_TRES,NO_NORMAL_QOS,CALCULATE_RUNNING\n")
     assert flags != exact.text
-    with short_directory() as folder, Cluster(folder, partitions=PARTITIONS, files={FILE_NAME: flags}) as cluster:
+    with short_directory() as folder, Cluster(folder, partitions=PARTITIONS, files={WEIGHTS_NAME: flags}) as cluster:
         check_hundred(cluster, exact)
         for made in (opposite, *nearest):
-            cluster.replace_file(FILE_NAME, made.text)
+            cluster.replace_file(WEIGHTS_NAME, made.text)
             cluster.run("scontrol", "reconfigure")
             check_hundred(cluster, made)
             if made in nearest:
@@ -112,7 +112,7 @@ def test_weights_of_age_order_the_jobs_with_slurmdbd(name: str) -> None:
     epoch = recent_epoch()
     # No small multiple of one factor is one of the other: no two jobs tie.
     policy = Policy("Lin", "0.03 + 1.2e-4*q + 3.7123e-4*r", epoch=Epoch("fixed", epoch))
-    made = make(Model(policy) if name == "exact" else model_of(name, epoch), site())
+    made = by_weights(Model(policy) if name == "exact" else model_of(name, epoch), site())
     if name != "exact":
         policy = nearest_as_policy(made, epoch)
     assert "r" in policy.variables
@@ -133,7 +133,7 @@ def test_weights_of_age_order_the_jobs_with_slurmdbd(name: str) -> None:
         return submitted[-1]
 
     with short_directory() as base, Accounting(base) as accounting, short_directory() as folder:
-        more = {"lines": accounting.lines, "partitions": PARTITIONS, "files": {FILE_NAME: made.text}}
+        more = {"lines": accounting.lines, "partitions": PARTITIONS, "files": {WEIGHTS_NAME: made.text}}
         with Cluster(folder, **more) as cluster:
             queue = prove_order(cluster, policy, shapes=shapes, submit=submit)
     assert spread_of_ages(queue) <= 2
