@@ -17,12 +17,10 @@ from policyfactory.core.text import visible
 from policyfactory.evaluation.options import OPTIONS, RUN_OPTIONS, TUNER_OPTIONS
 from policyfactory.evaluation.protocol_content import of_logs, plain_content
 from policyfactory.report.terminal import (
-    CountBar,
+    BarScreen,
     console,
     note,
-    note_kept,
     print_json,
-    progress,
     show_sections,
     show_standings,
     show_verdict,
@@ -404,8 +402,6 @@ def _start_files(study: Result, writer: StartsWriter | None) -> list[Path]:
 def _study(
     protocol: Protocol, request: Request, writer: StartsWriter | None, partial: Path | None
 ) -> tuple[Result, Manifest]:
-    from rich.progress import TextColumn
-
     from policyfactory.evaluation.precision import Precision
     from policyfactory.evaluation.results_folder import protocol_dict
     from policyfactory.evaluation.study import RunSettings, RunTally, read_logs
@@ -421,20 +417,19 @@ def _study(
             note(f"{named}{words}")
         if any(experiment.rules.backfill == "slurm" for experiment in protocol.experiments):
             note_compiling()
-        with progress(TextColumn("{task.fields[speed]}")) as bar:
+        with BarScreen() as screen:
             how = RunSettings(
                 request.workers,
                 precision,
                 writer,
-                progress=lambda experiment: CountBar(bar, f"{experiment.name}: simulations", "jobs/s"),
-                replay=lambda: CountBar(bar, "replayed on the site, %", "jobs/s"),
+                progress=lambda experiment: screen.counter(f"{experiment.name}: simulations", "jobs/s"),
+                replay=lambda: screen.counter("replayed on the site, %", "jobs/s"),
                 partial=partial,
                 overwrite=request.overwrite,
                 beside={"starts": request.starts},
-                # Through the bar's own console, which prints above it.
-                notify=lambda sentence: bar.console.print(sentence, markup=False, soft_wrap=True),
+                notify=screen.message,
             )
-            study = tally.run(protocol, logs, how, note_kept)
+            study = tally.run(protocol, logs, how, screen.kept)
     except KeyboardInterrupt as stop:
         if not tally.kept:
             more = "" if partial is not None else "; with --output DIR the same command would go on from here"

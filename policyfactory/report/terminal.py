@@ -293,7 +293,7 @@ class CountBar(WorkCounter):
 
     def __init__(self, bar: Progress, title: str, unit: str, whole: WorkCounter | None = None) -> None:
         self._bar = bar
-        self._whole = whole
+        self._whole = whole or WorkCounter()
         self._unit = unit
         self._task = bar.add_task(title, total=0, speed="")
         self._total = self._amount = 0
@@ -303,15 +303,13 @@ class CountBar(WorkCounter):
         """Lengthen the bar."""
         self._total += count
         self._bar.update(self._task, total=self._total)
-        if self._whole is not None:
-            self._whole.expect(count)
+        self._whole.expect(count)
 
     def resumed(self, count: int) -> None:
         """Advance over what was finished before, which says nothing of the speed."""
         self._begin = time.perf_counter()
         self._bar.update(self._task, advance=count)
-        if self._whole is not None:
-            self._whole.done(count)
+        self._whole.done(count)
 
     def done(self, amount: int) -> None:
         """Advance by one."""
@@ -319,8 +317,7 @@ class CountBar(WorkCounter):
         speed = self._amount / max(time.perf_counter() - self._begin, 1e-9)
         text = f"{rate_text(speed)} {self._unit}" if self._unit else ""
         self._bar.update(self._task, advance=1, speed=text)
-        if self._whole is not None:
-            self._whole.done(1)
+        self._whole.done(1)
 
 
 def rate_text(rate: float) -> str:
