@@ -100,9 +100,7 @@ def shadow(
         write(output, title, found.verdict, found.sections(), inputs, parameters, overwrite=overwrite)
 
 
-# What `shadow` --------------------------------------------------------------------------------------------------------
-
-# What `shadow`, `review` and `site replay` share: how accounting is read, a verdict shown and written.
+# What `shadow`, `review` and `site replay` share: how accounting is read, a verdict shown and written -----------------
 
 
 ProcessorsOption = Annotated[

@@ -12,15 +12,7 @@ from policyfactory.cli.options import READING, EndOption, Json, Overwrite, leave
 from policyfactory.cli.options import PastLog as Log
 from policyfactory.cli.review import OutputOption, ZoneOption, refuse_to_replace, write
 from policyfactory.cli.review import show as show_review
-from policyfactory.core.files import (
-    Manifest,
-    check_file,
-    command_line,
-    digest_of,
-    dump_json,
-    exclusive,
-    together,
-)
+from policyfactory.core.files import Manifest, check_file, dump_json, exclusive, together
 from policyfactory.core.text import format_duration
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import note, percent_bar, print_json, say, show_table, warn
@@ -159,18 +151,9 @@ def import_site(
         if output is not None:
             with together():
                 write_site(site, output)
-                Manifest(
-                    "site",
-                    command_line(),
-                    None,
-                    inputs=inputs,
-                    parameters={
-                        "slurm_version": slurm_version,
-                        "not_modelled": len(site.not_modelled),
-                        "remarks": list(site.remarks),
-                    },
-                    outputs={output.name: digest_of(output)},
-                ).write(Manifest.path_for(output))
+                known = {"not_modelled": len(site.not_modelled), "remarks": list(site.remarks)}
+                parameters = {"slurm_version": slurm_version, **known}
+                Manifest.write_beside(output, "site", None, inputs=inputs, parameters=parameters)
     _show(site)
     note("nothing was written; add --output site.toml" if output is None else f"written: {output}")
 

@@ -20,8 +20,6 @@ from policyfactory.core.files import (
     atomic_write,
     check_directory,
     check_file,
-    command_line,
-    digest_of,
     dump_json,
     exclusive,
     refuse_earlier,
@@ -576,11 +574,5 @@ def _parameters(history: UserWeeks, how: Resampling, axes: Sensitivity) -> dict[
 
 def _manifest(output: Path, account: CleaningReport, seed: int, parameters: dict[str, object]) -> None:
     cleaning = {"preset": account.preset, "estimate_missing": account.estimate_missing, "machine": account.machine}
-    Manifest(
-        "resampled-log",
-        command_line(),
-        seed,
-        inputs={Path(account.source).name: account.sha256},
-        parameters={**parameters, **cleaning},
-        outputs={output.name: digest_of(output)},
-    ).write(Manifest.path_for(output))
+    inputs = {Path(account.source).name: account.sha256}
+    Manifest.write_beside(output, "resampled-log", seed, inputs=inputs, parameters={**parameters, **cleaning})

@@ -13,15 +13,7 @@ from typer.core import TyperCommand
 
 from policyfactory.cli.options import Json, Overwrite, with_options
 from policyfactory.core.errors import UsageError
-from policyfactory.core.files import (
-    Manifest,
-    check_directory,
-    check_file,
-    command_line,
-    digest_of,
-    exclusive,
-    together,
-)
+from policyfactory.core.files import Manifest, check_directory, check_file, command_line, exclusive, together
 from policyfactory.core.options import declared, options_of
 from policyfactory.report.terminal import console, note, print_json, say, show_table, warn
 from policyfactory.workload.accounting.options import ImportRules, Labels, parse_limits
@@ -189,21 +181,16 @@ def _write_manifest(imported: Imported, output: Path, seed: int | None, table: T
         inputs[name if name not in inputs else f"{name} ({number})"] = digest
     if table is not None:
         inputs["mapping"] = table.sha256
-    Manifest(
-        "imported-log",
-        "policyfactory workload import --anonymize" if anonymous else command_line(),
-        seed,
-        inputs=inputs,
-        parameters={
-            "records": report.records,
-            "jobs": report.jobs,
-            "unit": report.unit,
-            "machine": report.machine,
-            "time_zone": report.time_zone,
-            "steps": [{"action": step.action, "what": step.what, "count": step.count} for step in report.steps],
-        },
-        outputs={output.name: digest_of(output)},
-    ).write(Manifest.path_for(output))
+    parameters = {
+        "records": report.records,
+        "jobs": report.jobs,
+        "unit": report.unit,
+        "machine": report.machine,
+        "time_zone": report.time_zone,
+        "steps": [{"action": step.action, "what": step.what, "count": step.count} for step in report.steps],
+    }
+    command = "policyfactory workload import --anonymize" if anonymous else ""
+    Manifest.write_beside(output, "imported-log", seed, command=command, inputs=inputs, parameters=parameters)
 
 
 def _show(report: ImportReport, *, json: bool) -> None:

@@ -761,6 +761,21 @@ class Manifest:
         """Write the manifest as JSON."""
         atomic_write(path, dump_json(self.as_dict()))
 
+    @classmethod
+    def write_beside(
+        cls,
+        output: Path,
+        kind: str,
+        seed: int | None,
+        *,
+        inputs: Mapping[str, str],
+        parameters: Mapping[str, Any],
+        command: str = "",
+    ) -> None:
+        """Write beside a file how it was made: by the command that runs, if no other is given."""
+        found = cls(kind, command or command_line(), seed, inputs, parameters, outputs={output.name: digest_of(output)})
+        found.write(cls.path_for(output))
+
     @staticmethod
     def path_for(artefact: Path) -> Path:
         """Return where the manifest of ``artefact`` lies: see `policyfactory.core.inputs.manifest_path`."""
