@@ -160,8 +160,8 @@ class FormPolicy(Policy):
         The program with the values.
     """
 
-    form: Form | None = None
-    substituted: Program | None = None
+    form: Form = dataclasses.field(kw_only=True)
+    substituted: Program = dataclasses.field(kw_only=True)
 
     def __post_init__(self) -> None:
         """Trust the form, which was checked."""
@@ -169,17 +169,14 @@ class FormPolicy(Policy):
     @property
     def expression(self) -> Expression:
         """The formula as a tree, with coefficients in it."""
-        assert self.form is not None  # noqa: S101 (only `Form.with_values` makes it)
         return self.form.expression
 
     @property
     def variables(self) -> frozenset[str]:
         """Those of the form, found once for all its values."""
-        assert self.form is not None  # noqa: S101 (as above)
         return self.form.variables
 
     @property
     def program(self) -> Program:
         """The program with the values."""
-        assert self.substituted is not None  # noqa: S101 (as above)
         return self.substituted

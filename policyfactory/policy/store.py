@@ -22,14 +22,7 @@ from policyfactory.core.inputs import read_bytes, sha256_bytes
 from policyfactory.core.text import did_you_mean, finite, plain
 from policyfactory.core.version import __version__
 from policyfactory.policy.expression import VARIABLES, format_number, to_latex
-from policyfactory.policy.network import (
-    NETWORK_KIND,
-    NamedFile,
-    Network,
-    decode,
-    network_from_json,
-    network_to_json,
-)
+from policyfactory.policy.network import NETWORK_KIND, NamedFile, Network, decode, network_from_json, network_to_json
 from policyfactory.policy.policy import EPOCH_RULES, Epoch, EpochRule, Policy
 
 MODEL_SCHEMA = 1

@@ -145,24 +145,20 @@ class Evaluation:
         """Return one metric on one log: float64 array (cases of the log, n_contenders)."""
         return self.values[self.rows(log), :, self.metrics.index(metric)]
 
-    def recorded_values(self, log: str, metric: str) -> FloatArray:
-        """Return one metric of the recorded schedules on one log: float64 array (cases of the log,).
+    def column(self, log: str, metric: str, policy: str) -> FloatArray:
+        """Return one metric of one policy, or of the recorded schedules, on one log: float64 array (its cases,).
 
         Raises
         ------
         EvaluationError
-            If they were not measured.
+            If the recorded schedules were not measured.
         """
+        if policy != RECORDED:
+            return self.matrix(log, metric)[:, self.policies.index(policy)]
         if self.recorded is None:
             raise EvaluationError("the recorded schedules are not measured here; ask for them (recorded=True)")
         values: FloatArray = self.recorded[self.rows(log), self.metrics.index(metric)]
         return values
-
-    def column(self, log: str, metric: str, policy: str) -> FloatArray:
-        """Return one metric of one policy, or of the recorded schedules, on one log: float64 array (its cases,)."""
-        if policy == RECORDED:
-            return self.recorded_values(log, metric)
-        return self.matrix(log, metric)[:, self.policies.index(policy)]
 
     def weekly_column(self, log: str, metric: str, policy: str) -> tuple[FloatArray, FloatArray] | None:
         """Return the weekly sums of a policy, or of the recorded schedule, and their weights: float64 arrays (weeks,).
