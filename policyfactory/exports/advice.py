@@ -186,15 +186,13 @@ def starvation(
     from policyfactory.simulation.on_site import unfit
     from policyfactory.simulation.simulate import simulate
 
-    exported = policy if keeps_threshold else dataclasses.replace(policy, threshold=math.inf)
-    if rules is not None and or_easy and unfit(exported, rules):
+    if not keeps_threshold:
+        policy = dataclasses.replace(policy, threshold=math.inf)
+    if rules is not None and or_easy and unfit(policy, rules):
         rules = None
     most = _MOST_JOBS if rules is None else _MOST_UNDER_SLURM
     jobs = workload.select(np.arange(max(0, len(workload) - most), len(workload)))
-    epoch, begins = exported.epoch.unix_time, jobs.unix_start
-    if epoch is not None and (begins is None or begins + int(jobs.submit[0]) // jobs.ticks < epoch):
-        # A log from before the epoch: r counts from its first submission, as it would in its first months.
-        exported = dataclasses.replace(exported, epoch=Epoch("window-start"))
+    exported = as_then(policy, jobs)
 
     def longest(rules: Rules | None) -> str:
         waits = {
@@ -209,6 +207,14 @@ def starvation(
         how, beside = f"under Slurm's own rules on {where}", f" ({how} {longest(None)})"
     what = f"{len(jobs):,} jobs of {jobs.name} {how}"
     return f"Starvation: the longest wait in a simulation of {what} is {longest(rules)}{beside}; {bound}."
+
+
+def as_then(policy: Policy, jobs: Workload) -> Policy:
+    """Return the policy for jobs from before its epoch: r counts from the first submission, as in its first months."""
+    epoch, begins = policy.epoch.unix_time, jobs.unix_start
+    if epoch is None or (begins is not None and begins + int(jobs.submit[0]) // jobs.ticks >= epoch):
+        return policy
+    return dataclasses.replace(policy, epoch=Epoch("window-start"))
 
 
 def _shapes(largest: int) -> tuple[FloatArray, FloatArray]:

@@ -19,7 +19,7 @@ from policyfactory.core.inputs import sha256_bytes
 from policyfactory.core.options import changed
 from policyfactory.core.text import DAY
 from policyfactory.core.version import __version__
-from policyfactory.exports.advice import gaming, renewal, starvation
+from policyfactory.exports.advice import as_then, gaming, renewal, starvation
 from policyfactory.exports.content import TARGETS, Export, ExportSite, Target
 from policyfactory.exports.exported import Exported, claim, earlier_files, places, write_files
 from policyfactory.exports.expressible import NO_THRESHOLD, left_out, prepare
@@ -443,7 +443,7 @@ def _without_score(workload: Workload, policy: Policy) -> str:
     from policyfactory.simulation.prepare import unscored
 
     try:
-        return unscored(workload, policy)
+        return unscored(workload, as_then(policy, workload))
     except EvaluationError as error:
         return str(error)
 

@@ -128,6 +128,9 @@ class ExportOptions:
             raise UsageError("--site is simulated under Slurm's rules: leave out --backfill easy or the site")
         if self.slurm and self.workload is None:
             raise UsageError("--backfill slurm and --site are for the simulation of --workload LOG; give that as well")
+        idle = [name for name in ("--estimate-missing", "--force-processors") if name in self.given()]
+        if idle and self.workload is None:
+            raise UsageError(f"{', '.join(idle)}: for the jobs of --workload LOG; give that as well")
 
     def given(self) -> dict[str, str]:
         """Return the options that differ from their defaults: ``--epoch`` -> ``2026-01-01``, a flag -> nothing."""

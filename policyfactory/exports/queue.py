@@ -24,6 +24,8 @@ from policyfactory.workload.accounting.times import given_duration
 
 # Stands for the requested time of a job without a limit: what Slurm itself plans such a job with.
 UNLIMITED_S = 365 * DAY
+# The number of a job, and of its task in an array: 7, 7_3, 7_[0-3]; of PBS 7.server, 7[3].server.
+_NUMBER = re.compile(r"(\d{1,18})(?:[_\[]+(\d{1,18}))?(?!\w)", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +60,17 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self.job)
+
+    @property
+    def ages(self) -> NDArray[np.int64]:
+        """Keys that decide ties, the last first: submit time, number of the job, of the array's task, then the line.
+
+        Ids that are no numbers leave the numbers out.
+        """
+        found = [_NUMBER.match(job) for job in self.job]
+        numbers = [(int(match[2] or 0), int(match[1])) for match in found if match is not None]
+        known = np.array(numbers if len(numbers) == len(found) else [(0, 0)] * len(found), dtype=np.int64)
+        return np.vstack((np.arange(len(found)), known.reshape(-1, 2).T, self.submit))
 
 
 def scores_of(policy: Policy, queue: Queue) -> FloatArray:
@@ -104,7 +117,7 @@ def policy_priorities(policy: Policy, queue: Queue) -> FloatArray:
     """Return numbers in the policy's own order, HIGHER first: overdue jobs in submit order, the others by score."""
     late = overdue(policy, queue)
     scores = scores_of(policy, queue)
-    order = np.lexsort((np.arange(len(queue)), queue.submit, np.where(late, 0.0, scores), ~late))
+    order = np.lexsort((*queue.ages, np.where(late, 0.0, scores), ~late))
     ranks = np.empty(len(queue))
     ranks[order] = np.arange(len(queue), 0, -1, dtype=np.float64)
     return ranks
@@ -119,9 +132,9 @@ def scaled_priorities(policy: Policy, scale: PriorityScale) -> Callable[[Queue],
     return priorities
 
 
-def start_order(priorities: FloatArray, submit: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the indices of jobs in the order of their starts: HIGHER first, ties by submit time, then by place."""
-    return np.lexsort((np.arange(len(submit)), submit, -priorities))
+def start_order(priorities: FloatArray, queue: Queue) -> NDArray[np.intp]:
+    """Return the indices of jobs in the order of their starts: HIGHER first, ties by submit time, then by number."""
+    return np.lexsort((*queue.ages, -priorities))
 
 
 # Read the jobs that wait now from a table as ``squeue`` prints it, or a site writes it --------------------------------

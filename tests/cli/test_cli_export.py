@@ -243,6 +243,12 @@ def test_an_order_that_stays_is_said(run, tmp_path: Path) -> None:
         (["SAF", "--threshold", "foo"], 2, "--threshold 'foo' is not a duration; write"),
         (["SAF", "--life", "inf"], 2, "--life inf"),
         (["F1", "--epoch", "2026-01-01", "--begin", "2025-01-01"], 2, "--begin 2025-01-01 00:00:00 UTC is 365d before"),
+        (
+            ["SAF", "--to", "python", "--estimate-missing", "drop"],
+            2,
+            "--estimate-missing: for the jobs of --workload LOG",
+        ),
+        (["SAF", "--force-processors"], 2, "--force-processors: for the jobs of --workload LOG"),
         (["SAF", "--json"], 2, "belong to a preview; add --preview"),
         (["SAF", "--to", "c", "--preview", "none.csv"], 1, "none.csv: no such file"),
         (["SAF", "--to", "c", "--preview", "q", "--time-zone", "Mars"], 2, "--time-zone 'Mars': no such time zone"),

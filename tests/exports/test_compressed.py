@@ -57,6 +57,13 @@ def test_jobs_without_a_score_are_said() -> None:
     assert not any("no score" in text for text in export("SAF", "slurm-site-factor-lua", workload=jobs).warnings)
 
 
+def test_a_log_from_before_the_epoch_has_scores() -> None:
+    assert START.unix_time is not None
+    jobs = dataclasses.replace(default_workload().select(np.arange(500)), unix_start=START.unix_time - 10**8)
+    done = export("F1", "slurm-site-factor-lua", workload=jobs, epoch=START.unix_time)
+    assert not any("NaN" in text for text in done.warnings)
+
+
 def test_scores_that_differ_by_rounding_alone_are_no_ties() -> None:
     p, q = (column.ravel() for column in np.meshgrid(60.0 * 2 ** np.arange(12), 2.0 ** np.arange(8)))
     scores = np.log(p) + np.log(q)

@@ -69,7 +69,7 @@ def test_jobs_are_planned_in_the_order_of_the_formula(stand_in: Path, model: Mod
     queue = make_queue(60)
     export = make(model, ExportSite(processors=64))
     assert export.priorities is not None
-    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
+    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue)]
     assert planned(stand_in, export.text, as_jobs(queue), queue.now) == expected
 
 
@@ -150,7 +150,7 @@ def test_jobs_submitted_before_the_epoch_count_as_submitted_at_it(stand_in: Path
     export = make(prepare(Model(CATALOGUE["F1"]), epoch=epoch), ExportSite())
     assert (queue.submit < epoch).any()
     assert export.priorities is not None
-    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue.submit)]
+    expected = [int(queue.job[i]) for i in start_order(export.priorities(queue), queue)]
     assert planned(stand_in, export.text, as_jobs(queue), queue.now) == expected
 
 

@@ -145,9 +145,27 @@ def test_scaled_numbers_keep_the_policys_order(name: str) -> None:
     policy = dataclasses.replace(CATALOGUE[name], epoch=Epoch("fixed", 1_767_225_600))
     queue = make_queue(1000)
     numbers = scaled_priorities(policy, learn_scale(policy, make_sample()))(queue)
-    wanted = start_order(policy_priorities(policy, queue), queue.submit)
-    result = start_order(numbers, queue.submit)
+    wanted = start_order(policy_priorities(policy, queue), queue)
+    result = start_order(numbers, queue)
     scores = scores_of(policy, queue)
     # Neighbours with one number may change places; their scores differ by less than the map can show.
     assert np.allclose(scores[result], scores[wanted], rtol=1e-6)
     assert (result == wanted).mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("ids", "order"),
+    [
+        (("12", "9", "10"), ["9", "10", "12"]),
+        (("7_10", "7_9", "6"), ["6", "7_9", "7_10"]),
+        (("7[10].server2", "7[9].server2", "6.server2"), ["6.server2", "7[9].server2", "7[10].server2"]),
+        # Ids that are no numbers: as they stand in the file.
+        (("b", "7", "a"), ["b", "7", "a"]),
+    ],
+)
+def test_ties_go_by_submit_time_and_number(ids: tuple[str, ...], order: list[str]) -> None:
+    same = np.full(3, 60)
+    queue = Queue(job=ids, user=("",) * 3, p=same, q=same, submit=same, priority=None, now=100)
+    result = preview(EXPORT, CATALOGUE["SAF"], queue)
+    assert [ids[row] for row in result.order] == order
+    assert sorted(ids, key=lambda job: result.today[ids.index(job)]) == order

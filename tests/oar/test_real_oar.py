@@ -125,7 +125,7 @@ def test_a_pass_plans_the_jobs_in_the_order_of_the_formula(waiting: Waiting, nam
     now, planned = next_pass(waiting.server, len(waiting.jobs))
     queue = queue_of(waiting, now)
     assert export.priorities is not None
-    expected = [waiting.jobs[i] for i in start_order(export.priorities(queue), queue.submit)]
+    expected = [waiting.jobs[i] for i in start_order(export.priorities(queue), queue)]
     assert planned == expected
     assert planned != waiting.jobs
     assert f"[{stock}]" in "".join(waiting.server.log_lines(f"[{planned[0]}] start scheduling")[-1:])
@@ -143,12 +143,12 @@ def test_a_job_without_a_score_runs_last_and_the_queue_stays_at_work(waiting: Wa
     # One job that cannot be looked at, the first of the order.
     assert export.priorities is not None
     queue = queue_of(waiting, now)
-    first = waiting.jobs[start_order(export.priorities(queue), queue.submit)[0]]
+    first = waiting.jobs[start_order(export.priorities(queue), queue)[0]]
     head = "sub score_of {\n    my ($base, $job, $r, $waited) = @_;"
     install(waiting.server, export, broken=(head, f"{head}\n    die 'no resources' if $job->{{job_id}} == {first};"))
     now, planned = next_pass(waiting.server, len(waiting.jobs))
     queue = queue_of(waiting, now)
-    expected = [waiting.jobs[i] for i in start_order(export.priorities(queue), queue.submit)]
+    expected = [waiting.jobs[i] for i in start_order(export.priorities(queue), queue)]
     assert planned == [*expected[1:], first]
     assert waiting.server.log_lines(f"1 without a score run last: job {first}:")
     install(waiting.server, export, missing=(f"'{STOCK}'", "'oar_sched_of_no_site'"))

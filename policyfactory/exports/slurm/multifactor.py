@@ -618,7 +618,7 @@ def nice_priorities(policy: Policy, queue: Queue) -> NDArray[np.float64]:
     today = np.full(len(queue), _UNKNOWN) if queue.priority is None else queue.priority
     late = overdue(policy, queue)
     scores = np.where(late, 0.0, scores_of(policy, queue))
-    order = np.lexsort((np.arange(len(queue)), queue.submit, scores, ~late))
+    order = np.lexsort((*queue.ages, scores, ~late))
     users = np.unique(np.array(queue.user, dtype=object).astype(str), return_inverse=True)[1]
     priorities = np.array(today, dtype=np.float64)
     for user in range(users.max(initial=-1) + 1):
