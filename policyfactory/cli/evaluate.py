@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -114,9 +115,10 @@ def evaluate(
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options that a protocol decides."""
     given = [
-        f"--{name.replace('_', '-')}"
-        for name in OPTIONS
-        if name not in _BESIDE_A_PROTOCOL and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in OPTIONS.keys() - _BESIDE_A_PROTOCOL
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]
     if given:
         raise UsageError(f"{', '.join(given)}: the protocol says this; change it there, or name logs instead of it")
@@ -331,6 +333,7 @@ def _narrowing(request: Request) -> list[str]:
 
 def _headed(text: str, beside: Sequence[str]) -> str:
     """Return a protocol with what was asked for beside it; not the whole command, which may differ in its folders."""
+    text = re.sub(r"\A# As run, with .*\n", "", text)  # of an earlier run
     return f"# As run, with {visible(' '.join(beside))}\n{text}" if beside else text
 
 

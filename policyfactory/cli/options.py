@@ -241,6 +241,18 @@ RULE = (
 )
 
 
+def refuse_idle(*outputs: Path | None, overwrite: bool) -> None:
+    """Refuse ``--overwrite`` of a command that writes nothing.
+
+    Raises
+    ------
+    UsageError
+        If it is given without an output.
+    """
+    if overwrite and not any(outputs):
+        raise UsageError("--overwrite is for a file to be written, and none is named: add --output, or leave it out")
+
+
 def leave(*, describes: bool) -> None:
     """End a command with the exit code that says whether the site describes the log; all results are shown by now."""
     if not describes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import glob
 import math
 import shlex
 import sys
@@ -29,6 +30,7 @@ from policyfactory.core.text import format_duration, parse_duration
 from policyfactory.core.version import __version__
 from policyfactory.evaluation.options import OPTIONS
 from policyfactory.report.terminal import note, print_json, say, show_table, warn
+from policyfactory.workload.header import printable
 from policyfactory.workload.presets import CleaningReport, Overrun, Preset, ZeroRun, find_preset
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def show(
     from policyfactory.workload.judge import judge_log
     from policyfactory.workload.swf.files import log_name, read_swf
 
+    option.refuse_idle(output, overwrite=overwrite)
     described: list[tuple[Description, LogJudgement, list[str]]] = []
     pictures: list[Path] = []
     with exclusive(None if output is None else check_directory(output) / "pictures"):
@@ -154,6 +157,7 @@ def clean(
     from policyfactory.workload.clean import clean_log
     from policyfactory.workload.swf.files import read_swf, write_swf
 
+    option.refuse_idle(output, report, overwrite=overwrite)
     assume = reading.pop("assume")
     rules = _rules(reading.pop("preset"), overrun, zero_run, longest_request)
     with exclusive(output, report, overwrite=overwrite):
@@ -256,6 +260,10 @@ def window(
         with together():
             for path, part in parts.items():
                 write_swf(part, path)
+    earlier = () if spec is None else set(output.glob(f"{glob.escape(log.name)}-w[0-9]*.swf.gz")) - parts.keys()
+    if earlier:
+        names = printable(", ".join(sorted(path.name for path in earlier)), 300)
+        warn(f"{output} has windows of an earlier cut as well, which stay: {names}; remove them")
     show_written(parts)
 
 
@@ -344,6 +352,7 @@ def lublin(
     from policyfactory.workload.models.lublin import LublinModel
     from policyfactory.workload.models.lublin_log import Recipe, make_log, write_log
 
+    option.refuse_idle(output, overwrite=overwrite)
     if requests == "none" and (max_estimate or bins):
         raise UsageError("--max-estimate and --bin belong to the estimate model; add --estimates tsafrir")
     model = LublinModel.for_machine(
@@ -455,6 +464,7 @@ def estimates(
     from policyfactory.workload.models.tsafrir import draw_estimates, replace_requests, usable_lines
     from policyfactory.workload.swf.files import read_swf, write_swf
 
+    option.refuse_idle(output, overwrite=overwrite)
     longest = _longest(max_estimate)
     with exclusive(output, overwrite=overwrite):
         log = read_swf(trace)
@@ -503,13 +513,14 @@ def resample(
     The log is cleaned first. Its week begins at its first submission; jobs keep their second of the week.
     Other arrivals and other requested times come with --load and --estimates.
 
-    Example: policyfactory workload resample site.swf.gz --number 10 --output drawn
+    Example: policyfactory workload resample site.swf.gz --number 2 --output drawn-2.swf.gz
     """
     from policyfactory.workload.clean import read
     from policyfactory.workload.resample import Resampling, UserWeeks, parse_length
     from policyfactory.workload.sensitivity import Sensitivity, parse_estimates
     from policyfactory.workload.swf.files import write_swf
 
+    option.refuse_idle(output, overwrite=overwrite)
     if weeks is not None and length is not None:
         raise UsageError("--weeks and --length say the same thing; give one of them")
     how = Resampling(weeks if length is None else parse_length(length), draw)

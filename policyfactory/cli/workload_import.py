@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from policyfactory.cli.options import Json, Overwrite, with_options
+from policyfactory.cli.options import Json, Overwrite, refuse_idle, with_options
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import Manifest, check_directory, check_file, command_line, exclusive, together
 from policyfactory.core.options import declared, options_of
@@ -121,6 +121,7 @@ def import_log(
     from policyfactory.workload.swf.files import write_swf
     from policyfactory.workload.tables.reader import import_tables, zone_of
 
+    refuse_idle(output, overwrite=overwrite)
     labels = options_of(Labels, options, command=command_line())
     table = _table(form, mapping)
     zone = Zone.of_machine() if table is None else zone_of(table)
@@ -267,7 +268,7 @@ def download(
         raise UsageError("name a log to download, for example kth; --list prints the names")
     if sha256 is not None and (len(names) > 1 or re.fullmatch(r"[0-9a-fA-F]{64}", sha256) is None):
         raise UsageError("--sha256 is the 64 hexadecimal digits of one log: give one NAME")
-    found = [find_published(name) or find_log(name) for name in names]
+    found = dict.fromkeys(find_published(name) or find_log(name) for name in names)
     patience = Patience(tries=tries, timeout=timeout, max_time=max_time, speed_limit=speed_limit, speed_time=speed_time)
     check_directory(output)
     for published in found:

@@ -398,6 +398,9 @@ def row_of(rows: Iterable[Row], log: str, policy: str, metric: str) -> Row:
     return next(row for row in rows if (row.log, row.policy, row.metric) == (log, policy, metric))
 
 
+_NOT_ASKED_FOR = 'The recorded schedule was not asked for (--recorded; recorded = "if-known" in a protocol).'
+
+
 def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None, tuple[str, ...]]:
     """Return whether a policy is better than the record too, and whether the replay is near enough to say so.
 
@@ -418,7 +421,10 @@ def against_record(outcome: Outcome, log: str, name: str) -> tuple[Light | None,
     metric, baseline = outcome.evaluation.metrics[0], outcome.evaluation.baseline
     rows = [row for row in outcome.recorded_summaries if (row.log, row.metric) == (log, metric)]
     if not rows or not math.isfinite(rows[0].value):
-        why = outcome.experiment.unrecorded or "There is no recorded schedule to compare with."
+        there = bool((outcome.experiment.logs[log].workload.start >= 0).any())
+        left_out = there and outcome.experiment.table.recorded is False
+        what = _NOT_ASKED_FOR if left_out else "There is no recorded schedule to compare with."
+        why = outcome.experiment.unrecorded or what
         return None, (f"{why} So nothing is said about what a site has now.",)
     chosen, base = (row_of(outcome.summaries, log, policy, metric) for policy in (name, baseline))
     record, row = rows[0], row_of(outcome.recorded_comparisons, log, name, metric)

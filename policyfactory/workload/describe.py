@@ -25,7 +25,7 @@ from policyfactory.core.text import DAY, HOUR, MINUTE, format_duration, plain
 from policyfactory.workload.header import assumed_request, printable
 from policyfactory.workload.machine import join_parts, joined_log, known_machine, size_of
 from policyfactory.workload.presets import ABSURD_REQUEST
-from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog
+from policyfactory.workload.swf.log import FIELD_NAMES, SwfLog, has_partitions_in_queue, names_of
 from policyfactory.workload.windows import LONGEST_SPAN, arrivals, in_use
 
 if TYPE_CHECKING:
@@ -696,7 +696,7 @@ def _time(seconds: float) -> str:
 
 
 def wait_tables(log: SwfLog) -> tuple[WaitTable, ...]:
-    """Return the waits by time, and by queue and partition where the log has several.
+    """Return the waits by time, and by queue, partition and quality of service where the log has several.
 
     Parameters
     ----------
@@ -704,10 +704,13 @@ def wait_tables(log: SwfLog) -> tuple[WaitTable, ...]:
         One line for each job.
     """
     tables = [_by_time(log)]
-    for field, word in (("queue", "queue"), ("partition", "partition")):
-        numbers = getattr(log, field)
+    imported = has_partitions_in_queue(log.header)
+    for numbers, label, word in (
+        (log.queue, "Queue", "partition" if imported else "queue"),
+        (log.partition, *(("QOS", "QOS") if imported else ("Partition", "partition"))),
+    ):
         if len(np.unique(numbers[numbers >= 0])) > 1:
-            tables.append(_by_number(log, numbers, word))
+            tables.append(_by_number(log, numbers, word, names_of(log.header, label)))
     return tuple(table for table in tables if table is not None)
 
 
@@ -734,10 +737,11 @@ def _by_time(log: SwfLog) -> WaitTable | None:
     return WaitTable(f"waits in the record, by {plural} of submission, from", _rows(log, groups))
 
 
-def _by_number(log: SwfLog, numbers: NDArray[np.int64], word: str) -> WaitTable:
+def _by_number(log: SwfLog, numbers: NDArray[np.int64], word: str, names: dict[int, str]) -> WaitTable:
     values, jobs = np.unique(numbers, return_counts=True)
     most = values[np.argsort(-jobs, kind="stable")][:_GROUPS].tolist()
-    groups = [(f"{word} {number}" if number >= 0 else f"no {word}", numbers == number) for number in sorted(most)]
+    named = (f"{word} {names.get(number, number)}" if number >= 0 else f"no {word}" for number in sorted(most))
+    groups = [(name, numbers == number) for name, number in zip(named, sorted(most), strict=True)]
     if len(values) > len(most):
         groups.append((f"{len(values) - len(most):,} others", ~np.isin(numbers, most)))
     return WaitTable(f"waits in the record, by {word}", _rows(log, groups))

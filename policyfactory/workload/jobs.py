@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.inputs import sha256_bytes
-from policyfactory.core.options import Int64Array
+from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.picture import keeps_settings, new_figure, plain_numbers
 from policyfactory.core.text import DAY, facts_html, format_duration, parse_duration
 from policyfactory.workload.header import Header, printable
@@ -545,19 +545,16 @@ class Workload:
         Raises
         ------
         UsageError
-            If a moment cannot be read, or a date is given and the log has none.
+            If a moment cannot be read or is behind the other, or a date is given and the log has none.
         WorkloadError
             If no job is left.
         """
         if not len(self):
             return self
-        clock = zone(self.time_zone)[0]
-        bounds = [0, len(self)]
-        for side, (what, text) in enumerate((("start", start), ("end", end))):
-            if text is not None:
-                first = float(self.submit[0]) / self.ticks
-                second = second_of(text, what, log=self.name, first=first, unix_start=self.unix_start, clock=clock)
-                bounds[side] = int(np.searchsorted(self.submit, second * self.ticks))
+        first, clock = float(self.submit[0]) / self.ticks, zone(self.time_zone)[0]
+        moments = {"start": start, "end": end}
+        seconds = seconds_of(moments, log=self.name, first=first, unix_start=self.unix_start, clock=clock)
+        bounds = np.searchsorted(self.submit, seconds * self.ticks).tolist()
         if bounds[0] >= bounds[1]:
             span = format_duration(float(self.submit[-1] - self.submit[0]) / self.ticks)
             raise WorkloadError(
@@ -691,18 +688,16 @@ def site_clock(header: Header) -> tuple[dt.tzinfo | None, str]:
     return dt.timezone(dt.timedelta(seconds=header.utc_offset)), f"UTC{header.utc_offset / 3600:+g} h"
 
 
-def second_of(
-    text: str, what: str, *, log: str, first: float, unix_start: int | None, clock: dt.tzinfo | None
-) -> float:
-    """Return the second of a log's clock that ``text`` means.
+def seconds_of(
+    moments: Mapping[str, str | None], *, log: str, first: float, unix_start: int | None, clock: dt.tzinfo | None
+) -> FloatArray:
+    """Return the seconds of a log's clock at which a period begins and ends; without a moment it has no end there.
 
     Parameters
     ----------
-    text : str
-        A duration after the first job (``30d``), or a month, date, or date and time as ISO 8601 has it; without an
-        offset it is on the clock of the site.
-    what : str
-        What is given, for messages: ``--from``.
+    moments : mapping of str to str
+        What is given, for messages (``--from``, ``--to``): a duration after the first job (``30d``), or a month, date,
+        or date and time as ISO 8601 has it; without an offset it is on the clock of the site.
     log : str
         Name of the log, for messages.
     first : float
@@ -715,8 +710,21 @@ def second_of(
     Raises
     ------
     UsageError
-        If it is neither, or is a date and the log has none.
+        If one is neither, or is a date and the log has none, or the period ends before it begins.
     """
+    seconds = [
+        limit if text is None else _second_of(text, what, log=log, first=first, unix_start=unix_start, clock=clock)
+        for limit, (what, text) in zip((-math.inf, math.inf), moments.items(), strict=True)
+    ]
+    if seconds[0] >= seconds[1]:
+        given = " is not before ".join(f"{what} {text}" for what, text in moments.items())
+        raise UsageError(f"{given}, so no job is between them; give the earlier one first")
+    return np.array(seconds)
+
+
+def _second_of(
+    text: str, what: str, *, log: str, first: float, unix_start: int | None, clock: dt.tzinfo | None
+) -> float:
     clean = text.strip()
     if not _DATE.fullmatch(clean):
         try:

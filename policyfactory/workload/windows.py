@@ -21,7 +21,7 @@ from policyfactory.core.errors import UsageError, WorkloadError
 from policyfactory.core.options import Int64Array
 from policyfactory.core.text import DAY, HOUR, WEEK, format_duration, parse_duration
 from policyfactory.workload.header import dates_of, printable
-from policyfactory.workload.jobs import Workload, second_of, site_clock
+from policyfactory.workload.jobs import Workload, seconds_of, site_clock
 from policyfactory.workload.machine import joined_log
 from policyfactory.workload.swf.log import SwfLog
 
@@ -411,12 +411,20 @@ def cut_between(
     Raises
     ------
     UsageError
-        If a time cannot be read, or a date is given for a log without one.
+        If a time cannot be read or is behind the other, or a date is given for a log without one.
     WorkloadError
         If no job is left.
     """
-    first = 0 if start is None else int(np.searchsorted(log.submit, _second(log, start, "--from")))
-    last = len(log) if end is None else int(np.searchsorted(log.submit, _second(log, end, "--to")))
+    first, last = np.searchsorted(
+        log.submit,
+        seconds_of(
+            {"--from": start, "--to": end},
+            log=log.name,
+            first=float(log.submit[0]),
+            unix_start=log.header.unix_start,
+            clock=site_clock(log.header)[0],
+        ),
+    ).tolist()
     first += skip
     if jobs is not None:
         last = min(last, first + jobs)
@@ -427,18 +435,6 @@ def cut_between(
             "--to, an earlier --from or a smaller --skip"
         )
     return _cut(log, slice(first, last), "cut by policyfactory workload window")
-
-
-def _second(log: SwfLog, text: str, option: str) -> float:
-    header = log.header
-    return second_of(
-        text,
-        option,
-        log=log.name,
-        first=float(log.submit[0]),
-        unix_start=header.unix_start,
-        clock=site_clock(header)[0],
-    )
 
 
 # When jobs come: hours of the day and of the week on the clock of the site --------------------------------------------

@@ -77,6 +77,10 @@ def test_a_refusal_ends_with_the_cure(run: Callable[..., Any], shared: Callable[
     assert "its jobs were submitted from 2026-11-20 " in message
     message = run("workload", "import", own, "--default-limit", "batch=60", code=2).stderr
     assert "--default-limit batch: '60' has no unit; write 60m for minutes" in message
+    message = run("workload", "import", own, "--defaults", "unknown", code=2).stderr
+    assert "--defaults unknown: no default is known" in message
+    message = run("workload", "import", own, "--seed", 5, code=2).stderr
+    assert "--seed 5 is of the order of --anonymize" in message
     message = run("workload", "import", own, "--partition-limit", "bacth=1d", code=2).stderr
     assert "--partition-limit bacth: no job was in it; the log has batch, daylimit, nolimit, short" in message
     message = run("workload", "import", own, "--processors", 32).stderr

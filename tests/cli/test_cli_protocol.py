@@ -133,6 +133,13 @@ def test_parts_and_numbers_from_the_command_line_are_in_the_protocol_as_run(
     assert (again["seed"], again["experiments"][0]["resample"]["count"]) == (4, 8)
     head = (tmp_path / "out" / "protocol.toml").read_text().splitlines()[0]
     assert head == "# As run, with --only drawn --seed 4 --resamples 8"
+    # Run again as it says, all is the same but what names the input.
+    run("evaluate", "out/protocol.toml", *words[:-1], "again")
+    for path in (tmp_path / "out").rglob("*.*"):
+        same = path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "out")).read_bytes()
+        assert same != (path.name in {"report.html", "manifest.json"}), path
+    run("evaluate", "out/protocol.toml", "--only", "drawn", "--output", "third")
+    assert (tmp_path / "third" / "protocol.toml").read_text().count("# As run") == 1
 
 
 @pytest.mark.usefixtures("blank_pictures")
@@ -146,7 +153,8 @@ def test_two_protocols_get_a_folder_each(run: Run, protocol: Path, tmp_path: Pat
 
 
 WRONG = [
-    (["tiny.toml", "--policies", "FCFS", "--load", "1.1"], 2, "--load, --policies: the protocol says this"),
+    (["tiny.toml", "--policies", "FCFS", "--load", "1.1"], 2, "--policies, --load: the protocol says this"),
+    (["tiny.toml", "--metric", "mean_wait"], 2, "--metric: the protocol says this"),
     (["tiny.toml", "log.swf"], 2, "tiny.toml is a protocol, which names its logs itself"),
     (["--only", "drawn"], 2, "belong to a protocol (a .toml file), and none is given"),
     (["tiny.toml", "--only", "dawn"], 2, "has no experiment 'dawn'; it has drawn, windows"),

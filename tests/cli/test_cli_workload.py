@@ -178,6 +178,8 @@ def test_window_writes_a_folder_of_windows(run: Run, site: Path, tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == names
     assert [len(read_swf(tmp_path / "cut" / name)) for name in names] == [48] * 4
     assert "cut/site-w04.swf.gz" in done.stdout
+    fewer = run("workload", "window", site, "--output", "cut", "--windows", "3x2d", "--overwrite")
+    assert "cut has windows of an earlier cut as well, which stay: site-w04.swf.gz" in " ".join(fewer.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,7 @@ def test_window_writes_a_folder_of_windows(run: Run, site: Path, tmp_path: Path)
         (["--windows", "4x2d", "--jobs", "5"], 2, "--windows cuts the whole log"),
         (["--windows", "40x2d"], 1, "40 x 2d asked for, the log has 4 such windows (240 jobs in 9d 23h)"),
         (["--windows", "4xlong"], 2, "write for example 10x15d"),
+        (["--from", "5d", "--to", "2d"], 2, "--from 5d is not before --to 2d"),
         (["--from", "soon"], 2, "write a time after the first job (30d, 12h) or a date"),
     ],
 )  # fmt: skip
@@ -247,6 +250,19 @@ def test_wrong_options_are_explained(options: list[str], message: str, run: Run,
     assert message in run("workload", "clean", site, "--output", "out.swf", *options, code=2).stderr
 
 
+def test_overwrite_without_an_output_is_refused(run: Run, site: Path) -> None:
+    for words in (
+        ["show", site],
+        ["clean", site],
+        ["import", site],
+        ["lublin"],
+        ["resample", site],
+        ["estimates", site],
+    ):
+        done = run("workload", *words, "--overwrite", code=2)
+        assert "--overwrite is for a file to be written" in " ".join(done.stderr.split())
+
+
 @pytest.fixture
 def archive() -> Iterator[Server]:
     content = gzip.compress(text_of([{"submit": n} for n in range(3000)]).encode(), mtime=0)
@@ -260,7 +276,8 @@ def base(server: Server) -> str:
 
 def test_download_by_name(run: Run, archive: Server, tmp_path: Path) -> None:
     archive.cut_after = [len(archive.content) // 2]
-    done = run("workload", "download", "ctc", "--base-url", base(archive), "-o", "logs")
+    # A log that is named twice, in two ways, is one.
+    done = run("workload", "download", "ctc", "CTC-SP2-1996-3.1-cln", "--base-url", base(archive), "-o", "logs")
     digest = hashlib.sha256(archive.content).hexdigest()
     assert "logs/CTC-SP2-1996-3.1-cln.swf.gz: 3,000 jobs" in done.stdout
     assert f"SHA-256 {digest} (not checked: no digest is known for this log" in done.stdout

@@ -414,6 +414,14 @@ def test_the_protocol_of_the_reference_page_can_be_read(tmp_path: Path) -> None:
     assert read_protocol(write(tmp_path, text)).experiments[0].policies == ("FCFS", "SPF", "MINE")
 
 
+def test_the_log_of_the_reference_page_has_its_windows(tmp_path: Path, shared: Callable[[str], Path]) -> None:
+    folder = shared("traces/KTH-SP2-1996-2.1-cln.swf.gz").parent
+    page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
+    protocol = read_protocol(write(tmp_path, page.split("```toml\n")[1].split("```")[0]))
+    cases = with_cases(protocol.experiments[0], read_logs(protocol, [folder])).cases
+    assert {case.log for case in cases} == {"kth", "model"}
+
+
 def test_the_reference_page_has_the_declared_keys() -> None:
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     assert page == with_tables(page), "docs/protocols.md is old: run make docs/protocols.md"

@@ -68,6 +68,12 @@ def test_a_log_without_a_record_says_nothing_of_a_site() -> None:
     assert actual.site is None
 
 
+def test_a_record_that_was_left_out_is_not_said_to_lack() -> None:
+    sentence = verdict(recorded(daily(), "FCFS"), recorded=False).sentences[-1]
+    assert "not asked for (--recorded" in sentence
+    assert "There is no recorded schedule" not in sentence
+
+
 def test_a_record_that_the_replay_does_not_come_near() -> None:
     log = daily()
     slow = dataclasses.replace(log, start=simulate(log, resolve("FCFS"), Rules()).start + 2 * DAY)

@@ -120,6 +120,11 @@ def test_the_new_log_keeps_what_jobs_asked_for(tmp_path: Path) -> None:
     with_users = import_logs([path], zone=UTC, labels=Labels(users=True))
     asked = requests_of(with_users, tmp_path / "users.swf")
     assert [asked.name_of("user_name", row) for row in range(3)] == ["ann", "bela", "ann"]
+    # Without the column User a log has numbers only, which are no names.
+    path.write_text(sacct_text(*jobs, columns=[name for name in COLUMNS if name != "User"]))
+    unnamed = import_logs([path], zone=UTC, labels=Labels(users=True))
+    assert requests_of(unnamed, tmp_path / "unnamed.swf").known("user_name") == 0
+    assert unnamed.log.header.values("User") == ()
 
 
 def test_the_nodes_of_a_job_that_had_more_than_the_least_are_not_known(tmp_path: Path) -> None:

@@ -211,6 +211,18 @@ def test_waits_over_time_by_queue_and_by_partition() -> None:
     assert by_queue.cells()[0][-1] == "-"
 
 
+def test_waits_have_the_words_and_the_names_of_the_header() -> None:
+    jobs: Jobs = [{"queue": n % 2, "partition": n % 2 + 1} for n in range(4)]
+
+    def groups(header: str) -> list[list[str]]:
+        return [[row["group"] for row in table.rows] for table in wait_tables(log_of(jobs, header=header))[1:]]
+
+    archive = "; Queue: 1 express\n; Partition: 2 batch\n"
+    assert groups(archive) == [["queue 0", "queue express"], ["partition 1", "partition batch"]]
+    imported = "; Queues: partitions of the scheduler\n; Queue: 1 batch\n; QOS: 2 high\n"
+    assert groups(imported) == [["partition 0", "partition batch"], ["QOS 1", "QOS high"]]
+
+
 def test_shares_name_their_denominators() -> None:
     failed: dict[str, object] = {"status": 0, "run_time": 100}
     jobs: Jobs = [failed | {"requested_time": 120}, failed | {"requested_time": 999}]

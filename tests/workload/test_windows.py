@@ -240,6 +240,13 @@ def test_windows_of_a_log_keep_all_fields() -> None:
     refused(WorkloadError, "test.swf 9 1d 5", cut_windows, log, parse_windows("9x1d"))
 
 
+def test_a_period_that_ends_before_it_begins_is_refused() -> None:
+    log, _ = in_order(a_log())
+    for start, end in (("3d", "2d"), ("2001-09-12", "2001-09-11"), ("2d", "2d")):
+        refused(UsageError, f"--from {start} --to {end} earlier", cut_between, log, start=start, end=end)
+        refused(UsageError, f"start {start} end {end} earlier", clean(log).between, start, end)
+
+
 @pytest.mark.parametrize(
     ("options", "users"),
     [

@@ -346,8 +346,8 @@ def swf_of(jobs: ImportedJobs, report: ImportReport, zone: dt.tzinfo, labels: La
 
 
 def _user_names(jobs: ImportedJobs, user: Column, users: list[str]) -> list[str]:
-    """Return the name of each number of a user, from 1: the log's, where it has both, else what it calls the user."""
-    names = list(users)
+    """Return the name of each number of a user, from 1, empty where unknown: some logs call users by numbers only."""
+    names = ["" if user.isdigit() else user for user in users]
     found = jobs.table.user_name[jobs.rows]
     for number, code in np.unique(np.stack((user, found)), axis=1).T.tolist():
         if number > 0 and code > 0:
@@ -400,7 +400,7 @@ def _header(
     if any(partition.partition for partition in report.partitions):
         lines.append(f"Queues: {PARTITIONS_IN_QUEUE}")
     for label, names in named.items():
-        lines += [f"{label}: {number} {printable(name, 100)}" for number, name in enumerate(names, start=1)]
+        lines += [f"{label}: {number} {printable(name, 100)}" for number, name in enumerate(names, start=1) if name]
     if extra:
         lines.append(f"{EXTRA_LABEL}: {' '.join(extra)}")
     lines += [f"Note: {note}" for note in _notes(report, labels)]

@@ -120,6 +120,12 @@ class ImportRules:
         parse=lambda text: None if text == "unknown" else parse_limit(text, "--assume-limit"),
     )
 
+    def __post_init__(self) -> None:
+        if self.defaults == "unknown" and not self.default_limit:
+            raise UsageError(
+                "--defaults unknown: no default is known; give those of partitions, --default-limit batch=1h"
+            )
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Labels:
@@ -162,3 +168,5 @@ class Labels:
         check_seed(self.seed)
         if self.anonymous and self.users:
             raise UsageError("--anonymize writes no names, and --user-names writes them; give one of the two")
+        if self.seed != 1 and not self.anonymous:
+            raise UsageError(f"--seed {self.seed} is of the order of --anonymize; add that, or leave it out")

@@ -242,6 +242,11 @@ _NAME_LINE = re.compile(r"(\d{1,18})[ \t]+(\S.*)", re.DOTALL)
 _KB = 1024  # in a MB
 
 
+def has_partitions_in_queue(header: Header) -> bool:
+    """Tell whether the log says that field 15 has partitions: field 16 then has qualities of service."""
+    return PARTITIONS_IN_QUEUE in header.values("Queues")
+
+
 def named_fields(header: Header) -> tuple[str, ...]:
     """Return the names that the header gives to fields 19, 20, ..."""
     return tuple(" ".join(header.values(EXTRA_LABEL)).replace(",", " ").split())
@@ -288,11 +293,11 @@ def requests_of(
         found["eligible"] = np.where(eligible >= 0, np.maximum(eligible - shift, submit), -1)
     preceding = columns["preceding"]
     found["after"] = np.where(preceding > 0, preceding, -1) if preceding.max(initial=-1) > 0 else unknown
-    in_queue = PARTITIONS_IN_QUEUE in header.values("Queues") or not (columns["partition"] >= 0).any()
+    in_queue = has_partitions_in_queue(header) or not (columns["partition"] >= 0).any()
     found["partition"] = columns["queue" if in_queue else "partition"]
     names: dict[str, tuple[str, ...]] = {}
     for column, label in _LABELS.items():
-        known = _names(header, "Queue" if column == "partition" and in_queue else label)
+        known = names_of(header, "Queue" if column == "partition" and in_queue else label)
         numbers = columns["user"] if column == "user_name" else found[column]
         if column == "user_name" and not known:
             numbers = unknown
@@ -303,7 +308,7 @@ def requests_of(
     return Requests(**found, names={key: texts for key, texts in names.items() if texts})  # type: ignore[arg-type]
 
 
-def _names(header: Header, label: str) -> dict[int, str]:
+def names_of(header: Header, label: str) -> dict[int, str]:
     """Return the names of numbers: ``; Partition: 3 batch``; the first one counts."""
     matches = (_NAME_LINE.match(value.strip()) for value in header.values(label))
     known: dict[int, str] = {}
