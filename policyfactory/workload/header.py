@@ -34,7 +34,11 @@ _REMOVED = re.compile(r"\((\d{1,12}) jobs? removed\)")
 
 
 def printable(text: str, limit: int = 100) -> str:
-    """Return ``text`` of a stranger's file in one line that a terminal can show: nothing but printable characters."""
+    """Return ``text`` of a stranger's file in one line that a terminal can show: nothing but printable characters.
+
+    Bytes that are no UTF-8 are escaped, so that names stay apart.
+    """
+    text = text[: limit + 1].encode(errors="backslashreplace").decode()
     shown = "".join(c if c.isprintable() else "?" for c in text[: limit + 1])
     return shown if len(text) <= limit else shown[:limit] + "..."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 
 from accounting_logs import COLUMNS, T0, UTC, Cells, column, counts, imported, job, sacct_text
+from commands import runner
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.inputs import sha256_file
 from policyfactory.workload.accounting.importing import Imported, import_logs
 from policyfactory.workload.accounting.options import ImportRules, Labels
 from policyfactory.workload.accounting.source import _LONGEST_LINE, FORMATS, Source, detect, find_format
 from policyfactory.workload.clean import read
+from policyfactory.workload.describe import wait_tables
 from policyfactory.workload.swf.files import format_swf, read_swf, write_swf
 from refusals import refusal, refused
 
@@ -196,6 +199,32 @@ def test_packed_piped_and_odd_texts_are_the_same_log(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     assert import_logs(["-"], zone=UTC).report.inputs[0][0] == "stdin"
     refused(UsageError, "stdin read", import_logs, ["-", "-"], zone=UTC)
+
+
+def test_names_that_are_no_utf_8_stay_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = [b"ren\xe9", b"ren\xe8", "ren\u00e9".encode()]
+    marks = [f"name{number}" for number in range(3)]
+    jobs = (job(n, n, User=name, Partition=name) for n, name in enumerate(marks))
+    text = sacct_text(*jobs, columns=[name for name in COLUMNS if name != "UID"]).encode()
+    for mark, name in zip(marks, names, strict=True):
+        text = text.replace(mark.encode(), name)
+    (tmp_path / "log").write_bytes(text)
+    for few in (0, 1000):
+        monkeypatch.setattr("policyfactory.workload.accounting.sacct._FEW_LINES", few)
+        done = import_logs([tmp_path / "log"], zone=UTC, labels=Labels(users=True))
+        assert done.log.user.tolist() == done.log.queue.tolist() == [1, 2, 3]
+        assert [name.encode("utf-8", "surrogateescape") for name in done.partition] == names
+        shown = ["ren\\udce9", "ren\\udce8", "ren\u00e9"]
+        assert done.log.header.values("User") == tuple(f"{n} {name}" for n, name in enumerate(shown, start=1))
+        write_swf(done.log, tmp_path / "log.swf")
+        assert [row["group"] for row in wait_tables(read_swf(tmp_path / "log.swf"))[1].rows] == [
+            f"partition {name}" for name in shown
+        ]
+    run = runner(tmp_path, monkeypatch, capfd)
+    assert "ren\\udce9" in run("workload", "import", tmp_path / "log").stdout
+    json.loads(run("workload", "import", tmp_path / "log", "--json").stdout)
 
 
 def test_a_file_called_stdin_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

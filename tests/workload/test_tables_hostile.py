@@ -71,6 +71,19 @@ def test_lists_and_bytes_in_parquet_are_no_numbers(tmp_path: Path, name: str) ->
             refused(TraceFormatError, f"{path.name}:1 {name} expected", read, path)
 
 
+def test_names_that_are_no_utf_8_stay_apart(tmp_path: Path) -> None:
+    pa = extra_module("pyarrow", "parquet")
+    users = [b"ren\xe9", b"ren\xe8"]
+    text = f"user,{NAMES}\n".encode() + b"".join(
+        b"%s,%d,%s\n" % (user, n, ROW.encode()) for n, user in enumerate(users)
+    )
+    (tmp_path / "jobs.csv").write_bytes(text)
+    write_parquet(tmp_path / "jobs.parquet", {**COLUMNS, "user": pa.array(users)})
+    for form in ("csv", "parquet"):
+        mapping = OWN.replace('"csv"', f'"{form}"') + 'user = "user"\n'
+        assert read(tmp_path / f"jobs.{form}", text=mapping).log.user.tolist() == [1, 2]
+
+
 def test_numbers_where_dates_are_expected_are_refused_in_parquet(tmp_path: Path) -> None:
     extra_module("pyarrow", "parquet")
     path = write_parquet(tmp_path / "jobs.parquet", {**COLUMNS, "submitted": [T0, T0]})

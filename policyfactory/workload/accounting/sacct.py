@@ -151,7 +151,7 @@ class _SacctLog:
             )
         texts = lines if whole.all() else list(itertools.compress(lines, whole.tolist()))
         self._read += len(texts)
-        compiled = self._read > _FEW_LINES and len(columns.delimiter.encode()) == 1
+        compiled = self._read > _FEW_LINES and columns.delimiter.isascii()
         block = self._records(Rows.of_lines(columns, number + np.flatnonzero(whole), texts, compiled=compiled), remarks)
         yield from sorted(remarks, key=lambda remark: remark.line)
         if block.job:

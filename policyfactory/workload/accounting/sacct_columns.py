@@ -180,6 +180,10 @@ class Columns:
 # As texts, as numbers, or as numbers of their different texts.
 
 
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
 class Rows:
     """Lines with as many fields as the header, column by column; a column that the header lacks is empty.
 
@@ -212,7 +216,7 @@ class Rows:
         if not compiled:
             texts = np.array(text.split(columns.delimiter)[:-1], dtype=object)
             return cls(columns, numbers, texts.reshape(-1, columns.width), None)
-        data = text.encode()
+        data = text.encode("utf-8", "surrogateescape")
         ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord(columns.delimiter))
         begins = np.concatenate([[0], ends + 1])[:-1]
         return cls(columns, numbers, np.reshape([begins, ends], (2, -1, columns.width)), data)
@@ -242,7 +246,7 @@ class Rows:
         if self._data.isascii():
             text = self._data.decode()
             return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
-        return [self._data[begin:end].decode() for begin, end in zip(begins, ends, strict=True)]
+        return [_text(self._data[begin:end]) for begin, end in zip(begins, ends, strict=True)]
 
     def coded(self, term: str) -> tuple[Int64Array, list[str]]:
         """Return a column as numbers of its different texts, and these."""
@@ -259,7 +263,7 @@ class Rows:
         begins, ends = self._column(term)
         codes = np.empty(len(self), dtype=np.int64)
         firsts = number_texts(np.frombuffer(data, dtype=np.uint8), begins, ends, codes).tolist()
-        return codes, [data[begins[row] : ends[row]].decode() for row in firsts]
+        return codes, [_text(data[begins[row] : ends[row]]) for row in firsts]
 
     def numbers(self, term: str) -> Int64Array | None:
         """Return a column of whole numbers, None if a cell is something else."""

@@ -35,8 +35,8 @@ _OTHER_FORMS = OTHER_PACKINGS | {b"\xff\xfe": "as UTF-16 text", b"\xfe\xff": "as
 class Source:
     """One input: its beginning can be looked at, then its text is read once.
 
-    Bytes that are no UTF-8 become the replacement character. The digest is that of the file as it lies on the disk;
-    it is known once the text has been read.
+    Bytes that are no UTF-8 are kept as surrogates, so that names stay apart; `printable` escapes them. The digest is
+    that of the file as it lies on the disk; it is known once the text has been read.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Source:
         self._path = None if str(path) == "-" else Path(path)
         self.name = "stdin" if self._path is None else str(path)
         self._digest = hashlib.sha256()
-        self._text = codecs.iterdecode(self._unpacked(), "utf-8", "replace")
+        self._text = codecs.iterdecode(self._unpacked(), "utf-8", "surrogateescape")
         first = ""
         while len(first) < HEAD and (chunk := next(self._text, "")):
             first += chunk

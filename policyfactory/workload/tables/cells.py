@@ -187,7 +187,7 @@ def _decoded(cell: Any) -> str:
     """Return a text of Parquet, cut; texts without their encoding are taken as UTF-8."""
     if cell is None:
         return ""
-    text = cell[: 4 * LONGEST].decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    text = cell[: 4 * LONGEST].decode("utf-8", "surrogateescape") if isinstance(cell, bytes) else cell
     return str(text)[: 4 * LONGEST]
 
 
