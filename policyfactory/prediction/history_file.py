@@ -50,6 +50,7 @@ from policyfactory.workload.accounting.sacct import read
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.accounting.table import StepCounter
 from policyfactory.workload.accounting.times import Clock
+from policyfactory.workload.header import printable
 
 HISTORY_SCHEMA = 1
 HEADER, LINE = 128, 47  # bytes
@@ -385,13 +386,14 @@ def read_jobs(
             "run it again"
         )
     latest: dict[str, tuple[tuple[int, int], SiteJob]] = {}
+    unlimited: list[str] = []
     for block in read(source.blocks(), source.name, Clock(zone)):
         if isinstance(block, Remark):
             left_out.remark(block, source.name)
         if not isinstance(block, RecordBlock):
             continue
         records += len(block.job)
-        for job in _jobs_of(block, source.name):
+        for job in _jobs_of(block, source.name, unlimited):
             when = (job.submit, job.start)
             if job.job not in latest or latest[job.job][0] <= when:
                 latest[job.job] = (when, job)
@@ -405,6 +407,8 @@ def read_jobs(
             f"{source.name}: none of its lines could be read: {'; '.join(dropped)}. Nothing was changed; ask sacct for "
             f"SLURM_TIME_FORMAT=%s sacct -a -X -P -o {_COLUMNS}"
         )
+    if unlimited:
+        dropped.append(f"jobs whose time limit is not known: {len(unlimited):,} (the first: {unlimited[0]})")
     for words in dropped:
         notify(f"{source.name}: left out: {words}")
     return _joined_components([job for _, job in latest.values()])
@@ -421,7 +425,8 @@ def _joined_components(jobs: Sequence[SiteJob]) -> list[SiteJob]:
     return list(first.values())
 
 
-def _jobs_of(block: RecordBlock, source: str) -> Iterator[SiteJob]:
+def _jobs_of(block: RecordBlock, source: str, unlimited: list[str]) -> Iterator[SiteJob]:
+    """Give the jobs of a block; of those whose request is not known, nothing can be told: their numbers are added."""
     columns = {name: block.numbers[column].tolist() for column, name in enumerate(NUMBERS)}
     users, groups, names = (
         [texts[code] for code in codes] for codes, texts in (block.names[NAMES.index(name)] for name in _WANTED)
@@ -438,7 +443,8 @@ def _jobs_of(block: RecordBlock, source: str) -> Iterator[SiteJob]:
         limit, size = columns["limit"][row], columns["requested"][row]
         known = limit > 0 or columns["limit_kind"][row] == LimitKind.unlimited
         if not known and state != State.pending:
-            continue  # the request is not known, and nothing can be told from such a job
+            unlimited.append(f"job {printable(job, 40)}")
+            continue
         # One that waits has that of its partition, once it starts; until then it is only counted.
         yield SiteJob(
             job=_ODD.sub("_", job[:_LONGEST_ID]),

@@ -212,7 +212,8 @@ class _Cleaning:
             joined.summed_up, "part (status 2, 3, 4) of a job that has a line of its own", "the job would count twice"
         )
         self.drop(joined.merged_away, "later part (status 2, 3, 4) of a job", "its time is added to the first part's")
-        self.note("changed", joined.merged, "written in parts only, joined", "run time is the sum of the parts")
+        why = "run time is the sum of the parts, without the gaps: the record can use more than the machine has"
+        self.note("changed", joined.merged, "written in parts only, joined", why)
 
     def _times(self) -> None:
         log = self.log

@@ -311,7 +311,9 @@ def _header(log: SwfLog, description: Description) -> Iterator[str]:
     elif header.processors is None:
         taken = "is taken" if description.machine == header.nodes else "is too small for its jobs, give --processors"
         nodes = f"; MaxNodes, {header.nodes:,}, {taken}" if header.nodes is not None else "; give --processors"
-        yield f"the header has no MaxProcs{nodes}"
+        yield f"the header has {header.no_processors}{nodes}"
+    if len(sizes := dict.fromkeys(header.values("MaxProcs"))) > 1:
+        yield f"the header has several MaxProcs, {printable(', '.join(sizes), 80)}: the first number is taken"
     most, removed = header.positive("MaxJobs"), header.removed or 0
     if most is not None and most - removed != len(log):
         less_removed = f" minus the {removed:,} it says were removed" if removed else ""
@@ -346,7 +348,8 @@ def _lines(log: SwfLog, _: Description) -> Iterator[str]:
         parts = int(joined.summed_up.sum())
         yield f"{parts:,} lines are parts (status 2, 3, 4) of jobs with a line of their own, left out here"
     if joined.merged.any():
-        yield f"{int(joined.merged.sum()):,} jobs are written in parts only (status 2, 3, 4), joined here"
+        merged = f"{int(joined.merged.sum()):,} jobs are written in parts only (status 2, 3, 4), joined here"
+        yield f"{merged} without the gaps: utilisation can be above 100 %"
     again = len(log) - int((joined.summed_up | joined.merged_away).sum()) - len(np.unique(log.job_id))
     if again > 0:
         yield f"{again:,} job numbers are used more than once"

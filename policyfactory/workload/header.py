@@ -86,6 +86,12 @@ class Header:
         return self.positive("MaxProcs")
 
     @property
+    def no_processors(self) -> str:
+        """In words what stands for `processors` where they are not known."""
+        text = self.text("MaxProcs")
+        return "no MaxProcs" if text is None else f"MaxProcs {printable(text, 40)!r}, which is no number of processors"
+
+    @property
     def nodes(self) -> int | None:
         """MaxNodes, the nodes of the machine (a node can have several processors)."""
         return self.positive("MaxNodes")

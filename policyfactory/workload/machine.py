@@ -79,7 +79,7 @@ def machine_of(log: SwfLog, machine: int | None = None, *, force: bool = False) 
         return known
     largest = _largest(log)
     nodes = log.header.nodes
-    size = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else "no MaxProcs"
+    size = f"MaxNodes {nodes:,} only, and jobs of {largest:,} processors" if nodes else log.header.no_processors
     raise WorkloadError(
         f"{printable(log.path, 300)}: the header has {size}, so that the machine is unknown; say how many processors "
         f"it has with --processors (the largest job has {largest:,})"

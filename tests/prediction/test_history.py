@@ -63,7 +63,9 @@ def test_lines_of_sacct_become_jobs(tmp_path: Path) -> None:
         ["1", 1000, 100, "TIMEOUT", NOW, NOW + 500, NOW + 1100, 600, 10, 4, 16, 1],
     )
     (tmp_path / "sacct.txt").write_text(text)
-    found = {one.job: one for one in read_jobs(tmp_path / "sacct.txt")}
+    said: list[str] = []
+    found = {one.job: one for one in read_jobs(tmp_path / "sacct.txt", notify=said.append)}
+    assert said == []
     # One that waits without a limit has that of its partition, which sacct does not say yet; it is only counted.
     assert set(found) == {"1", "2_[0-20%3]", "3", "4", "5"}
     assert found["1"] == job("1", NOW, NOW + 500, NOW + 1100, run=600, request=600, state=State.timeout)
@@ -89,6 +91,17 @@ def test_lines_that_cannot_be_read_are_said_and_of_none_else_nothing_is_made(tmp
     assert len(said) == 1
     path.write_text(sacct(rows[1]))
     refused(TraceFormatError, "sacct.txt:2 Submit 9.1. SLURM_TIME_FORMAT", read_jobs, path)
+
+
+def test_jobs_whose_limit_is_not_known_are_said(tmp_path: Path) -> None:
+    rows = [
+        [job, 1000, 100, "COMPLETED", NOW, NOW, NOW + 60, 60, limit, 4, 4, 1] for job, limit in enumerate([10, "", ""])
+    ]
+    path, said = tmp_path / "sacct.txt", list[str]()
+    path.write_text(sacct(*rows))
+    assert [job.job for job in read_jobs(path, notify=said.append)] == ["0"]
+    (words,) = said
+    assert "time limit is not known: 2 (the first: job 1)" in words
 
 
 def test_a_job_that_is_over_at_a_time_that_nobody_knows_runs_no_more() -> None:

@@ -203,6 +203,8 @@ QUIRKS = [
     ("", [{}], "no header"),
     ("; MaxNodes: 4\n", [{"allocated": 5}], "the header has no MaxProcs; MaxNodes, 4, is too small for its jobs"),
     ("; MaxNodes: 4\n", [{}], "the header has no MaxProcs; MaxNodes, 4, is taken"),
+    ("; MaxProcs: abc\n", [{}], "the header has MaxProcs 'abc', which is no number of processors; give --processors"),
+    ("; MaxProcs: 8\n; MaxProcs: 16\n", [{}], "several MaxProcs, 8, 16: the first number is taken"),
     ("; MaxJobs: 5\n", [{}, {}], "MaxJobs 5 makes 5: 3 are missing, it was filtered again or cut off"),
     ("; MaxJobs: 5\n; Note: x (4 jobs removed)\n", [{}, {}], "minus the 4 it says were removed makes 1: 1 too many"),
     ("; MaxJobs: 2\n; MaxRecords: 9\n", [{}, {}], "MaxRecords is 9, the file has 2 lines"),
@@ -222,7 +224,11 @@ QUIRKS = [
         [{"allocated": 3}],
         "1 job (100.00 % of all) larger than the machine's 2 processors: is the number right?",
     ),
-    ("", [{"status": 2}, {"job_id": 1, "status": 3}], "1 jobs are written in parts only"),
+    (
+        "",
+        [{"status": 2}, {"job_id": 1, "status": 3}],
+        "1 jobs are written in parts only (status 2, 3, 4), joined here without the gaps",
+    ),
     ("", [{}, {"job_id": 1, "status": 3}], "1 lines are parts (status 2, 3, 4)"),
     ("", [{}], "only 1 different requested times"),
 ]

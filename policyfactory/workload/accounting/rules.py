@@ -583,19 +583,20 @@ def unrequested(table: RecordTable, rows: Column, limit: Column) -> dict[str, in
 
 # What it costs that no record has a column: the further field, or field 17, and the words.
 LACKING: dict[str, str] = {
-    "nodes": "nodes asked for (sacct: ReqNodes and AllocNodes; PBS: nodect): formulas that read n need --assume n=..., "
-    "and jobs that take whole nodes are simulated by their processors",
-    "memory_mb": "memory (sacct: ReqTRES; PBS: mem or select): formulas that read mem need --assume mem=..., and the "
-    "simulation shows no waits for memory",
-    "gpus": "GPUs (sacct: gres/gpu in ReqTRES, which needs AccountingStorageTRES=gres/gpu; PBS: ngpus): if the cluster "
-    "has none, --assume g=0 says so to formulas that read g",
-    "eligible": "eligible times (sacct: Eligible; PBS: etime): waits for a begin time or a dependency count as waits "
-    "for the machine",
+    "nodes": "nodes asked for (sacct: ReqNodes and AllocNodes; PBS: nodect; Grid Engine: none): formulas that read n "
+    "need --assume n=..., and jobs that take whole nodes are simulated by their processors",
+    "memory_mb": "memory (sacct: ReqTRES; PBS: mem or select; Grid Engine: -l h_vmem): formulas that read mem need "
+    "--assume mem=..., and the simulation shows no waits for memory",
+    "gpus": "GPUs (sacct: gres/gpu in ReqTRES, which needs AccountingStorageTRES=gres/gpu; PBS: ngpus; Grid Engine: "
+    "-l gpu): if the cluster has none, --assume g=0 says so to formulas that read g",
+    "eligible": "eligible times (sacct: Eligible; PBS: etime; Grid Engine: none): waits for a begin time or a "
+    "dependency count as waits for the machine",
     "partition": "partitions (sacct: Partition; PBS: queue): a site's partitions and their limits cannot be applied",
     "qos": "qualities of service (sacct: QOS): their priorities and limits cannot be applied",
     "user_name": "names of users (sacct: User): shares and limits that a site gives users by name cannot be applied; "
     "those of each user count by the user's number",
-    "account": "accounts (sacct: Account; PBS: account or project): fair share cannot be computed by account",
+    "account": "accounts (sacct: Account; PBS: account or project; Grid Engine: project): fair share cannot be "
+    "computed by account",
 }
 
 
