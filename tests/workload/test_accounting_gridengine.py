@@ -63,6 +63,13 @@ def test_milliseconds_and_more_fields_of_later_versions_are_read() -> None:
     assert record(times=1000, ru_wallclock="600.318", more=":0:NONE:668106752:qsub -l h_rt=5 x.sh") == plain
 
 
+def test_what_is_lacking_is_said_in_words_of_grid_engine(tmp_path: Path) -> None:
+    lacking = done(tmp_path, line(granted_pe="mpi", slots=4)).report.lacking
+    for what in ("nodes", "memory", "GPUs", "eligible", "accounts"):
+        (words,) = [text for text in lacking if what in text.partition("(")[0]]
+        assert "Grid Engine: " in words
+
+
 @pytest.mark.parametrize(
     ("changes", "state"),
     [
