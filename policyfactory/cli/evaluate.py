@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli import options as option
-from policyfactory.cli.options import WORKERS, leave, note_compiling, workers_of
+from policyfactory.cli.options import WORKERS, leave, note_compiling, options_given, workers_of
 from policyfactory.core.errors import UsageError
 from policyfactory.core.files import Manifest, command_line, dump_toml
 from policyfactory.core.text import visible
@@ -114,14 +114,8 @@ def evaluate(
 
 def _refuse_options(context: typer.Context) -> None:
     """Refuse options that a protocol decides."""
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name in OPTIONS.keys() - _BESIDE_A_PROTOCOL
-        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
-    ]
-    if given:
-        raise UsageError(f"{', '.join(given)}: the protocol says this; change it there, or name logs instead of it")
+    if decided := options_given(context, OPTIONS.keys() - set(_BESIDE_A_PROTOCOL)):
+        raise UsageError(f"{', '.join(decided)}: the protocol says this; change it there, or name logs instead of it")
 
 
 # ``policyfactory tune`` -----------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ class FormFamily(enum.StrEnum):
 
 
 def fit(
+    context: typer.Context,
     table: Annotated[
         Path, typer.Argument(metavar="TABLE", help="Score table: the CSV file of policyfactory generate.")
     ],
@@ -82,6 +83,8 @@ def fit(
 
     check_seed(seed)
     families = _families(family, form)
+    if "forms" not in families and option.options_given(context, {"top"}):
+        raise UsageError("--top is for the 576 forms, which are not fitted; leave it out, or add --family forms")
     _check_outputs(output, report, figures)
     scores = read_score_table(table)
     with exclusive(output, report, None if figures is None else figures / "pictures"):
@@ -97,6 +100,8 @@ def fit(
                 certainty=certainty,
                 progress=_stages(bar),
             )
+        if not bootstrap and option.options_given(context, {"seed"}) and all(item.fit.is_linear for item in fits):
+            raise UsageError("--seed is for --bootstrap and for nonlinear forms, and there is neither; leave it out")
         files = fits.save(output, report=report, figures=figures, overwrite=overwrite)
         show_fit(fits, as_json=json)
     for text in form or ():

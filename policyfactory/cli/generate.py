@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyfactory.cli.options import WORKERS, with_options, workers_of
+from policyfactory.cli.options import WORKERS, options_given, with_options, workers_of
 from policyfactory.core.errors import UsageError, WorkersError
 from policyfactory.core.files import Manifest, atomic_write, check_directory, check_output, refuse_earlier, together
 from policyfactory.core.options import declared, options_of
@@ -34,6 +34,7 @@ _READING = ("preset", "processors", "force_processors")  # trials know the run t
     more={"processors": "without a log, of the model (256)", "tuples": "441, with --convergence 4"},
 )
 def generate(
+    context: typer.Context,
     trace: Annotated[
         Path | None,
         typer.Argument(
@@ -73,6 +74,8 @@ def generate(
         raise UsageError(
             "--convergence measures what one worker does, in this process; leave out --backend and --scheduler"
         )
+    if not convergence and options_given(context, {"repeats"}):
+        raise UsageError("--repeats is for --convergence, which is not given; leave it out, or add --convergence")
     _check(output, convergence=convergence)
     if convergence and options["tuples"] is None:
         options["tuples"] = _CONVERGENCE_TUPLES
@@ -190,13 +193,14 @@ def show_scores(written: Written, options: GenerateOptions) -> None:
         ["standard error of a score", f"{middle:.3g} % of the mean score (median tuple; {low:.3g} to {high:.3g} %)"],
     ]
     if written.idle:
-        rows.append(["tuples in which nobody ever waits", f"{written.idle:,} (all scores equal, nothing to learn)"])
+        rows.append(["tuples in which no order matters", f"{written.idle:,} (nobody waits, or all jobs are alike)"])
     if written.done:
         rows.append(["time", format_duration(written.seconds) if written.seconds >= 1 else f"{written.seconds:.2f}s"])
         rows.append(["trials per second", rate_text(written.trials / written.seconds)])
     if 2 * written.idle > options.tuples:
         warn(
-            "in most tuples nobody ever waits: the machine is too large for this workload to teach anything about order"
+            "in most tuples no order matters (nobody waits, or all jobs are alike), so there is nothing to learn from "
+            "them: take a smaller machine (--processors) or a workload whose jobs differ"
         )
     show_table("Scores", rows[0], rows[1:], left=(0, 1))
     if written.done:

@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -72,6 +72,16 @@ def with_options(
         return command
 
     return give
+
+
+def options_given(context: typer.Context, names: Collection[str | None]) -> list[str]:
+    """Return which of some options are on the command line, as they are written there."""
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in names
+        and getattr(context.get_parameter_source(parameter.name or ""), "name", "") == "COMMANDLINE"
+    ]
 
 
 def _parameter(entry: Declared | DeclaredOption, default: Any, kind: Any, text: str) -> inspect.Parameter:

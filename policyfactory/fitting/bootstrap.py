@@ -13,6 +13,7 @@ from policyfactory.core.errors import FitError
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
 from policyfactory.core.text import csv_text
+from policyfactory.fitting.forms import fit_user_form
 from policyfactory.fitting.regression import Fit, solve
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.expression import parse
@@ -37,7 +38,8 @@ class ResampledFit:
     rank : int64 array (replicates,)
         Its rank by mean absolute error among the candidates, from 1.
     held_out : float
-        Mean absolute error on tuples that were not used for the fit (5 parts in turn); NaN with fewer than 5 tuples.
+        Mean absolute error on tuples that were not used for the fit (5 parts in turn); NaN with fewer than 5 tuples, or
+        where a nonlinear form has no minimum on the others.
     """
 
     fit: Fit
@@ -149,7 +151,7 @@ def bootstrap(
             solutions = prepared.solve(counts) if replicates else np.empty((len(fit.terms), 0))
             errors = prepared.absolute_errors(solutions, counts) if replicates else np.empty(0)
             unranked = np.empty(0, dtype=np.int64)
-            held_out = _held_out(prepared, folds)
+            held_out = _held_out(prepared, folds) if fit.is_linear else _searched_anew(fit, sample, folds, seed)
             refitted.append(ResampledFit(fit, prepared.coefficients(solutions), errors, unranked, held_out))
         advance()
     mae = np.array([item.mae for item in refitted]).reshape(len(refitted), replicates)
@@ -179,6 +181,19 @@ def _held_out(prepared: Refit, held: NDArray[np.int64]) -> float:
     errors = prepared.absolute_errors(prepared.solve(1 - held), held)
     sizes = np.diff(np.append(prepared.sample.starts, len(prepared.sample))) @ held
     return float(errors @ sizes / sizes.sum())
+
+
+def _searched_anew(fit: Fit, sample: Sample, held: NDArray[np.int64], seed: int) -> float:
+    """Return the same of a nonlinear form: the minimum of all tuples knows those that are held out."""
+    errors = []
+    for part in held.T == 1:
+        test = sample.of_tuples(part)
+        try:
+            found = fit_user_form(sample.of_tuples(~part), fit.source, seed=seed)
+        except FitError:
+            return float("nan")
+        errors.append(np.abs(test.values(found.expression) - test.score))
+    return float(np.concatenate(errors).mean()) if errors else float("nan")
 
 
 # Refits on other sets of tuples: the machinery of bootstrap, hold-out and certainty -----------------------------------

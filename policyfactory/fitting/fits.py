@@ -56,7 +56,7 @@ from policyfactory.policy.store import Model, model_to_json, save_model
 from policyfactory.report.files import bullets_markdown, table_markdown
 from policyfactory.report.sections import Cell, Column, Table, number_cell
 from policyfactory.statistics.intervals import Interval
-from policyfactory.trials.table import ScoreTable, read_score_table
+from policyfactory.trials.table import SAME_SCORE, ScoreTable, read_score_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,7 @@ _LONGEST_KEY = 64
 _DASH = "-"
 _BUDGET = 500_000_000  # residuals that the bootstrap may compute: a few seconds
 _FEWEST_CANDIDATES = 12
+_FEWEST_REPLICATES = 40  # for an interval of 95 %
 _CERTAINTY_CANDIDATES = 12
 
 Progress = Callable[[str, int], Callable[[], None]]
@@ -167,7 +168,7 @@ class Fits(Sequence[Fitted]):
         for item in self.examined:
             is_form = item.fit.family == "forms"
             forms += is_form
-            yield f"f{forms}" if is_form else re.sub(r"[^a-z0-9.]+", "-", item.name.lower()).strip("-") or "form", item
+            yield f"f{forms}" if is_form else _suffix(item.name), item
 
     @keeps_settings
     def save(
@@ -206,7 +207,8 @@ class Fits(Sequence[Fitted]):
         files = {} if models is None else {models.with_name(f"{name}.json"): model for name, model in known.items()}
         pictures = {} if figures is None else {figures / name: drawn for name, drawn in pictures_of(self).items()}
         curve = None if figures is None or self.certainty is None else figures / "certainty.csv"
-        refuse_earlier(*files, *pictures, curve, report, overwrite=overwrite)
+        others = [path for path in (curve, report) if path is not None]
+        refuse_earlier(*files, *pictures, *others, overwrite=overwrite)
         with together():
             for path, model in files.items():
                 save_model(model, path)
@@ -218,7 +220,7 @@ class Fits(Sequence[Fitted]):
                 links = {path: Path(os.path.relpath(path, report.parent)).as_posix() for path in pictures}
                 shown = [(picture.caption, links[path]) for path, picture in pictures.items()]
                 atomic_write(report, to_markdown(self, shown))
-        return [*files, *pictures, *([report] if report is not None else [])]
+        return [*files, *pictures, *others]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the ranking and the models of what was examined as JSON values."""
@@ -310,12 +312,18 @@ def fit(
         scores = read_score_table(scores)
     if not isinstance(scores, ScoreTable):
         raise UsageError(f"a {type(scores).__name__} has no scores to fit to; generate(workload) makes a score table")
-    families, forms = _asked(family)
+    families, forms = _asked(family, top)
     if top < 1 or bootstrap < 0:
         raise UsageError(f"top {top} and bootstrap {bootstrap}: expected at least 1 and at least 0")
     if certainty and bootstrap < 1:
         raise UsageError("certainty is measured by resampling; give --bootstrap 1 or more (200 is usual)")
     sample = prepare(scores)
+    highest, lowest = (extreme.reduceat(sample.score, sample.starts) for extreme in (np.maximum, np.minimum))
+    if np.max(highest - lowest) < SAME_SCORE:
+        raise FitError(
+            f"{sample.name}: the scores of each tuple are equal, so no order is better than another and there is "
+            "nothing to learn; generate scores from a workload whose jobs differ and wait"
+        )
     fits, enumerated, failures = _fitted(sample, families, forms, seed)
     # A form costs its rows in each replicate, and in each of the five parts of the held-out error.
     allowed = max(_FEWEST_CANDIDATES, top, _BUDGET // (len(sample) * max(bootstrap, 5)))
@@ -348,7 +356,7 @@ def fit(
     )
 
 
-def _asked(family: str | Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def _asked(family: str | Sequence[str], top: int) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the families, and the name and text of each form of the user."""
     given = [family] if isinstance(family, str) else list(family)
     if not given:
@@ -363,11 +371,21 @@ def _asked(family: str | Sequence[str]) -> tuple[list[str], list[tuple[str, str]
             )
     forms = [text for text in given if text not in FAMILIES]
     named = [split_name(text, f"form{number}") for number, text in enumerate(forms, start=1)]
-    names = [name.lower() for name, _ in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(f"two forms have the name {twice[0]!r}; give each its own, NAME=FORMULA")
+    taken = {f"f{number}": f"form {number} of the 576" for number in range(1, top + 1) if "forms" in given}
+    taken |= {name.lower(): name for name in POLYNOMIALS if "polynomials" in given}
+    taken |= {"mix": "MIX"} if "linear" in given else {}
+    for name, _ in named:
+        if (suffix := _suffix(name)) in taken:
+            raise UsageError(
+                f"the forms {name!r} and {taken[suffix]!r} would have the same file, NAME-{suffix}.json; give each a "
+                "name of its own, NAME=FORMULA"
+            )
+        taken[suffix] = name
     return [name for name in FAMILIES if name in given], named
+
+
+def _suffix(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "form"
 
 
 def _fitted(
@@ -417,9 +435,13 @@ def sentences(run: Fits) -> list[str]:
     lines.extend(f"Not resampled: {name}: {reason}." for name, reason in run.resampled.refused.items())
     if sample.noise_mae is not None:
         lines.append(
-            f"The scores' own noise is worth a mean absolute error of {sample.noise_mae:.2g}: "
-            "no formula can come below it."
+            f"The scores' own noise is worth a mean absolute error of {sample.noise_mae:.2g}: a perfect formula would "
+            "show about that."
         )
+        if run.winner.mae < sample.noise_mae:
+            lines.append("The best is below that, so it follows the noise (overfitted): generate more tuples.")
+    if sample.tuples < 5:
+        lines.append("With fewer than 5 tuples none is held out, so no error shows what is overfitted.")
     lines.append(
         f"The weight p*q is concentrated: the {sample.tuples:,} tuples count like {sample.effective_tuples:,.0f} of "
         "equal weight."
@@ -538,7 +560,7 @@ def _label(fit: Fit) -> str:
 
 def _sure(run: Fits) -> list[str]:
     candidate = run.winner.candidate
-    if candidate is None or not len(candidate.mae):
+    if candidate is None or len(candidate.mae) < _FEWEST_REPLICATES or len(run.resampled.candidates) == 1:
         return []
     firsts = sum(item.first > 0 for item in run.resampled.candidates)
     low, high = interval(candidate.rank.astype(np.float64))
@@ -554,6 +576,8 @@ def _sure(run: Fits) -> list[str]:
 def _ranking(run: Fits) -> Table:
     shown = [item for item in run if item.rank <= _SHOWN or item.fit.family != "forms"]
     resampled = run.resampled
+    nonlinear = any(not item.fit.is_linear for item in resampled.candidates)
+    linearised = " (nonlinear forms: linearised at their minimum)" if nonlinear else ""
     columns = (
         Column("sort key (lower runs first)"),
         Column("rank"),
@@ -570,7 +594,7 @@ def _ranking(run: Fits) -> Table:
         tuple(map(_ranked, shown)),
         "Held out: MAE on tuples that were not fitted, in 5 parts. In brackets and in rank 95 %: 95 % of the bootstrap "
         f"over tuples, {resampled.replicates} replicates among {len(resampled.candidates)} formulas, seed "
-        f"{resampled.seed}; first: share of them in which it is. "
+        f"{resampled.seed}{linearised}; first: share of them in which it is. "
         "Pairs: share of the pairs of jobs in a queue that are ordered as their scores are; 50 % is chance.",
     )
 

@@ -408,7 +408,8 @@ def _fit(sample: Sample, problem: _Problem, best: _Minimum, *, name: str, method
             f"{printable(problem.text, 200)}: the best minimum lies at the edge of where the form has a value; use "
             "another form"
         )
-    norm = np.linalg.norm(slopes, axis=0)
+    with np.errstate(over="ignore"):
+        norm = np.linalg.norm(slopes, axis=0)
     condition = float(np.linalg.cond(slopes / np.where(norm > 0, norm, 1.0)))
     weighted = sample.weight * residual
     return dataclasses.replace(

@@ -35,7 +35,7 @@ SIGN_LIMIT = 0.025  # share of replicates with the other sign
 ORDER_LIMIT = 0.55  # share of pairs that are ordered as their scores are
 _GRID = 21  # points an axis
 _FLAT = 1e-9  # part of the formula's range that counts as no change
-_PAIR_TUPLES = 500  # pairs are counted in the first of the tuples
+_PAIR_ROWS = 1 << 14  # pairs are counted for so many rows together: what stays in the processor's cache
 _EFFECT = {
     "p": "of two jobs that differ in run time only the longer runs first there",
     "q": "of two jobs that differ in processors only the wider runs first there",
@@ -111,23 +111,25 @@ def slopes(formula: Expression, sample: Sample) -> dict[str, float]:
 def agreement(first: FloatArray, second: FloatArray, sample: Sample) -> float:
     """Return the share of the pairs of jobs in a tuple that both columns order in the same way.
 
-    Pairs that ``first`` leaves tied are not counted; those that only ``second`` leaves tied count one half.
+    Pairs that ``first`` leaves tied are not counted; those that only ``second`` leaves tied count one half. NaN if
+    none is counted.
 
     Parameters
     ----------
     first, second : float64 array (n,)
         Values for the rows of ``sample``.
     """
-    same = counted = 0.0
-    ends = np.append(sample.starts[1:], len(sample))
-    for start, end in zip(sample.starts[:_PAIR_TUPLES], ends, strict=False):
-        rows = slice(int(start), int(end))
-        order = np.sign(first[rows, None] - first[None, rows])
-        product = order * np.sign(second[rows, None] - second[None, rows])
-        pairs = float(np.count_nonzero(order))
-        same += (pairs + float(product.sum())) / 2
-        counted += pairs
-    return same / counted if counted else 1.0
+    difference = counted = 0
+    for begin in range(0, len(sample), _PAIR_ROWS):
+        for step in range(1, int(np.bincount(sample.tuple_of).max())):
+            later = slice(begin + step, begin + step + _PAIR_ROWS)
+            former = slice(begin, begin + len(first[later]))
+            ordered = (sample.tuple_of[former] == sample.tuple_of[later]) & (first[former] != first[later])
+            untied = ordered & (second[former] != second[later])
+            same = untied & ((first[former] < first[later]) == (second[former] < second[later]))
+            counted += int(np.count_nonzero(ordered))
+            difference += int(2 * np.count_nonzero(same) - np.count_nonzero(untied))
+    return 0.5 + difference / (2 * counted) if counted else float("nan")
 
 
 def _dominance(fit: Fit, sample: Sample) -> dict[str, float]:
@@ -369,7 +371,7 @@ def _diagnostics(fitted: Fitted) -> dict[str, Any]:
         "vif": by_name(inference.vif),
         "vif_weighted": by_name(inference.vif_weighted),
         "falls_along": diagnosis.slopes,
-        "one_term_orders_as_all": dict(diagnosis.dominance),
+        "one_term_orders_as_all": {text: finite(share) for text, share in diagnosis.dominance.items()},
         "pairs_ordered_as_scores": finite(diagnosis.order),
         "data_range": {
             "p_s": [float(sample.p.min()), float(sample.p.max())],

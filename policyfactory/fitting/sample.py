@@ -130,11 +130,14 @@ class Sample:
 
     def first_tuples(self, count: int) -> Sample:
         """Return the sample of the first ``count`` tuples."""
-        if count >= self.tuples:
-            return self
-        end = int(self.starts[count])
-        rows = {name: getattr(self, name)[:end] for name in ("p", "q", "r", "score", "stderr", "weight", "tuple_of")}
-        return dataclasses.replace(self, starts=self.starts[:count], **rows)
+        return self if count >= self.tuples else self.of_tuples(np.arange(self.tuples) < count)
+
+    def of_tuples(self, chosen: NDArray[np.bool_]) -> Sample:
+        """Return the sample of some tuples."""
+        rows, sizes = chosen[self.tuple_of], np.bincount(self.tuple_of)[chosen]
+        columns = {name: getattr(self, name)[rows] for name in ("p", "q", "r", "score", "stderr", "weight")}
+        numbers = np.repeat(np.arange(len(sizes)), sizes)
+        return dataclasses.replace(self, starts=np.cumsum(sizes) - sizes, tuple_of=numbers, **columns)
 
 
 def prepare(table: ScoreTable) -> Sample:

@@ -30,7 +30,7 @@ from policyfactory.core.journal import Journal, claim, library_versions, partial
 from policyfactory.core.options import changed
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import Report, check_options, describe, finished_tuples
-from policyfactory.trials.table import HEADER, GenerateOptions, ScoreTable, parse_rows, read_score_table
+from policyfactory.trials.table import HEADER, SAME_SCORE, GenerateOptions, ScoreTable, parse_rows, read_score_table
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
 
@@ -134,7 +134,7 @@ def write_scores(
                     trials_each=options.trials_each,
                     precision=(low, middle, high),
                     # In floating point equal scores differ in their last bits.
-                    idle=int((spreads < 1e-12).sum()),
+                    idle=int((spreads < SAME_SCORE).sum()),
                 )
                 manifest = Manifest(
                     kind=KIND,

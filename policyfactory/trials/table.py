@@ -39,6 +39,7 @@ _COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
 _MAX_BYTES = 1 << 29  # about ten million jobs
 # The artifact printed 12 significant digits: 32 of them sum to 1 within 1e-10.
 _SUM_TOLERANCE = 1e-6
+SAME_SCORE = 1e-12  # equal scores differ in their last bits
 _LONGEST_LINE = 10_000  # bytes
 
 
@@ -206,7 +207,9 @@ def read_score_table(path: Path | str) -> ScoreTable:
     fault = _find_fault(columns)
     if fault is not None:
         raise ScoreTableError(f"{path}:{fault[0] + 1 + ours}: {fault[1]}")
-    if not ours:
+    if ours:
+        _check_sums(path, columns["score"], columns["tuple_id"])
+    else:
         columns["tuple_id"] = _group(path, columns["score"])
         origin = origin or "table in the SC'17 artifact's layout, standard errors unknown"
     return ScoreTable(**columns, name=path.stem, origin=origin or f"score table {path.name}", sha256=digest)
@@ -275,6 +278,16 @@ def _find_fault(columns: dict[str, Any]) -> tuple[int, str] | None:
             shown = name.removesuffix("_id")
             faults.append((int(rows[0]), f"{shown} is {columns[name][rows[0]]:g}, expected {expected}"))
     return min(faults, default=None)
+
+
+def _check_sums(path: Path, score: FloatArray, tuple_id: FloatArray) -> None:
+    names, tuple_of = np.unique(tuple_id, return_inverse=True)
+    sums = np.bincount(tuple_of, score)
+    for number in np.flatnonzero(np.abs(sums - 1) > _SUM_TOLERANCE):
+        raise ScoreTableError(
+            f"{path}: the scores of tuple {names[number]:.0f} sum to {sums[number]:.9g}, expected 1: is the file cut "
+            "off? remove the tuple's lines, or run policyfactory generate again"
+        )
 
 
 def _group(path: Path, score: FloatArray) -> NDArray[np.int64]:

@@ -130,10 +130,12 @@ def test_json_is_json(run, shared: Shared) -> None:  # type: ignore[no-untyped-d
         (["TABLE", "--form", "a*p + zz(q)"], 1, "at character"),
         (["TABLE", "--form", "p*q"], 1, "has 0 coefficients"),
         (["TABLE", "--form", "a*w*p"], 1, "has w, which no score table knows"),
-        (["TABLE", "--form", "x=a*p", "--form", "x=a*q"], 2, "two forms have the name 'x'"),
+        (["TABLE", "--form", "x=a*p", "--form", "x=a*q"], 2, "NAME-x.json"),
         (["TABLE", "--seed", "-1"], 2, "seed -1"),
         (["TABLE", "--certainty", "--bootstrap", "0"], 2, "--bootstrap 1 or more"),
         (["TABLE", "--family", "trees"], 2, "trees"),
+        (["TABLE", "--family", "linear", "--bootstrap", "0", "--seed", "2"], 2, "--seed is for --bootstrap"),
+        (["TABLE", "--form", "a*p", "--top", "2"], 2, "--top is for the 576 forms"),
     ],
 )
 def test_wrong_use_is_reported(run, shared: Shared, arguments: list[str], code: int, message: str) -> None:  # type: ignore[no-untyped-def]

@@ -150,6 +150,16 @@ def test_a_table_of_other_options_is_not_touched(run, tmp_path):
     assert (tmp_path / "t.csv").read_bytes() == before
 
 
+def test_where_all_jobs_are_alike_nobody_is_said_not_to_wait(run, tmp_path):
+    lines = [f"{n} {10 * n} 0 3600 8 -1 -1 8 3600 -1 1 1 1 -1 1 -1 -1 -1\n" for n in range(1, 61)]
+    (tmp_path / "alike.swf").write_text("; MaxProcs: 8\n; UnixStartTime: 0\n" + "".join(lines))
+    done = run("generate", "alike.swf", *SMALL, "--output", "t.csv")
+    assert "all jobs are alike" in done.stdout
+    assert "machine is too large" not in done.stderr
+    assert "nothing to learn" in done.stderr
+    assert "nothing to learn" in run("fit", "t.csv", code=1).stderr
+
+
 def test_convergence_is_drawn_and_tabulated(run, tmp_path):
     arguments = ("--convergence", "--trials", "4000", "--repeats", "3", "--tuples", "1")
     done = run("generate", *arguments, "--output", "c.png")
@@ -179,6 +189,7 @@ def test_convergence_is_drawn_and_tabulated(run, tmp_path):
         (("none.swf", "--tuples", "0"), 2, "--tuples 0: expected a whole number, 1 to 10,000,000"),
         (("--workers", "0"), 2, "at least 1 worker"),
         (("--preset", "dirty"), 2, "dirty"),
+        (("--repeats", "3"), 2, "--repeats is for --convergence"),
     ],
 )
 def test_wrong_use_is_reported_before_any_work(run, tmp_path, trace, arguments, code, message):

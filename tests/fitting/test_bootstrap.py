@@ -139,6 +139,17 @@ def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample, unev
     assert np.isnan(result.first)
 
 
+def test_a_nonlinear_form_is_searched_anew_without_the_tuples_that_are_held_out(made) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 3e-8 * p**0.8 * q, noise=3e-3, tuples=10, size=6))
+    form, total = "a*p**b*q", 0.0
+    for part in resample._folds(sample).T == 1:
+        fit = fit_user_form(sample.of_tuples(~part), form)
+        held = sample.of_tuples(part)
+        total += float(np.abs(held.values(fit.expression) - held.score).sum())
+    result = bootstrap([fit_user_form(sample, form)], sample, replicates=0, seed=1).candidates[0]
+    assert result.held_out == pytest.approx(total / len(sample), rel=1e-9)
+
+
 def test_noise_shows_in_the_held_out_error_of_a_rich_form(made) -> None:  # type: ignore[no-untyped-def]
     # The truth is LIN; the sextic has 30 terms too many for 8 tuples.
     sample = prepare(made(lambda p, q, r: 0.03 + 1e-8 * p + 1e-5 * q + 1e-8 * r, noise=5e-3, tuples=8))

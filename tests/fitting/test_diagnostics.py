@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
+from policyfactory.fitting import model
 from policyfactory.fitting.bootstrap import bootstrap
 from policyfactory.fitting.forms import FormsResult, fit_user_form
 from policyfactory.fitting.model import Fitted, agreement, diagnose, order_share, slopes
@@ -104,7 +106,22 @@ def test_agreement_counts_pairs_by_hand(made) -> None:  # type: ignore[no-untype
     assert agreement(first, second, sample) == pytest.approx(2.5 / 5)
     assert agreement(first, first, sample) == 1
     assert agreement(first, -first, sample) == 0
-    assert agreement(np.ones(6), second, sample) == 1, "nothing is ordered, so nothing is ordered otherwise"
+    assert np.isnan(agreement(np.ones(6), second, sample)), "nothing is ordered"
+
+
+def test_the_pairs_of_all_tuples_are_counted(made, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(model, "_PAIR_ROWS", 7)
+    table = made(lambda p, q, r: 0 * p + 0.5, tuples=600, size=4)
+    sample = prepare(table.select(np.delete(np.arange(2400), [5, 6, 11])))  # of different sizes
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(0, 4, (2, len(sample))).astype(float)
+    same = counted = 0.0
+    for number in range(sample.tuples):
+        rows = np.flatnonzero(sample.tuple_of == number)
+        for a, b in itertools.combinations(rows, 2):
+            counted += first[a] != first[b]
+            same += (first[a] != first[b]) * (1 + np.sign(first[a] - first[b]) * np.sign(second[a] - second[b])) / 2
+    assert agreement(first, second, sample) == pytest.approx(same / counted)
 
 
 def test_a_term_that_orders_alone_is_reported(made) -> None:  # type: ignore[no-untyped-def]
@@ -247,11 +264,11 @@ def test_the_grid_has_21_quantiles_and_a_tiny_fall_is_none() -> None:
     assert list(slopes(parse("p - p"), sample).values()) == [0.0, 0.0, 0.0]
 
 
-def test_pairs_are_counted_in_the_first_500_queues() -> None:
+def test_pairs_are_counted_in_every_queue() -> None:
     pair = [(1.0, 1.0, 0.4), (2.0, 1.0, 0.6)]
     sample = queues(*[pair] * 502)
     first = np.tile([1.0, 2.0], 502)
     second = first.copy()
     second[2 * 499 : 2 * 499 + 2] = [2.0, 1.0]
     second[2 * 500 :] = 0.0
-    assert agreement(first, second, sample) == 499 / 500
+    assert agreement(first, second, sample) == (499 + 2 / 2) / 502

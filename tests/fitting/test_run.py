@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.fitting import fits as module
 from policyfactory.fitting import regression
-from policyfactory.fitting.fits import fit
+from policyfactory.fitting.fits import fit, report_tables
 from policyfactory.fitting.forms import FormsResult, fit_all_forms
 from policyfactory.fitting.sample import Sample
 from policyfactory.trials.table import ScoreTable
@@ -148,3 +149,51 @@ def test_what_is_fitted_without_options() -> None:
     parameters = inspect.signature(fit).parameters
     assert [parameters[name].default for name in ("family", "top", "bootstrap", "seed")] == ["forms", 1, 200, 1]
     refused(UsageError, "list scores", fit, [])  # type: ignore[arg-type]
+
+
+def test_where_no_score_differs_there_is_nothing_to_learn(made) -> None:  # type: ignore[no-untyped-def]
+    flat = made(lambda p, q, r: 0.25 + 0 * p, tuples=3, size=4)
+    refused(FitError, "made equal nothing", fit, flat, "linear", bootstrap=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "suffix"),
+    [
+        (["forms", "F1=a*p + b*r"], "f1"),
+        (["A_B=a*p", "A-B=b*q"], "a-b"),
+        (["polynomials", "LIN=a*p"], "lin"),
+        (["linear", "Mix=a*p"], "mix"),
+    ],
+)
+def test_two_formulas_never_have_the_same_file(table: ScoreTable, family: list[str], suffix: str) -> None:
+    refused(UsageError, f"NAME-{suffix}.json {family[-1].partition('=')[0]}", fit, table, family)
+
+
+def test_what_so_few_resamplings_show_is_not_said(table: ScoreTable) -> None:
+    assert "replicates" in fit(table, ["a*p", "b*q"], bootstrap=40).summary()
+    assert "replicates" not in fit(table, ["a*p", "b*q"], bootstrap=39).summary()
+    assert "replicates" not in fit(table, "a*p", bootstrap=40).summary()
+
+
+def test_an_error_below_that_of_the_noise_is_said_to_be_overfitted(made) -> None:  # type: ignore[no-untyped-def]
+    few = made(lambda p, q, r: 0.2 + 1e-6 * p, noise=0.05, tuples=4, size=12)
+    rich = fit(few, "polynomials", bootstrap=0)
+    assert rich.winner.mae < (rich.sample.noise_mae or 0)
+    assert "overfitted" in rich.summary()
+    assert "held out" in rich.summary()
+    poor = fit(made(lambda p, q, r: 1e-6 * p, noise=1e-5), "a*q", bootstrap=0).summary()
+    assert not any(word in poor for word in ("overfitted", "held out"))
+
+
+def test_how_nonlinear_forms_are_resampled_is_said(table: ScoreTable) -> None:
+    def caption(form: str) -> str | None:
+        return report_tables(fit(table, form, bootstrap=2))[0].note
+
+    assert "linearised" in str(caption("a*p**b"))
+    assert "linearised" not in str(caption("a*p"))
+
+
+def test_every_file_that_is_written_is_named(table: ScoreTable, tmp_path: Path) -> None:
+    written = fit(table, "linear", bootstrap=2, certainty=True).save(figures=tmp_path)
+    assert set(written) == set(tmp_path.iterdir())
+    assert tmp_path / "certainty.csv" in written

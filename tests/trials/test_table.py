@@ -20,11 +20,12 @@ COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
 
 def table_of(n: int = 6, **columns) -> ScoreTable:
     rng = np.random.default_rng(1)
+    score = rng.random(n)
     values = {
         "p": rng.integers(1, 1000, n),
         "q": rng.integers(1, 64, n),
         "r": rng.integers(0, 9999, n) + 0.25,
-        "score": rng.random(n),
+        "score": score / np.bincount(np.arange(n) // 3, score)[np.arange(n) // 3],
         "stderr": rng.random(n) * 1e-5,
         "tuple_id": np.arange(n) // 3,
     }
@@ -41,6 +42,12 @@ def test_a_table_reads_back_to_the_last_bit(tmp_path):
     assert len(again.sha256) == 64
     write_score_table(again, tmp_path / "u.csv")
     assert (tmp_path / "u.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
+
+
+def test_a_tuple_that_is_not_whole_is_named(tmp_path):
+    for name, rows in (("cut", [0, 1, 2, 3, 4]), ("twice", [0, 1, 2, 3, 4, 5, 5])):
+        write_score_table(table_of().select(rows), tmp_path / f"{name}.csv")
+        refused(ScoreTableError, f"{name}.csv tuple 1", read_score_table, tmp_path / f"{name}.csv")
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -21,7 +21,8 @@ def read(tmp_path, text: str) -> ScoreTable:
     "line", ["0,1,0,0,0,0", "1e300,1,1e300,1,1e300,-3", "1,1,1,1.0000005,nan,9007199254740991", "0.5,1,0.5,0.5,0.5,7"]
 )
 def test_the_least_and_the_largest_values_are_read(tmp_path, line):
-    table = read(tmp_path, f"{HEADER}\n{line}\n")
+    *_, score, _, number = line.split(",")
+    table = read(tmp_path, f"{HEADER}\n{line}\n1,1,1,{max(0, 1 - float(score))},0,{number}\n")
     assert [table.p[0], table.q[0], table.r[0], table.score[0]] == [float(cell) for cell in line.split(",")[:4]]
     assert table.tuple_id[0] == int(line.rpartition(",")[2])
 
@@ -89,7 +90,7 @@ def test_lines_of_a_tuple_are_read_back():
 
 
 def test_a_selection_keeps_the_name_and_loses_the_file(tmp_path):
-    table = read(tmp_path, f"{HEADER}\n1,1,0,0.5,0,4\n2,1,0,0.5,0,9\n")
+    table = read(tmp_path, f"{HEADER}\n1,1,0,1,0,4\n2,1,0,1,0,9\n")
     assert (table.tuples, table.origin) == (2, "score table t.csv")
     part = table.select([1])
     assert (part.name, part.sha256, part.tuple_id.tolist()) == ("t", "", [9])
