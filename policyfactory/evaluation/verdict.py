@@ -47,6 +47,7 @@ from policyfactory.statistics.intervals import MIN_CASES
 from policyfactory.statistics.summary import Summary, worst_off
 from policyfactory.workload.jobs import Workload, load_in_words
 from policyfactory.workload.judge import FULL
+from policyfactory.workload.sensitivity import MOST_LOAD
 from policyfactory.workload.windows import in_use
 
 _INVENTED = 0.5  # share of the jobs: with more requests that are not the users', no plan is the scheduler's
@@ -355,10 +356,11 @@ def _what_helps(load: float, faster: float) -> str:
             "times are those of the real submissions."
         )
     # The option counts from the log, not from what was simulated.
-    option = f"--load {faster * (max(_BUSY / load, 1.1) if load > 0 else 2):.2g}"
+    factor = float(f"{faster * (max(_BUSY / load, 1.1) if load > 0 else 2):.2g}")
+    sooner = f"evaluate the policies with the jobs arriving faster (--load {factor:g}), " * (factor <= MOST_LOAD)
     return (
-        f"What helps: evaluate the policies with the jobs arriving faster ({option}), learn from a busier time or "
-        "machine, or from the jobs of the site's busiest partition with that partition's processors."
+        f"What helps: {sooner}learn from a busier time or machine, or from the jobs of the site's busiest partition "
+        "with that partition's processors."
     )
 
 

@@ -26,7 +26,7 @@ from policyfactory.core.random import generator
 from policyfactory.workload.jobs import Workload, load_in_words
 
 _PURPOSE = 1109  # our branch of the random streams
-_LEAST, _MOST = 0.01, 100.0
+_LEAST, MOST_LOAD = 0.01, 100.0
 _MOST_NOISE = 1_000_000.0
 _NOISY = re.compile(r"noisy:(\d{1,7}(?:\.\d{1,9})?|\.\d{1,9})")
 _PLAIN: tuple[Literal["user", "exact", "tsafrir"], ...] = ("user", "exact", "tsafrir")
@@ -93,8 +93,8 @@ def scale_load(workload: Workload, factor: float) -> Workload:
     WorkloadError
         If the arrivals would leave the range of the clock.
     """
-    if not _LEAST <= factor <= _MOST:
-        raise UsageError(f"load factor {factor:g} is outside {_LEAST:g} to {_MOST:g}; 1.1 brings 10 % more load")
+    if not _LEAST <= factor <= MOST_LOAD:
+        raise UsageError(f"load factor {factor:g} is outside {_LEAST:g} to {MOST_LOAD:g}; 1.1 brings 10 % more load")
     if factor == 1 or not len(workload):
         return workload
     first = workload.submit[0]

@@ -14,7 +14,7 @@ import policyfactory as pf
 from daily_log import daily, recorded
 from policyfactory.core.text import DAY, HOUR, WEEK
 from policyfactory.evaluation.results_folder import Result
-from policyfactory.evaluation.verdict import verdict_of
+from policyfactory.evaluation.verdict import _what_helps, verdict_of
 from policyfactory.policy.store import Model, resolve
 from policyfactory.report.verdict import Verdict
 from policyfactory.simulation.simulate import Rules, simulate
@@ -90,12 +90,18 @@ def test_a_record_that_the_replay_does_not_come_near() -> None:
 
 
 def test_where_nobody_waits_no_order_is_better_and_what_helps_is_said() -> None:
-    log = daily(machine=400)
+    log = daily(machine=50)
     actual = verdict(dataclasses.replace(log, start=log.submit + 8 * HOUR), "FCFS,SPF,SAF")
     assert actual.light == "cannot tell"
     assert actual.sentences[0].startswith("Nobody waits in this log under any order")
     assert actual.sentences[1].startswith("In the record jobs waited 8h on average, though the machine had room")
     assert "(--load " in actual.sentences[-1]
+
+
+def test_a_load_that_no_command_takes_is_not_proposed() -> None:
+    assert "--load 90)" in _what_helps(0.95 / 90, 1.0)
+    assert "--load 100)" in _what_helps(0.95 / 100, 1.0)
+    assert "--load" not in _what_helps(0.95 / 250, 1.0)
 
 
 def test_jobs_of_one_instant_have_no_load_and_cannot_arrive_faster() -> None:
@@ -110,7 +116,7 @@ def test_jobs_of_one_instant_have_no_load_and_cannot_arrive_faster() -> None:
 
 
 def test_the_load_that_is_named_is_the_one_simulated() -> None:
-    log = daily(machine=400)
+    log = daily(machine=50)
     once, twice = verdict(log), verdict(log, load=2)
     assert f"offered load {log.offered_load:.2f}" in once.sentences[0]
     assert f"offered load {2 * log.offered_load:.2f}" in twice.sentences[0]

@@ -115,14 +115,14 @@ def test_without_a_record_nothing_is_recommended() -> None:
 
 
 def test_where_nobody_waits_no_order_is_better() -> None:
-    actual = verdict(recorded(daily(machine=400), "FCFS"))
+    actual = verdict(recorded(daily(machine=50), "FCFS"))
     assert actual.light == "cannot tell"
     assert actual.sentences[0].startswith(
         "Nobody waits in this log under any order (0 % of the jobs wait longer than 10 s"
     )
     assert "there was always room (at most " in actual.sentences[1]
-    full = recorded(daily(machine=400), "FCFS")
-    busy = verdict(dataclasses.replace(full, processors=np.where(np.arange(len(full)) == 5, 400, full.processors)))
+    full = recorded(daily(machine=50), "FCFS")
+    busy = verdict(dataclasses.replace(full, processors=np.where(np.arange(len(full)) == 5, 50, full.processors)))
     assert busy.sentences[1].startswith("The log's submit times are its start times")
     assert "jobs arriving faster (--load " in actual.sentences[-1]
 
