@@ -157,8 +157,12 @@ class _Work:
         self._say_what_was_measured(done)
         self._say_ties(done)
         self.notes += self.advice
-        if self.model.verdict and not self.model.verdict.startswith(LIGHTS["better"]):
-            self.warnings.insert(0, f"it is not recommended: {printable(self.model.verdict, 400)}")
+        verdict = printable(self.model.verdict, 400)
+        if verdict and "agreement" in self.model.diagnostics:
+            # It is compared with the network that it was made of.
+            self.notes.append(f"distilled: {verdict}")
+        elif verdict and not verdict.startswith(LIGHTS["better"]):
+            self.warnings.insert(0, f"it is not recommended: {verdict}")
         self.warnings += left_out(self.policy, export.limits)
         self.warnings += [f"of the fit: {printable(text, 400)}" for text in self.model.warnings]
         return Exported(

@@ -154,7 +154,7 @@ class Distilled:
             "origin": formula.origin,
             "pull": formula.pull,
             "agreement": {"choosing": _shares(rated.choosing), "judged": _shares(rated.judged)},
-            "warnings": self.warnings,
+            "warnings": self._warnings(rated),
             "verdict": verdict,
         }
         return Model(formula.policy, formula.coefficients, diagnostics, self.provenance)
@@ -169,6 +169,11 @@ class Distilled:
             network_digest=self.network.digest,
             options=dataclasses.asdict(self.options),
         )
+
+    def best(self, count: int) -> list[Rated]:
+        """Return the first of the candidates, and what was chosen of the others."""
+        chosen = self.chosen.choice, self.chosen.static
+        return [rated for number, rated in enumerate(self.rated) if number < count or rated in chosen]
 
     @property
     def _agreeing(self) -> str:
@@ -191,11 +196,14 @@ class Distilled:
     @property
     def warnings(self) -> list[str]:
         """Why the formula should not be taken for the network."""
+        return self._warnings(self.chosen.choice)
+
+    def _warnings(self, rated: Rated) -> list[str]:
         warnings = []
-        choice, free = self.chosen.choice.judged, self.chosen.free
-        if choice.pairs < WELL:
+        alike, free = rated.judged.pairs, self.chosen.free
+        if alike < WELL:
             warnings.append(
-                f"{self.policy.name} orders only {_percent(choice.pairs)} of the pairs as the network does: it is "
+                f"{rated.formula.policy.name} orders only {_percent(alike)} of the pairs as the network does: it is "
                 "another policy, not a copy"
             )
         if free is not None:
@@ -291,9 +299,7 @@ def draw_agreement(found: Distilled) -> Figure:
     -------
     Figure
     """
-    kept = list(found.rated[:_MOST_DRAWN])
-    kept += [rated for rated in (found.chosen.choice, found.chosen.static) if rated not in kept]
-    kept.reverse()
+    kept = found.best(_MOST_DRAWN)[::-1]
     figure = new_figure(7.0, 1.4 + 0.28 * len(kept))
     axes = figure.add_subplot()
     for number, kind in enumerate(KINDS):

@@ -144,6 +144,25 @@ def test_free_processors_are_never_in_the_choice_and_it_is_said_what_they_would_
     assert export(load_model(tmp_path / "found" / "static.json"), to="slurm-priority-lua").text
 
 
+def test_the_static_formula_has_the_warnings_and_the_words_of_its_own_agreement(workload) -> None:
+    found = distill(linear({X: 1.0, Y: 0.6, V: -0.9}), workload, options(families=("power", "linear")))
+    assert found.chosen.choice.judged.pairs > 0.95 > found.chosen.static.judged.pairs
+    assert found.model.warnings == ()
+    assert found.chosen.static.formula.policy.name in found.static_model.warnings[0]
+    exported = export(found.static_model, to="python")
+    assert not any("not recommended" in text for text in exported.warnings)
+    assert any("ordered as by network NET" in text for text in exported.notes)
+
+
+def test_what_is_chosen_is_shown_once(workload) -> None:
+    found = distill(linear({X: 1.0, Y: 0.5}), workload, options(families=("power",)))
+    rated = (*(one for one in found.rated if one is not found.chosen.static), found.chosen.static)
+    last = dataclasses.replace(found, rated=rated)
+    assert found.chosen.static is found.chosen.choice
+    assert last.best(2) == [*rated[:2], found.chosen.static]
+    assert found.best(2) == list(found.rated[:2])
+
+
 def test_another_policy_is_said_to_be_no_copy(workload, every_form: None) -> None:
     found = distill(random_network(11, (6, 16, 1)), workload, options(families=("power",)))
     share = found.chosen.choice.judged.pairs
