@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from policyfactory.cli import options as option
-from policyfactory.cli.options import WORKERS, with_options, workers_of
+from policyfactory.cli.options import WORKERS, options_given, with_options, workers_of
+from policyfactory.core.errors import UsageError
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import number_text, shortened
 from policyfactory.report.terminal import BarScreen, note, say, show_table, warn
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 @with_options([*declared(TrainOptions).values(), *declared(SearchOptions).values(), *WORKERS])
 def train(
+    context: typer.Context,
     log: option.PastLog,
     output: option.LearningOutput = Path("trained"),
     learner: Annotated[
@@ -83,6 +85,8 @@ def train(
     from policyfactory.search.run import train as train_policy
 
     if pick is not None:
+        if idle := options_given(context, context.params.keys() - {"log", "output", "pick", "overwrite"}):
+            raise UsageError(f"--pick searches nothing, so {', '.join(idle)} would be ignored; leave it out")
         _pick(output, pick, overwrite=overwrite)
         return
     task, searching = options_of(TrainOptions, options), options_of(SearchOptions, options)
@@ -104,8 +108,6 @@ def train(
 
 def _refuse_idle(learner: str, ppo: dict[str, object], searching: SearchOptions) -> None:
     """Refuse options of the learner that was not chosen; ``ppo``: whether each of its own was given."""
-    from policyfactory.core.errors import UsageError
-
     plain = SearchOptions()
     search = {
         name: getattr(searching, known.field) != getattr(plain, known.field)
@@ -132,7 +134,11 @@ def _ppo(preset: Literal["ours", "paper"], change: list[str] | None, **named: An
     from policyfactory.search.reinforce.options import changes_of
     from policyfactory.search.reinforce.training import Reinforcement
 
-    return Reinforcement.of(preset, **{**named, **changes_of(change or [])})
+    changes, plain = changes_of(change or []), {"iterations": None, "filtering": "none", "device": "cpu"}
+    if twice := [name for name in changes if name in plain and named[name] != plain[name]]:
+        flag = twice[0].replace("iterations", "rounds")
+        raise UsageError(f"--set {twice[0]}={changes[twice[0]]} and --{flag} {named[twice[0]]}: leave out one of them")
+    return Reinforcement.of(preset, **{**named, **changes})
 
 
 # ``policyfactory judge`` ----------------------------------------------------------------------------------------------
@@ -355,8 +361,7 @@ _NEEDS = {"static": "", "w": "wait", "f": "free processors"}
 
 def show_distilled(found: Distilled) -> None:
     """Print what was found: the candidates, the judged windows, and the verdict."""
-    shown = list(found.rated[:_MOST_SHOWN])
-    shown += [rated for rated in (found.chosen.choice, found.chosen.static) if rated not in shown]
+    shown = found.best(_MOST_SHOWN)
     pairs = found.pairs["judged"]
     show_table(
         f"Agreement with network {found.network.name}: {len(pairs):,} pairs at {len(pairs.queues):,} decisions of "

@@ -24,7 +24,7 @@ from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.search.judging import HeldOutVerdict, Judged, Judgement
-from policyfactory.search.learner import Counted, count
+from policyfactory.search.learner import Counted, count, without_number
 from policyfactory.search.options import JudgeOptions
 from policyfactory.search.replicated import (
     Best,
@@ -37,7 +37,6 @@ from policyfactory.search.replicated import (
     submitted,
 )
 from policyfactory.simulation.metrics import weekly_sums
-from policyfactory.simulation.prepare import asked_of
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.compare import compare_replicas, compare_values
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly_ratio
@@ -213,16 +212,7 @@ class Arena:
         )
 
     def _without_number(self, policy: Policy) -> float:
-        """Return the share of the jobs whose score at submission is no finite number: they run first or last."""
-        jobs = self.workload.select(slice(0, self._edge))
-        p = jobs.requested_time / jobs.ticks
-        none = np.zeros(len(jobs))
-        predicted = np.array([p, 10 / np.maximum(p, 10), p, none, none]) if policy.needs_predictions else None
-        r = (jobs.submit - jobs.submit[0]) / jobs.ticks
-        with np.errstate(all="ignore"):
-            asked = asked_of(jobs, policy)
-            scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted, asked=asked)
-        return float((~np.isfinite(scores)).mean())
+        return without_number(self.workload.select(slice(0, self._edge)), policy)
 
     def _verdicts(self, last: _Last, policies: dict[int, Policy], counted: Counted) -> dict[int, HeldOutVerdict]:
         """Return the verdicts on what is held out, in the honest closed loop."""

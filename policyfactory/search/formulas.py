@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from policyfactory.core.errors import UsageError
+from policyfactory.core.errors import PolicyfactoryError, UsageError
 from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.options import FloatArray
 from policyfactory.core.random import generator
@@ -30,7 +30,7 @@ from policyfactory.policy.store import FittedNumber
 from policyfactory.search.environment.goals import Bound, Breach, goal_of
 from policyfactory.search.families import Family, family_of
 from policyfactory.search.judging import breaches_of, gain, non_dominated
-from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured
+from policyfactory.search.learner import MEASURED, Candidate, Played, Proposals, Task, measured, without_number
 from policyfactory.search.options import Objective, SearchOptions, TrainOptions
 from policyfactory.simulation.metrics import COSTS, METRICS
 
@@ -111,12 +111,18 @@ class FormulaSearch:
         Raises
         ------
         UsageError
-            If a family reads predictions, and the rules are those of another program.
+            If a family reads predictions, and the rules are those of another program; if it reads what the log does not
+            say, or has a value for no job.
         """
         for family in self.families:
             first = family.form.with_values(family.start)
             if first.needs_predictions and task.options.mode == "paper":
                 raise predictions_needed(first, "a simulation with compatibility rlscheduler")
+            if without_number(task.workload, first) == 1:
+                raise UsageError(
+                    f"family {family.name}, {family.form.text[:_LONGEST_TERM]}: its score is a finite number for no "
+                    "job with the coefficients that it begins with; change it so that it ranks jobs, or give --start"
+                )
         windows = task.played("training", [family.form.with_values(family.start) for family in self.families])
         baseline = measured(windows, task.baseline, goal_of(task.options.goal))
         shared = _Shared(windows, tuple(family.form for family in self.families), task.options.goal)
@@ -180,7 +186,11 @@ class FormulaSearch:
             try:
                 yield journal
             except BaseException as stop:
-                task.follower.kept(stop, f"{len(journal):,} batches of candidates", task.journal)
+                if isinstance(stop, PolicyfactoryError) and not len(journal):
+                    # It would only be in the way of the corrected command.
+                    task.journal.unlink()
+                else:
+                    task.follower.kept(stop, f"{len(journal):,} batches of candidates", task.journal)
                 raise
 
 

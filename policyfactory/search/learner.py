@@ -27,7 +27,7 @@ from policyfactory.search.families import REFERENCES
 from policyfactory.search.options import TrainOptions
 from policyfactory.search.replicated import Part, replicated
 from policyfactory.simulation.metrics import measure
-from policyfactory.simulation.prepare import Prepared, prepare
+from policyfactory.simulation.prepare import Prepared, asked_of, prepare
 from policyfactory.simulation.rules import Rules
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import run_prepared
@@ -454,6 +454,24 @@ def provenance_of(workload: Workload, seed: int, **more: Any) -> dict[str, Any]:
         "versions": package_versions(),
         **more,
     }
+
+
+def without_number(jobs: Workload, policy: Policy) -> float:
+    """Return the share of the jobs whose score at submission is no finite number: they run first or last.
+
+    Raises
+    ------
+    UsageError
+        If the policy reads what the jobs do not say.
+    """
+    p = jobs.requested_time / jobs.ticks
+    none = np.zeros(len(jobs))
+    predicted = np.array([p, 10 / np.maximum(p, 10), p, none, none]) if policy.needs_predictions else None
+    r = (jobs.submit - jobs.submit[0]) / jobs.ticks
+    with np.errstate(all="ignore"):
+        asked = asked_of(jobs, policy)
+        scores = policy.scores(p, jobs.processors, r, m=jobs.machine, predictions=predicted, asked=asked)
+    return float((~np.isfinite(scores)).mean())
 
 
 class Played(Protocol):

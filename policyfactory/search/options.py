@@ -113,6 +113,7 @@ def parse_bands(text: str) -> tuple[tuple[str, float], ...]:
 
 _READING = ("preset", "processors", "force_processors", "estimate_missing", "assume")
 _WINDOWS = (1, 10_000)
+_COUNTS = ("training_windows", "choosing_windows", "judged_windows")
 GOAL = Option(
     "what policies are compared in: mean_bsld, mean_wait, mean_turnaround, mean_slowdown, utilisation, "
     "utilisation_to_last_start, user_mean_bsld, user_max_bsld",
@@ -247,8 +248,18 @@ class TrainOptions:
             raise UsageError("--loads are those of replicas, and there are none; give --replicas 8 as well")
         if self.replicas and (self.windows is not None or self.mode == "paper"):
             raise UsageError("--replicas takes whole parts of the log by our own rules; leave out --windows and --mode")
+        if self.replicas:
+            self.refuse_idle("--replicas", "window_jobs", *_COUNTS)
+        if self.windows is not None:
+            self.refuse_idle("--windows", "parts", *_COUNTS)
         # Their words are checked there.
         _ = self.rules, self.guard_bands
+
+    def refuse_idle(self, beside: str, *names: str) -> None:
+        """Refuse options that have no effect ``beside`` what was chosen."""
+        if idle := [name for name in names if getattr(self, name) != getattr(TrainOptions, name)]:
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+            raise UsageError(f"{flags}: without effect beside {beside}; leave out one or the other")
 
     @property
     def rules(self) -> Rules:

@@ -285,6 +285,10 @@ def train(
         workload.cleaning.warn()
     if options.replicas and learner.name != "search":
         raise UsageError(f"--replicas are for the learner search; {learner.name} learns on windows")
+    if learner.name == "ppo":
+        options.refuse_idle("learner ppo, which learns on any window of the first part", "training_windows")
+    elif options.windows is not None:
+        options.refuse_idle("--windows", "window_jobs")
     check_goal(goal_of(options.goal), workload)
     windows = draw_windows(workload, options)
     task = Task(
@@ -349,8 +353,9 @@ def write_result(trained: Trained, folder: Path) -> list[Path]:
 def history_csv(trained: Trained) -> str:
     """Return the history as CSV: a line a step."""
     rows = trained.learned.history
-    cells = ([csv_text(value) if isinstance(value, str) else value for value in row.values()] for row in rows)
-    return csv_of([[*rows[0]], *cells]) if rows else ""
+    names = list(rows[0]) if rows else []
+    cells = ([csv_text(row[name]) if isinstance(row[name], str) else row[name] for name in names] for row in rows)
+    return csv_of([names, *cells]) if rows else ""
 
 
 # The learning curve: how good the best was after how much work --------------------------------------------------------

@@ -79,6 +79,7 @@ def test_the_same_windows_for_everything_are_said_to_be_no_evidence(run, log: Pa
         ),
         (("--learner", "ppo", "--pull", 3), 2, "--pull: said to the learner search"),
         (("--max-p99", "much"), 2, "as 1.1x, or a time, as 20h"),
+        (("--pick", "1", "--family", "power", "--seed", 1), 2, "--family, --seed would be ignored"),
     ],
 )
 def test_what_cannot_be_is_said_before_any_work(run, log: Path, tmp_path: Path, words, code: int, said: str) -> None:

@@ -99,3 +99,17 @@ def test_without_torch_the_extra_is_named(run, log: Path, tmp_path: Path, monkey
     said = run("train", "log.swf", "--output", "found", *FEW, code=2).stderr
     assert "the learner ppo needs torch, which is not installed: pip install 'policyfactory[rl]'" in said
     assert not (tmp_path / "found").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--filtering", "paper"), "--set filtered=N"),
+        (("--set", "filtered=3"), "--filtering paper"),
+        (("--rounds", 1, "--set", "iterations=3"), "--set iterations=3 and --rounds 1"),
+        (("--training-windows", 3), "--training-windows: without effect"),
+    ],
+)
+def test_options_without_effect_are_refused(run, log: Path, words: tuple[object, ...], said: str) -> None:
+    extra_module("torch", "rl")
+    assert said in " ".join(run("train", "log.swf", *FEW, *words, code=2).stderr.split())

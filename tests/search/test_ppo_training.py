@@ -89,6 +89,28 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(mode: str, changes: dict[s
     assert not same(training(mode, options, seed=2).train(), whole)
 
 
+def test_the_history_of_a_run_that_went_on_is_that_of_one_that_was_not_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = TrainOptions(window_jobs=JOBS, choosing_windows=2, judged_windows=2, bands=())
+    arguments = small_log(), Reinforcement.of(few(iterations=3)), options
+    train(*arguments, output=tmp_path / "whole")
+    step = AgentTraining._round
+
+    def interrupted(self: AgentTraining, iteration: int) -> dict[str, Any]:
+        if iteration == 2:
+            raise KeyboardInterrupt
+        return step(self, iteration)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(AgentTraining, "_round", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(*arguments, output=tmp_path / "parts")
+    train(*arguments, output=tmp_path / "parts")
+    for name in ("history.csv", "report.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
 @pytest.mark.slow
 def test_after_kill_9_too(tmp_path: Path) -> None:
     code = (

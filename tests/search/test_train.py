@@ -159,3 +159,33 @@ def test_the_choice_looks_at_the_windows_for_choosing_only(workload) -> None:
         for one in found.learned.candidates
     }
     assert gains[found.policy.name] == min(gains.values())
+
+
+@pytest.mark.parametrize(
+    ("family", "facts"), [("a*n + p", "form reads n"), ("mine=log10(-p)*a", "mine finite --start")]
+)
+def test_a_family_that_ranks_no_job_is_refused_and_leaves_nothing_behind(
+    workload, tmp_path: Path, family: str, facts: str
+) -> None:
+    search = FormulaSearch.of(SearchOptions(families=(family,), start=(("a", 1.0),)))
+    refused(UsageError, facts, train, workload, search, SMALL, output=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_before_anything_is_finished_leaves_no_journal(workload, tmp_path: Path, monkeypatch) -> None:
+    def fail(windows, policy, goal):
+        if policy is REFERENCES["SAF"]:
+            return measured(windows, policy, goal)
+        raise EvaluationError("no; try again")
+
+    monkeypatch.setattr("policyfactory.search.formulas.measured", fail)
+    refused(EvaluationError, "no", train, workload, FormulaSearch.of(FEW), SMALL, output=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_without_effect_are_refused(workload) -> None:
+    refused(UsageError, "--window-jobs --judged-windows", TrainOptions, replicas=2, window_jobs=9, judged_windows=3)
+    parts = {"parts": (30, 30, 40), "choosing_windows": 3}
+    refused(UsageError, "--parts --choosing-windows --windows", TrainOptions, windows="2x90jobs", **parts)
+    given = TrainOptions(windows="2x90jobs", window_jobs=90)
+    refused(UsageError, "--window-jobs --windows", train, workload, FormulaSearch.of(FEW), given)

@@ -92,6 +92,11 @@ class PpoOptions:
                 raise UsageError(f"ppo: {name} is {getattr(self, name)}; give a number above 0, at most {most:g}")
         if not (0 <= self.gae <= 1 and self.most_change >= 0):
             raise UsageError(f"ppo: gae {self.gae}, most_change {self.most_change}; give 0 to 1, and a number from 0")
+        if (self.filtering == "none") != (self.filtered == 0):
+            raise UsageError(
+                f"ppo: filtering {self.filtering} of {self.filtered} rounds does nothing; give --filtering paper or "
+                "code with --set filtered=N, or neither"
+            )
         if self.preset == "ours" and self.rollouts < 2:
             raise UsageError(
                 f"ppo: training ours compares rollouts of the same window, and rollouts is {self.rollouts}; give 2 or "

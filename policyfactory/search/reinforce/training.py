@@ -691,7 +691,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "iteration": checkpoint.iteration,
         "history": [dict(row) for row in checkpoint.history],
     }
-    text = np.frombuffer(json.dumps(head, sort_keys=True).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
     file = io.BytesIO()
     # np.savez writes the time of day into its file.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as parts:
@@ -800,7 +800,7 @@ class Reinforcement:
         if task.journal is not None and task.overwrite and not _goes_on(training, task):
             task.journal.unlink(missing_ok=True)
         phase_one = None
-        if self.options.filtering != "none" and self.options.filtered:
+        if self.options.filtered:
             phase_one = filtered_starts(world, starts, self.options.filtering)
             task.follower.message(
                 f"phase 1 learns from {len(phase_one):,} of {len(starts):,} windows, by --filtering "
