@@ -133,7 +133,6 @@ def write_scores(
                     seconds=seconds,
                     trials_each=options.trials_each,
                     precision=(low, middle, high),
-                    # In floating point equal scores differ in their last bits.
                     idle=int((spreads < SAME_SCORE).sum()),
                 )
                 manifest = Manifest(
