@@ -114,10 +114,11 @@ def test_ties_of_a_small_weight_are_a_note_and_those_of_a_formula_a_warning() ->
 
 
 def test_options_are_typed_as_they_are_given() -> None:
-    options = ExportOptions(epoch="2026-01-01", weight=9, life="30d", estimate_missing="drop")
+    options = ExportOptions(epoch="2026-01-01", weight=9, life="30d", workload="a.swf", estimate_missing="drop")
     assert options.given() == {
         "--epoch": "2026-01-01",
         "--weight": "9",
+        "--workload": "a.swf",
         "--estimate-missing": "drop",
         "--life": "30d",
     }
