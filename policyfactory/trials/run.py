@@ -92,7 +92,7 @@ def draw_places(places: int, tuples: int, seed: int) -> NDArray[np.int64]:
 
 
 def cut_tuple(workload: Workload, first: int, state_size: int, queue_size: int) -> Tuple:
-    """Return the tuple that begins at row ``place``: S, then Q, in submit order."""
+    """Return the tuple that begins at row ``first``: S, then Q, in submit order."""
     rows = slice(first, first + state_size + queue_size)
     p, q = workload.run_time[rows], workload.processors[rows]
     r = workload.submit[rows] - workload.submit[first]
@@ -263,7 +263,7 @@ def describe(workload: Workload, options: GenerateOptions) -> dict[str, Any]:
 def tuple_rows(
     workload: Workload, first: int, number: int, options: GenerateOptions, *, go_on: Callable[[], None] = lambda: None
 ) -> str:
-    """Return the lines of the score table for tuple ``number``, which begins at row ``place`` of the workload."""
+    """Return the lines of the score table for tuple ``number``, which begins at row ``first`` of the workload."""
     cut = cut_tuple(workload, first, options.state_size, options.queue_size)
     words = generator(options.seed, _ORDERS, number).integers(1, 2**32, size=4)
     scores = estimate(cut.problem, options.estimator, options.trials, words, go_on=go_on)
