@@ -84,7 +84,7 @@ def test_each_job_gets_the_number_of_the_export() -> None:
     limits = (-(-log.requested_time // 60) * 60).astype(np.float64)
     zeros = np.zeros(len(log))
     sample = ExportSample(limits, log.processors.astype(np.float64), zeros, zeros, "the same jobs")
-    scale = learn_scale(SAF, sample, largest=Target.of(sample).weight)
+    scale = learn_scale(SAF, sample, largest=Target(lambda: sample).weight)
     expected = scale.integers(limits * log.processors)
     assert SiteFactors(log, SAF, Rules(backfill="slurm"), POOL).first.tolist() == expected.tolist()
     # Where all scores are one, jobs keep the order of their submissions.

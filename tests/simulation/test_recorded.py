@@ -186,7 +186,7 @@ def test_differences_from_the_record_are_paired() -> None:
     own = section(outcome, "recorded")
     values = outcome.evaluation.matrix("log", "mean_wait")
     recorded = [(540 + 720 + 60 * number) / 4 for number in range(8)]
-    assert outcome.evaluation.recorded_values("log", "mean_wait").tolist() == recorded
+    assert outcome.evaluation.column("log", "mean_wait", RECORDED).tolist() == recorded
     for k, policy in enumerate(("FCFS", "SAF")):
         cell = cells(table(own, "differences"), policy=policy)["mean_wait"]
         assert cell.value == pytest.approx(float(np.median(values[:, k] - recorded)))
@@ -240,17 +240,17 @@ def test_windows_have_the_record_of_their_own_jobs() -> None:
     cases = cases_of(jobs, windows="6x10jobs")
     evaluation = run_cases(cases, [resolve("FCFS")], metrics=["mean_wait"], recorded=True, workers=2)
     means = [np.mean((jobs.start - jobs.submit)[10 * k : 10 * k + 10]) for k in range(6)]
-    assert evaluation.recorded_values("log", "mean_wait").tolist() == pytest.approx(means)
+    assert evaluation.column("log", "mean_wait", RECORDED).tolist() == pytest.approx(means)
 
 
 def test_joined_evaluations_keep_the_record() -> None:
     cases = [case_of(as_recorded(FOUR, [0, 540, 0, 720 * number]), number) for number in (2, 1)]
     parts = [run_cases([case], [resolve("FCFS")], metrics=["max_wait"], recorded=True) for case in cases]
     evaluation = join(*parts)
-    assert evaluation.recorded_values("log", "max_wait").tolist() == [720, 1440]
+    assert evaluation.column("log", "max_wait", RECORDED).tolist() == [720, 1440]
     assert [case[0].same_start for case in evaluation.observed[0]] == [100, 75]
     without = run_cases([FOUR], [resolve("FCFS")])
-    refused(EvaluationError, "recorded=True measured", without.recorded_values, "log", "mean_wait")
+    refused(EvaluationError, "recorded=True measured", without.column, "log", "mean_wait", RECORDED)
 
 
 @pytest.mark.parametrize("rules", [Rules(compatibility="sc17"), Rules(backfill="conservative"), Rules(overrun="kill")])

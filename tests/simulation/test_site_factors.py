@@ -79,7 +79,7 @@ def scale_of_export(log: Workload, policy: Policy) -> PriorityScale:
     sample = ExportSample(
         p, q, np.zeros(len(p)), np.repeat(np.array(waits, dtype=np.float64), len(log)), "the same jobs"
     )
-    return learn_scale(policy, sample, largest=Target.of(sample).weight)
+    return learn_scale(policy, sample, largest=Target(lambda: sample).weight)
 
 
 def run_plain(site: Site, log: Workload, jobs: list[Job], policy: Policy, seen: Seen | None) -> dict[int, Placed]:
