@@ -221,11 +221,12 @@ def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_
 ) -> None:
     how: dict[str, Any] = {"tuples": 32, "trials": 320, "threshold": "inf", "predictions": False, "minutes": 0.1}
     monkeypatch.setattr(choice, "_BASELINE_SHARE", 0.0)
-    without = learn(habits(), **how, output=tmp_path)
+    without = learn(habits(), **how)
     assert without.tested is not None
     assert without.tested.to_baseline is None
     assert without.tested.to_peer.row(without.policy.name).interval
     assert any("is better than simulated FCFS" in text and "weeks" in text for text in without.verdict.sentences)
+    without.write_policy(tmp_path)
     assert "test_fcfs" not in json.loads((tmp_path / "replicas.json").read_text())
 
 
