@@ -266,8 +266,9 @@ def _queues(sample: Sample, windows: list[Workload], size: int = 32) -> Sample:
         r = (window.submit - window.submit[0]) / window.ticks
         columns.append(np.column_stack([window.run_time / window.ticks, window.processors, r])[:end])
     p, q, r = np.concatenate(columns).T
-    starts = np.arange(0, len(p), size)
-    return dataclasses.replace(sample.with_jobs(p.copy(), q.copy(), r.copy()), starts=starts)
+    rows = np.arange(len(p))
+    jobs = sample.with_jobs(p.copy(), q.copy(), r.copy())
+    return dataclasses.replace(jobs, starts=rows[::size], tuple_of=rows // size)
 
 
 def _slices(families: dict[str, Family], counts: NDArray[np.int64]) -> list[dict[str, Any]]:

@@ -419,7 +419,7 @@ def test_with_a_log_its_forests_know_the_names_of_partitions(run, tmp_path: Path
     (tmp_path / "site.swf").write_text(log)
     run(*words, "named.lua", "--predictor", "model.json", "--workload", "site.swf", "--stale", "30m")
     text = (tmp_path / "named.lua").read_text()
-    assert 'local QUEUES = {["a\\093\\093b"] = 7, ["batch"] = 1}' in text
+    assert 'local QUEUES = {["a]]b"] = 7, ["batch"] = 1}' in text
     assert "local STALE = 1800.0" in text
 
 
