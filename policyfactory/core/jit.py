@@ -25,8 +25,8 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
 import numba
@@ -419,7 +419,8 @@ def _alone(lock: Path) -> Iterator[None]:
 
 # Kernels that take long are answered for while they run ---------------------------------------------------------------
 
-# A signal ends the command then, not when they are done.
+# A signal ends the command then, not when they are done. No pool of concurrent.futures: if a signal comes while that
+# starts its thread, the process waits for it at the end, for ever.
 #
 # Python calls what was installed for a signal between two steps of the main thread, and a kernel is one step. So a
 # second thread runs it, and the main thread waits in a way that a signal ends. The kernel goes on until the process
@@ -427,6 +428,21 @@ def _alone(lock: Path) -> Iterator[None]:
 
 
 R = TypeVar("R")
+
+_calls: SimpleQueue[_Call] | None = None
+
+
+class _Call:
+    """A call of a kernel, and what came of it."""
+
+    __slots__ = ("arguments", "done", "error", "kernel", "result")
+
+    def __init__(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.kernel, self.arguments = kernel, arguments
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
 
 
 def interruptible(kernel: Callable[..., R], *arguments: Any) -> R:
@@ -450,16 +466,34 @@ def interruptible(kernel: Callable[..., R], *arguments: Any) -> R:
     main = threading.current_thread() is threading.main_thread()
     if _config.DISABLE_JIT or not (main and process.installed()):
         return kernel(*arguments)
-    call = _helper().submit(kernel, *arguments)
+    call = _Call(kernel, arguments)
+    _helper().put(call)
     try:
-        wait((call,))
+        call.done.acquire()
     except BaseException:
         process.abandon()
         raise
-    return call.result()
+    if call.error is not None:
+        raise call.error
+    return cast("R", call.result)
 
 
-@functools.cache
-def _helper() -> ThreadPoolExecutor:
-    """Return the second thread; it is started with the first call."""
-    return ThreadPoolExecutor(1, thread_name_prefix="kernels")
+def _helper() -> SimpleQueue[_Call]:
+    """Return where the second thread takes calls from; it is started with the first."""
+    global _calls  # noqa: PLW0603 (a process has one)
+    if _calls is None:
+        _calls = SimpleQueue()
+        threading.Thread(target=_run, args=(_calls,), name="kernels", daemon=True).start()
+    return _calls
+
+
+def _run(calls: SimpleQueue[_Call]) -> None:
+    while True:
+        call = calls.get()
+        try:
+            call.result = call.kernel(*call.arguments)
+        except BaseException as error:  # noqa: BLE001 (raised again in the main thread)
+            call.error = error
+        call.done.release()
+        # Its arrays are the caller's alone from now on.
+        del call
