@@ -264,7 +264,8 @@ class Fit:
         step = float(np.cbrt(np.finfo(np.float64).eps)) * max(abs(values[name]), 1e-3)
         above = sample.values(substitute(source, {**values, name: values[name] + step}))
         below = sample.values(substitute(source, {**values, name: values[name] - step}))
-        slope: FloatArray = (above - below) / (2 * step)
+        with np.errstate(invalid="ignore"):  # where both are infinite
+            slope: FloatArray = (above - below) / (2 * step)
         return slope
 
     def linear_target(self, sample: Sample) -> FloatArray:

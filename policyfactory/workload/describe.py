@@ -186,7 +186,8 @@ def describe(log: SwfLog, machine: int | None = None, *, force: bool = False) ->
     ran, asked = log.run_time > 0, log.requested_time > 0
     two_times = ran & asked
     run_time = log.run_time[log.run_time >= 0]
-    accuracy = log.run_time[two_times] / log.requested_time[two_times]
+    with np.errstate(over="ignore"):
+        accuracy = log.run_time[two_times] / log.requested_time[two_times]
     statuses = zip(*np.unique(log.status, return_counts=True), strict=True)
     return Description(
         name=printable(log.name, 80),

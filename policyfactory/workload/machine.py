@@ -72,10 +72,15 @@ def machine_of(log: SwfLog, machine: int | None = None, *, force: bool = False) 
     UsageError
         As `known_machine`.
     WorkloadError
-        If neither the caller nor the header says it.
+        If neither the caller nor the header says it, or the header has more than any machine.
     """
     known = known_machine(log, machine, force=force)
     if known is not None:
+        if known[0] > LARGEST_MACHINE:
+            raise WorkloadError(
+                f"{printable(log.path, 300)}: the header has a machine of {known[0]:,} processors; say how many it has "
+                f"with --processors N {FORCE}, at most {LARGEST_MACHINE:,}"
+            )
         return known
     largest = _largest(log)
     nodes = log.header.nodes

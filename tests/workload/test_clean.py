@@ -321,6 +321,8 @@ def test_the_machine_is_the_callers_or_the_headers() -> None:
     assert known_machine(log_of([{}], header=""), 99) == (99, "as asked for")
     assert known_machine(log_of([{}], header="")) is None
     refused(UsageError, "--processors 0 1 2,147,483,648", machine_of, log, 0)
+    endless = log_of([{"allocated": 6}], header="; MaxProcs: 4294967296\n")
+    refused(WorkloadError, "test.swf 4,294,967,296 --force-processors", machine_of, endless)
     nodes = log_of([{"allocated": 6}], header="; MaxNodes: 6\n")
     assert machine_of(nodes) == (6, "MaxNodes of the header, which has no MaxProcs")
 
