@@ -120,8 +120,9 @@ def agreement(first: FloatArray, second: FloatArray, sample: Sample) -> float:
         Values for the rows of ``sample``.
     """
     difference = counted = 0
+    longest = int(np.bincount(sample.tuple_of).max())
     for begin in range(0, len(sample), _PAIR_ROWS):
-        for step in range(1, int(np.bincount(sample.tuple_of).max())):
+        for step in range(1, longest):
             later = slice(begin + step, begin + step + _PAIR_ROWS)
             former = slice(begin, begin + len(first[later]))
             ordered = (sample.tuple_of[former] == sample.tuple_of[later]) & (first[former] != first[later])
