@@ -388,7 +388,7 @@ def _is_beyond_window(run: RunState, settings: SlurmSettings, begin: int) -> boo
     return True
 
 
-@joined
+@step
 def _look(
     jobs: SlurmJobs,
     machine: SlurmMachine,

@@ -194,8 +194,8 @@ class SlurmMachine(NamedTuple):
         Its begin and end (s), since when it is known, its kind (`policyfactory.engine.slurm.holding`).
     event : int64 array (E, 2)
         Seconds, ascending; 0: up again, 1: down, 2: drained.
-    of_event : uint8 array (E, N) or None
-        1 for its nodes; None has the kernel compiled without events.
+    of_event : uint8 array (E, N)
+        1 for its nodes.
     """
 
     has: Int64Array
@@ -206,7 +206,7 @@ class SlurmMachine(NamedTuple):
     reserved: UInt8Array
     reservation: Int64Array
     event: Int64Array
-    of_event: UInt8Array | None
+    of_event: UInt8Array
 
 
 @by_pointer

@@ -131,7 +131,7 @@ def slurm(
 ) -> bool:
     """Run all jobs and number them, or up to where the caller is to do something.
 
-    What is None is not compiled: ``shares``, ``machine.of_event``, ``predictions``, ``run.preemption``.
+    What is None is not compiled: ``shares`` and events of nodes with them, ``predictions``, ``run.preemption``.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ def _change_nodes(
             if state[NOW] == machine.reservation[reservation, side]:
                 state[CHANGED] = state[NOW]
                 state[VERSION] += 1
-    _move_nodes(jobs, machine, run, settings, weights, shares, machine.of_event)
+    _move_nodes(jobs, machine, run, settings, weights, shares)
 
 
 @step
@@ -443,15 +443,14 @@ def _move_nodes(
     settings: SlurmSettings,
     weights: PriorityWeights,
     shares: FairShares | None,
-    of_event: UInt8Array | None,
 ) -> None:
     """Let nodes go and come; jobs on a node that is down go back into the queue later."""
     state = run.state
-    if of_event is not None:
+    if shares is not None:
         while state[EVENTS] < len(machine.event) and machine.event[state[EVENTS], 0] <= state[NOW]:
             event = state[EVENTS]
             state[EVENTS] += 1
-            kind, nodes, back = machine.event[event, 1], of_event[event], 0
+            kind, nodes, back = machine.event[event, 1], machine.of_event[event], 0
             for node in range(len(nodes)):
                 if nodes[node]:
                     count_room(machine, run, node, -1)

@@ -28,7 +28,7 @@ from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import PASSED, WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
-from policyfactory.simulation.slurm.run import HeldNodes, Parts, advance, cancelling, leave_out_rare
+from policyfactory.simulation.slurm.run import HeldNodes, Parts, advance, cancelling
 from policyfactory.site.fits import Layout, lay_out, mostly_of_others
 from policyfactory.site.model import Partition, Site
 from policyfactory.site.values import Named
@@ -262,7 +262,7 @@ def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
         The place of a job in ``queue.jobs``: no other one waits.
     """
     workload, site, now = queue.workload, queue.site, queue.snapshot.taken
-    whole, layout = machine_of(site, workload.unix_start)
+    machine, layout = machine_of(site, workload.unix_start)
     shares, associations = shares_of(site)
     names = {its.name: number for number, its in enumerate(site.reservations)}
     reservation = np.array([names.get(queue.jobs[index].reservation, -1) for index in queue.rows], dtype=np.int64)
@@ -283,7 +283,7 @@ def ready(queue: QueueOnSite, only: int | None = None) -> ReadyQueue:
         by_processor_beyond_share=np.where(is_known, nothing, jobs.by_processor_beyond_share),
     )
     settings = settings_of(site, now)
-    machine, counting = leave_out_rare(whole, shares, needed=bool(site.outages))
+    counting = shares if site.outages else None
     first = of[: queue.running]
     parts_from = np.zeros(queue.running + 1, dtype=np.int64)
     np.cumsum([len(queue.nodes[index]) for index in first], out=parts_from[1:])

@@ -51,16 +51,6 @@ class Parts(NamedTuple):
     shares: FairShares | None
 
 
-def leave_out_rare(
-    machine: SlurmMachine, shares: FairShares, *, needed: bool
-) -> tuple[SlurmMachine, FairShares | None]:
-    """Return what has the kernel compiled without fair share and outages, unless they are ``needed``.
-
-    All of the rare rules or none: the kernel is compiled once more for each choice among them, for most of a minute.
-    """
-    return (machine, shares) if needed else (machine._replace(of_event=None), None)
-
-
 def advance(
     parts: Parts,
     numbering: Numbering | None = None,
@@ -223,8 +213,9 @@ def run_slurm(
     settings = settings_of(site, origin + zero, turn_round, stops=numbers is not None and numbers.at_calculation)
     settings = settings._replace(foretells=numbers is not None and numbers.at_submission)
     weights = weights_of(site)
+    # All of the rare rules or none: the kernel is compiled once more for each choice among them.
     rare = weights.fair_share > 0 or bool(site.outages) or site.preemption.on or settings.foretells
-    machine, counting = leave_out_rare(machine, shares, needed=rare)
+    counting = shares if rare else None
     if cancelled is not None:
         job = np.flatnonzero(cancelled[placed.order] >= 0)
         placed = dataclasses.replace(placed, jobs=cancelling(placed.jobs, job, cancelled[placed.order[job]] + zero))
