@@ -319,13 +319,20 @@ def lublin(
         ),
     ] = None,
     umed: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="log2 of where large jobs begin. Default: UHI - 2.5.")
+        str | None,
+        typer.Option(metavar="NUMBER", help="log2 of where large jobs begin. Default: UHI - 2.5 (batch: - 2)."),
     ] = None,
     ulow: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="log2 of the smallest parallel job. Default: 0.8.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="log2 of the smallest parallel job. Default: 0.8 (interactive 1, batch 1.2)."
+        ),
     ] = None,
     uprob: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Share of parallel jobs below UMED. Default: 0.86.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER", help="Share of parallel jobs below UMED. Default: 0.86 (interactive 0.705, batch 0.875)."
+        ),
     ] = None,
     load: Annotated[
         float | None, typer.Option(help="Offered load to meet, for example 0.9; the gaps between arrivals are scaled.")

@@ -269,7 +269,7 @@ def parse_duration(text: str, *, unit: bool = False) -> int | float:
         if unit and int(clean):
             raise UsageError(
                 f"{shown} has no unit; write {clean}m for minutes, {clean}h for hours, {clean}d for days, "
-                f"{clean}s for seconds"
+                f"{clean}w for weeks, {clean}s for seconds"
             )
         return int(clean)
     parts = _PART.findall(clean) if len(clean) <= 60 else []

@@ -47,9 +47,8 @@ from policyfactory.engine.events import (
     reserve_for,
     upper_bound,
 )
+from policyfactory.engine.metrics import TAU
 from policyfactory.engine.waiting import close_gaps, submit_all
-
-_TAU = 10
 
 
 @kernel
@@ -291,7 +290,7 @@ def _cost_of(jobs: Jobs, setting: EpisodeSetting, job: int, now: int) -> float:
     if setting.cost == TURNAROUND:
         return float((wait + run_time) / setting.ticks)
     if setting.cost == BSLD or setting.cost == SLOWDOWN:
-        least = (_TAU if setting.cost == BSLD else 1) * setting.ticks
+        least = (TAU if setting.cost == BSLD else 1) * setting.ticks
         return float(max((wait + run_time) / max(run_time, least), 1.0))
     return 0.0
 

@@ -13,6 +13,8 @@ import numpy as np
 from policyfactory.core.jit import inlined, joined, kernel, read_only
 from policyfactory.core.options import FloatArray, Int64Array
 
+TAU = 10  # s, the bound of bounded slowdown: shorter run times count as this long
+
 
 @kernel
 def total(values: FloatArray) -> float:

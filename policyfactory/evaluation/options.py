@@ -291,6 +291,7 @@ class OptionTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
+# Names are statistic and value, as median_wait: `policyfactory.simulation.metrics` composes them.
 DEFAULT_METRICS = ("mean_bsld", "mean_wait", "p95_wait", "max_wait", "utilisation")
 DEFAULT_MAX_RESAMPLES = 1_000
 DEFAULT_POLICIES = ["FCFS", "SPF", "SAF", "WFP3", "UNICEF", "F1"]  # of plain logs

@@ -33,6 +33,7 @@ from policyfactory.core.journal import Journal, claim, library_versions
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import visible
 from policyfactory.core.version import __version__
+from policyfactory.engine.metrics import TAU
 from policyfactory.evaluation.analyses.analysis import Analysis
 from policyfactory.evaluation.experiment import Experiment
 from policyfactory.evaluation.logs import ReadLog
@@ -41,7 +42,7 @@ from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Notify, StopCheck, Workers
 from policyfactory.policy.policy import Policy
 from policyfactory.simulation.cases import Case, CaseFacts, facts_of
-from policyfactory.simulation.metrics import LEAST_WEEKS, TAU, WeeklySums, check_metrics, measure, weekly_sums, weeks_in
+from policyfactory.simulation.metrics import LEAST_WEEKS, WeeklySums, check_metrics, measure, weekly_sums, weeks_in
 from policyfactory.simulation.schedule import Schedule, measure_recorded, recorded_schedule
 from policyfactory.simulation.tuning.tuner import Contender, check_contenders, run_contender
 from policyfactory.statistics.evaluation import Evaluation, WeeklyValues

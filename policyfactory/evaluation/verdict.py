@@ -18,6 +18,7 @@ import numpy as np
 from policyfactory.core.errors import EvaluationError
 from policyfactory.core.process import WorkCounter
 from policyfactory.core.text import WEEK, anchors, counted, enumerated, format_duration, percent_change
+from policyfactory.engine.metrics import TAU
 from policyfactory.evaluation.experiment import Experiment, Outcome
 from policyfactory.evaluation.fidelity.compare import HEADINGS, Fidelity, fidelity, has_record, in_short, sections_of
 from policyfactory.evaluation.fidelity.compare import verdict_of as fidelity_verdict
@@ -38,7 +39,7 @@ from policyfactory.report.verdict import (
     judge,
     value_in_words,
 )
-from policyfactory.simulation.metrics import COSTS, METRICS, TAU
+from policyfactory.simulation.metrics import COSTS, METRICS
 from policyfactory.simulation.rules import Rules
 from policyfactory.site.model import Site
 from policyfactory.statistics.compare import Comparison

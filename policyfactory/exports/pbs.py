@@ -343,8 +343,7 @@ def _power(node: Expression, base: Expression, exponent: Expression, policy: Pol
 
 # A shell script of ``qmgr`` commands that sets ``job_sort_formula``, and takes it back.
 #
-# What the formula is, and how it is guarded, is in `policyfactory.exports.pbs`. Where r stands under a logarithm
-# or the like, a hook writes it into a resource when a job is queued.
+# Where r stands under a logarithm or the like, a hook writes it into a resource when a job is queued.
 
 
 _BEFORE = "pbs_before_policyfactory"

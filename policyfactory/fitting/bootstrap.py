@@ -18,9 +18,9 @@ from policyfactory.fitting.regression import Fit, solve
 from policyfactory.fitting.sample import Sample
 from policyfactory.policy.expression import parse
 from policyfactory.report.files import csv_of
+from policyfactory.statistics.intervals import LEVEL
 
 _STREAM = 511  # purpose of this module's random numbers
-LEVEL = 0.95
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -327,7 +327,7 @@ def _rows(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int
 
 CERTAIN = 0.95
 _CERTAINTY_STREAM = 512  # purpose of this module's random numbers
-_QUANTILES = (0.025, 0.5, 0.975)
+_QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
 _SMALLEST = 25
 _DISJOINT = 8
 

@@ -7,7 +7,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -17,7 +16,7 @@ import numpy as np
 from policyfactory.core.errors import FitError, UsageError
 from policyfactory.core.files import atomic_write, refuse_earlier, together
 from policyfactory.core.picture import keeps_settings, save_picture
-from policyfactory.core.text import facts_html, markdown_text, power_of_ten
+from policyfactory.core.text import did_you_mean, facts_html, markdown_text, power_of_ten
 from policyfactory.fitting.bootstrap import (
     CERTAIN,
     Bootstrap,
@@ -363,10 +362,10 @@ def _asked(family: str | Sequence[str], top: int) -> tuple[list[str], list[tuple
         raise UsageError("nothing to fit; give a family or a form")
     for text in given:
         # Any other name is a formula: p is one without coefficients, and is refused as such.
-        near = get_close_matches(text, FAMILIES, n=1, cutoff=0.5)
-        if near and text.isidentifier() and text not in FAMILIES:
+        hint = did_you_mean(text, FAMILIES, cutoff=0.5)
+        if hint and text.isidentifier() and text not in FAMILIES:
             raise UsageError(
-                f"there is no family {text!r}; did you mean {near[0]}? (families: {', '.join(FAMILIES)}; or a formula "
+                f"there is no family {text!r}; {hint}(families: {', '.join(FAMILIES)}; or a formula "
                 "with named coefficients, such as 'a*p**b*q + c*log10(r)')"
             )
     forms = [text for text in given if text not in FAMILIES]

@@ -484,7 +484,7 @@ class ByReplicas:
 # choose.
 
 # With these exponents all stock formulas with predictions but for factors, from E to E-USERS.
-_INDEX = "ln(e) + a*ln(s) + b*ln(q) + c*ln(p) + d*ln(1 + user_waiting) + k*ln(1 + user_running)"
+_SEARCHED = "ln(e) + a*ln(s) + b*ln(q) + c*ln(p) + d*ln(1 + user_waiting) + k*ln(1 + user_running)"
 _START = (-0.5, 0.3, 0.0, 0.0, 0.0)
 _STEP = 0.2
 _PULL = 2.0  # of the mean squared distance from the start, in units of a logarithm: stock exponents, unless others pay
@@ -544,7 +544,7 @@ def searched(parts: LogParts, size: Size) -> Policy | None:
 
 
 def _found(parts: LogParts, shared: _Searched) -> Policy:
-    family = Family(Form.of("index", _INDEX), _START, (1.0,) * len(_START), "the exponents of all that is predicted")
+    family = Family(Form.of("index", _SEARCHED), _START, (1.0,) * len(_START), "the exponents of all that is predicted")
     counter = parts.steps.progress.counter("candidates", "candidates/s")
     generations = _CANDIDATES // population(len(_START))
     counter.expect(len(PUBLISHED) + generations * population(len(_START)))

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NoReturn
 
 from policyfactory.core.errors import FormulaError, UsageError
+from policyfactory.core.text import did_you_mean
 
 # name -> what it is (unit); the whole vocabulary of a policy
 VARIABLES: dict[str, str] = {
@@ -571,7 +572,8 @@ class _Parser:
         if token.text != lower and (lower in self._variables or lower in FUNCTIONS or self._coefficients):
             self._fail(f"names are written in lower case: {lower[:_MAX_NAME]}", token)
         known = ", ".join(self._variables)
-        self._fail(f"{_shown(token)} is not a variable; a formula is written in {known}", token)
+        hint = did_you_mean(token.text, self._variables)
+        self._fail(f"{_shown(token)} is not a variable; {hint}a formula is written in {known}", token)
 
     def _call(self, name: _Token) -> _TextPart:
         if not self._at_operator("("):

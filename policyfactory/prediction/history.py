@@ -269,7 +269,7 @@ class History:
         return self.users.get(name)
 
     def forget(self, limits: HistoryLimits) -> None:
-        """Keep no more than the limits allow."""
+        """Keep no more than the limits allow; what a prediction looks at is in `policyfactory.engine.past`."""
         both: dict[str, UserPast | Asleep] = _latest(
             {**self.users, **self.asleep}, limits.users, lambda user: user.seen
         )
@@ -296,7 +296,7 @@ def _latest(table: dict[Any, T], most: int, when: Callable[[T], int]) -> dict[An
 
 # From a site's history to what is predicted of a job that is about to be submitted ------------------------------------
 
-# From a site's history to what is predicted of a job that is about to be submitted, as the engine does it in a run.
+# As the engine does it in a run.
 
 
 _LEAST = 1e-6  # as in `policyfactory.engine.predicted`

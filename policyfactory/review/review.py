@@ -48,7 +48,7 @@ from policyfactory.simulation.schedule import Schedule, recorded_schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.statistics.compare import verdict_of as word_of
 from policyfactory.statistics.evaluation import estimate_weekly
-from policyfactory.statistics.intervals import MIN_CASES, Estimate
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, Estimate
 from policyfactory.workload.accounting.times import shown
 
 if TYPE_CHECKING:
@@ -461,7 +461,7 @@ def _who(review: Review) -> Iterator[str]:
         names = "; ".join(_in_words(group) for group in who[:_MOST_LOSERS])
         more = f"; and {len(who) - _MOST_LOSERS} more" if len(who) > _MOST_LOSERS else ""
         yield f"Who {word}: {names or 'nobody is shown to have'}{more}."
-    chance = 0.025 * len(told)
+    chance = (1 - LEVEL) / 2 * len(told)
     yield (
         f"Of {counted(len(told), 'group')} looked at, chance alone would put {chance:.1f} among those who lost; groups "
         "are compared in the weeks of like load."

@@ -19,12 +19,13 @@ from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.random import generator
 from policyfactory.core.text import WEEK, counted
+from policyfactory.engine.metrics import TAU
 from policyfactory.report.sections import Column, Columns, with_ends
 from policyfactory.report.verdict import NOBODY
-from policyfactory.simulation.metrics import TAU, job_values, memory_of, weeks_of
+from policyfactory.simulation.metrics import job_values, memory_of, weeks_of
 from policyfactory.simulation.schedule import Schedule
 from policyfactory.statistics.evaluation import block_weeks, estimate_weekly
-from policyfactory.statistics.intervals import MIN_CASES, Estimate, Interval
+from policyfactory.statistics.intervals import LEVEL, MIN_CASES, Estimate, Interval
 from policyfactory.workload.accounting.importing import Zone, import_logs
 from policyfactory.workload.accounting.options import ImportRules, parse_limit
 from policyfactory.workload.accounting.rules import STILL_WAIT
@@ -147,7 +148,7 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
             [mean[row] for mean, row in zip(means, rows, strict=True)],
         )
     freedom = sum(counts) / block - 3
-    half = float(student.ppf(0.975, freedom)) * float(np.nanstd(drawn, ddof=1))
+    half = float(student.ppf((1 + LEVEL) / 2, freedom)) * float(np.nanstd(drawn, ddof=1))
     return Estimate(value, Interval(value - half, value + half), None, sum(counts))
 
 

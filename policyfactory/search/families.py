@@ -1,9 +1,10 @@
-"""The families of formulas that are searched: shapes that are known to order queues well, with free coefficients.
+"""The families of formulas that `train` searches: shapes that are known to order queues well, with free coefficients.
 
-All are written in logarithms, so that a coefficient is an exponent: ``log10(p) + a*log10(q)`` orders as p*q**a. In
-the words of these formulas, x is log10(p), y log10(q), v log10(w + 10) - 1 (0 for a job that has just come, 1 after
-90 s, 3 after 2.8 h), c is 1 for a job that fits now and 0 for any other. The coefficient of x is 1: a factor changes
-no order. Families that read what is predicted of a job are an index of its length, ln(e) and ln(s), in place of x.
+The formulas that `learn` compares are in `policyfactory.learning.choice`. All are written in logarithms, so that a
+coefficient is an exponent: ``log10(p) + a*log10(q)`` orders as p*q**a. In the words of these formulas, x is log10(p),
+y log10(q), v log10(w + 10) - 1 (0 for a job that has just come, 1 after 90 s, 3 after 2.8 h), c is 1 for a job that
+fits now and 0 for any other. The coefficient of x is 1: a factor changes no order. Families that read what is
+predicted of a job are an index of its length, ln(e) and ln(s), in place of x.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ statistical mechanics", 1997, section 3). Two observations that far apart tell a
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -25,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfactory.core.errors import EvaluationError, UsageError
-from policyfactory.core.text import HOUR, WEEK, counted, number_text
-from policyfactory.engine.metrics import busy_integrals, slowdown, total, weighted_total
+from policyfactory.core.text import HOUR, WEEK, counted, did_you_mean, number_text
+from policyfactory.engine.metrics import TAU, busy_integrals, slowdown, total, weighted_total
 from policyfactory.workload.jobs import Workload
 
-TAU = 10  # s, the bound of bounded slowdown
 _SC17_FIRST_JOBS = 16  # paper 004 counts the jobs after these
 
 
@@ -175,9 +173,8 @@ def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
     for name in chosen:
         if name not in METRICS:
             mean = f"mean_{name}"
-            near = [mean] if mean in METRICS else difflib.get_close_matches(name, METRICS, n=3, cutoff=0.5)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(f"there is no metric {name!r}{hint} (metrics: {', '.join(METRICS)})")
+            hint = f"did you mean {mean}? " if mean in METRICS else did_you_mean(name, METRICS, 3, cutoff=0.5)
+            raise UsageError(f"there is no metric {name!r}; {hint}(metrics: {', '.join(METRICS)})")
     if not chosen:
         raise UsageError(f"no metric was named; choose from {', '.join(METRICS)}")
     return chosen

@@ -16,9 +16,9 @@ from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY, counted
 from policyfactory.engine.events import NEVER, Jobs, Order, new_jobs, sort_keys
+from policyfactory.engine.metrics import TAU
 from policyfactory.engine.waiting import ASKED, PREDICTIONS, Formula
 from policyfactory.policy.policy import Policy, predictions_needed
-from policyfactory.simulation.metrics import TAU
 from policyfactory.workload.machine import COLUMN_OF, how_to_assume
 
 if TYPE_CHECKING:

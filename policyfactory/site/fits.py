@@ -1,4 +1,4 @@
-"""Which jobs of a log a site could run at all, and why it could not run the others."""
+"""Which jobs of a log a site could run at all, and why it could not run the others; outages are not looked at."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ Statistic = Literal["median", "mean", "ratio"]
 # What a row is of: that, or of one case the mean over all its jobs, with the interval over its weeks.
 RowStatistic = Literal[Statistic, "weeks"]
 
+# Of all intervals; their words, "95 %", and the fewest cases go with it.
 LEVEL = 0.95
 MIN_CASES = 6
 RESAMPLES = 9_999

@@ -21,14 +21,13 @@ from policyfactory.core.options import FloatArray
 from policyfactory.core.picture import COLOURS, keeps_settings, new_figure, save_picture
 from policyfactory.core.random import generator
 from policyfactory.core.version import __version__
+from policyfactory.engine.metrics import TAU
 from policyfactory.engine.trials import VARIANTS, Problem, add_blocks, add_orders, pose
 from policyfactory.parallel.pool import results
 from policyfactory.parallel.workers import Backend, Notify, StopCheck, Workers
 from policyfactory.trials.table import ESTIMATORS, Estimator, GenerateOptions, csv_rows, trials_run
 from policyfactory.workload.jobs import Workload
 
-# Seconds below which a run time counts as this long in the bounded slowdown (docs/architecture.md).
-TAU = 10
 _PLACES = 1
 
 

@@ -190,6 +190,7 @@ def test_named_coefficients() -> None:
     assert substitute(Coefficient("a"), {"a": 1, "b": math.inf}) == Number(1)
     assert parse("a_1", coefficients=True) == Coefficient("a_1")
     refused(FormulaError, "variable a a*p p q r", parse, "a*p")
+    refused(FormulaError, "user_runing user_running", parse, "p + user_runing")
     for text, says in [
         ("A*p", "lower case 1"),
         ("log*p", "ambiguous"),

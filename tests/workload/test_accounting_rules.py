@@ -275,15 +275,16 @@ def test_what_cannot_be_is_dropped_and_counted(tmp_path: Path, bad: Cells, what:
 def test_what_is_odd_is_kept_and_counted(tmp_path: Path) -> None:
     done = imported(
         tmp_path, job(1, run=100, ElapsedRaw=4000), job(2, Eligible=T0 + 9, start=20), job(3, State="NEW_WORD"),
-        job(4, AllocCPUS=""),
+        job(4, AllocCPUS=""), job(5, State="REQUEUED"),
     )  # fmt: skip
     result = counts(done)
     assert result["rules.overrun"] == 1
     assert result["rules.end_apart"] == 1
     assert result["rules.eligible"] == 1
     assert result["rules.no_word"] == 1
+    assert result["rules.goes_on"] == 1
     assert result["rules.as_requested"] == 1
-    assert done.report.jobs == 4
+    assert done.report.jobs == 5
 
 
 def test_partitions_are_chosen_by_name(tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def test_the_table_of_the_archive() -> None:
     assert kth.url("http://mirror/pwa") == "http://mirror/pwa/l_kth_sp2/KTH-SP2-1996-2.1-cln.swf.gz"
     assert kth.page == f"{ARCHIVE_URL}l_kth_sp2/index.html"
     assert find_log("kth-sp2-1996-2.1-CLN.swf.gz") is kth
-    refused(UsageError, "sdsc-bleu SDSC-BLUE-2000-4.2-cln --list", find_log, "sdsc-bleu")
+    refused(UsageError, "sdsc-bleu sdsc-blue --list", find_log, "sdsc-bleu")
     refused(UsageError, "--list download x", find_log, "x")
 
 

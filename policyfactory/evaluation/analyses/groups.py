@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import DAY, HOUR, MINUTE, counted, enumerated, number_text, shortened
-from policyfactory.engine.metrics import group_sums
+from policyfactory.engine.metrics import TAU, group_sums
 from policyfactory.evaluation.analyses.analysis import (
     LogAnalysis,
     LogView,
@@ -39,7 +39,7 @@ from policyfactory.evaluation.analyses.analysis import (
 from policyfactory.evaluation.picture import draw_cells, panels_down
 from policyfactory.report.caveats import listed, too_few_cases
 from policyfactory.report.sections import Cell, Column, Columns, Picture, Scale, Section, Table, scale_for
-from policyfactory.simulation.metrics import METRICS, TAU
+from policyfactory.simulation.metrics import METRICS
 from policyfactory.statistics.intervals import MIN_CASES, Estimate
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from policyfactory.core.errors import EvaluationError, UsageError
 from policyfactory.core.options import Float32Array, FloatArray, Int64Array
 from policyfactory.engine.episodes import TOTAL
+from policyfactory.engine.metrics import TAU
 from policyfactory.engine.rollouts import Accrual, Layers, RolloutChoices, accrue_all, choose_all, new_choices
 from policyfactory.policy.network import paper_inputs
 from policyfactory.policy.policy import Policy
@@ -205,8 +206,6 @@ def play(
 # show the jobs that can be chosen as rows of the network's inputs, and what has accrued of the goal: its differences
 # between decisions add up to the goal.
 
-
-_TAU = 10.0
 # Goals that are a mean of something that grows while jobs wait.
 _MEANS = ("mean_bsld", "mean_wait", "mean_turnaround", "mean_slowdown")
 _UTILISATION = ("utilisation", "utilisation_to_last_start")
@@ -354,7 +353,7 @@ def _accrual(log: CommittedLog, goal: str, weight: FloatArray) -> Accrual:
         return Accrual(ran, np.maximum(ran, 1.0), weight, 1.0, 0.0)
     # The utilisation of a window depends on nothing but its length: the clock, in percent of a day.
     elapsed = 100.0 / 86400.0 if goal in _UTILISATION else 0.0
-    return Accrual(ran, np.maximum(ran, _TAU), weight, 1.0, elapsed)
+    return Accrual(ran, np.maximum(ran, float(TAU)), weight, 1.0, elapsed)
 
 
 class StandardWorld(World):

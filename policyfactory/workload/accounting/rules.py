@@ -251,6 +251,7 @@ def _notes(sieve: Sieve, started: Mask, allocated: Column, requested: Column) ->
     sieve.note("rules.end_apart", started & (table.end >= 0) & apart)
     sieve.note("rules.eligible", started & (table.eligible > table.submit))
     sieve.note("rules.no_word", started & (table.state == State.unknown))
+    sieve.note("rules.goes_on", started & (table.state == State.requeued))
 
 
 def _peak(table: RecordTable, used: Mask, allocated: Column) -> tuple[int, int]:

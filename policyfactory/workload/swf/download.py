@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import difflib
 import http.client
 import json
 import math
@@ -34,6 +33,7 @@ from policyfactory.core.errors import InputError, OutputError, PolicyfactoryErro
 from policyfactory.core.files import atomic_write, exclusive, sync_folder
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import partial_path
+from policyfactory.core.text import did_you_mean
 from policyfactory.core.version import __version__
 from policyfactory.workload.header import ARCHIVE_URL, printable
 
@@ -608,8 +608,7 @@ def find_log(name: str) -> KnownLog:
     names = {name: log for log in KNOWN_LOGS.values() for name in (log.name.casefold(), log.short)}
     if wanted in names:
         return names[wanted]
-    near = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-    hint = f"near are {', '.join(names[n].name for n in near)}; " if near else ""
+    hint = did_you_mean(wanted, names, 3, cutoff=0.5)
     raise UsageError(
         f"no log is called {name!r}; {hint}policyfactory workload download --list prints all {len(KNOWN_LOGS)}"
     )

@@ -6,7 +6,6 @@ Nothing is written under the name of a member: what they are called matters in m
 from __future__ import annotations
 
 import csv
-import difflib
 import itertools
 import operator
 import tempfile
@@ -21,6 +20,7 @@ import numpy as np
 from policyfactory.core.errors import InputError, TraceFormatError, UsageError
 from policyfactory.core.inputs import sha256_file
 from policyfactory.core.options import Int64Array
+from policyfactory.core.text import did_you_mean
 from policyfactory.workload.accounting.record import Remark
 from policyfactory.workload.accounting.source import Source
 from policyfactory.workload.header import parse_header, printable
@@ -50,8 +50,7 @@ def check_columns(names: Sequence[str], wanted: Sequence[str], source: str) -> N
     missing = [name for name in wanted if name not in names]
     if not missing:
         return
-    near = difflib.get_close_matches(missing[0], names, n=1, cutoff=0.6)
-    hint = f"is it {printable(near[0], 60)!r}? " if near else ""
+    hint = printable(did_you_mean(missing[0], names), 100)
     raise TraceFormatError(
         f"{source}: no column {printable(', '.join(missing), 200)}; {hint}the table has "
         f"{printable(', '.join(names), 800) or 'no columns'}. Name another --format, or your own --mapping"
