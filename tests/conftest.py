@@ -18,6 +18,10 @@ from hypothesis import settings
 from evaluations import by_hand, toys  # noqa: F401 (fixtures)
 from support import NIGHTLY, ROOT, shared_path
 
+# Until all tests are collected (`pytest_collection_finish`): what is imported and collected stays, and was searched
+# for garbage over and over, for a third of the time.
+gc.disable()
+
 # As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -77,6 +81,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage less often, and not among what all tests need: it took a tenth of their time."""
     gc.set_threshold(20_000)
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
