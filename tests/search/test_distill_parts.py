@@ -70,7 +70,7 @@ def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("jobs", "backfill"), [(60, False), (60, True), (200, False), pytest.param(200, True, marks=pytest.mark.slow)]
+    ("jobs", "backfill"), [(60, False), (60, True), (150, False), pytest.param(200, True, marks=pytest.mark.slow)]
 )
 def test_in_mode_paper_they_are_those_that_its_program_shows(backfill: bool, jobs: int) -> None:
     network = random_network(5, (8, 6, 1), paper_inputs(700.0))

@@ -1,7 +1,7 @@
 """A snapshot of a queue on its site: the running jobs hold their nodes, the waiting ones stand in Slurm's order.
 
 The jobs become a workload whose clock begins before the first of them was submitted. The running ones come first in it
-and are put on their nodes as they are (`policyfactory.engine.slurm.resuming`); they end by their limits, or when the
+and are put on their nodes as they are (`policyfactory.engine.slurm.passes`); they end by their limits, or when the
 caller says. The waiting ones have the priorities that the snapshot says, whatever they are made of; from then on only
 their age grows: fair share stays as it is. Tasks of an array are as many jobs; jobs that may start in several
 partitions are looked at in each.
@@ -23,8 +23,8 @@ from policyfactory.core.errors import SiteError, UsageError
 from policyfactory.core.options import FloatArray, Int64Array
 from policyfactory.core.text import counted, enumerated, format_duration, shortened
 from policyfactory.engine.slurm.jobs import ABSENT, WELCOME, SlurmMachine, SlurmSettings
+from policyfactory.engine.slurm.passes import resume
 from policyfactory.engine.slurm.priority import FairShares, PriorityWeights
-from policyfactory.engine.slurm.resuming import resume
 from policyfactory.engine.slurm.state import PASSED, WAITING, new_run
 from policyfactory.simulation.slurm.jobs import Placed, place_jobs
 from policyfactory.simulation.slurm.machine import YEAR, machine_of, settings_of, shares_of, weights_of
@@ -197,7 +197,7 @@ class ReadyQueue:
     start : int64 array (k,)
         When each of the running jobs started.
     parts_from, node, cores : int64 array
-        As `policyfactory.engine.slurm.resuming.resume` has them.
+        As `policyfactory.engine.slurm.passes.resume` has them.
     rows : int64 array (n,)
         As of `QueueOnSite`.
     """
