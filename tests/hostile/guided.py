@@ -11,9 +11,11 @@ in `hostile.fuzz`. Each reader has a process of its own, as libFuzzer ends the p
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import traceback
 import zlib
 from pathlib import Path
 from random import Random
@@ -53,6 +55,7 @@ def hunt(name: str, where: str, seconds: int, seed: int) -> None:
         (folder / part).mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(target.seeds):
         (folder / "seeds" / str(number)).write_bytes(data)
+    limit_memory()  # before a library reserves a gigabyte for the first seed
     reader = Hunt(target, folder)
 
     def change(data: bytes, most: int, number: int) -> bytes:
@@ -72,8 +75,12 @@ def hunt(name: str, where: str, seconds: int, seed: int) -> None:
         call,
         custom_mutator=change,
     )
-    limit_memory()
-    atheris.Fuzz()
+    try:
+        atheris.Fuzz()
+    except BaseException:  # noqa: BLE001 (whatever it is, this process ends here)
+        # Its own end waits for ever if the hunt did not begin.
+        traceback.print_exc()
+        os._exit(1)
 
 
 def main(arguments: list[str] | None = None) -> int:
