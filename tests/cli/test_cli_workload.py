@@ -317,7 +317,7 @@ def test_downloads_of_the_wrong_thing(run: Run, archive: Server, tmp_path: Path)
 
 def test_download_used_wrongly(run: Run) -> None:
     assert "name a log to download" in run("workload", "download", code=2).stderr
-    assert "no log is called 'curry'; near are" in run("workload", "download", "curry", code=2).stderr
+    assert "no log is called 'curry'; did you mean" in run("workload", "download", "curry", code=2).stderr
     assert "give one NAME" in run("workload", "download", "kth", "ctc", "--sha256", "0" * 64, code=2).stderr
     assert "only http and https" in run("workload", "download", "kth", "--base-url", "ftp://a/b", code=2).stderr
     for option in ("--tries", "--timeout", "--max-time", "--speed-limit", "--speed-time"):
