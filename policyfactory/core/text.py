@@ -14,11 +14,12 @@ from policyfactory.core.errors import UsageError
 
 # Escaping. -----------------------------------------------------------------------------------------------------------
 
-# Controls (but newline and tab), what turns the direction of the text around or takes no room, lone surrogates and
-# code points that are no characters.
+# Controls (but newline and tab), what turns the direction of the text around or takes no room, lone surrogates, what is
+# for private use, and code points that are no characters (the last two of each plane among them).
 _DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ud800-\udfff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
+    "\ud800-\uf8ff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U0010ffff"
+    f"{''.join(chr(plane << 16 | last) for plane in range(1, 14) for last in (0xFFFE, 0xFFFF))}]"
 )
 # What a spreadsheet computes, but for a number or a dash that means none.
 _COMPUTED = re.compile(r"(?![+-]?[\d.,]*(e[+-]?\d+)? ?%?\Z)[=+\-@\t\r]", re.IGNORECASE)
@@ -44,7 +45,11 @@ def visible(text: str) -> str:
     text : str
         Anything; newlines and tabs stay.
     """
-    return _DECEIVING.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return _DECEIVING.sub(lambda match: _escape(ord(match.group())), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 def json_text(text: str) -> str:

@@ -144,6 +144,9 @@ class PolicyFile(BaseModel, strict=True, extra="forbid"):
     def _told(cls, error: ValidationError) -> str:
         """Return what is wrong with the first field that is."""
         first = error.errors(include_url=False)[0]
+        if not first["loc"]:
+            key = shown(first["input"])
+            return f"a key is no text that can be read: {key}; is it a file of policyfactory {cls.made_by}?"
         top, *inner = first["loc"]
         field = ascii("".join(f"[{part}]" if isinstance(part, int) else f".{part[:40]}" for part in first["loc"]))[2:-1]
         is_here = bool(inner) or first["type"] not in {"missing", "extra_forbidden"}

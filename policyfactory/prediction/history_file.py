@@ -558,7 +558,9 @@ def _note_ends(
     ]
     changed = {job.user for job in new}
     for job in sorted(new, key=lambda job: job.end):
-        ended = Ended(job.end, job.request, job.processors, max(job.run, 0), _STATUS[job.state])
+        # No longer than from its submission on, whatever a damaged line says: a number that large is not read again.
+        run = max(min(job.run, job.end - job.submit), 0)
+        ended = Ended(job.end, job.request, job.processors, run, _STATUS[job.state])
         executable = hashed(f"n{job.name}") if history.names and job.name else NO_NAME
         _user(history, job, hashed).note_end(ended, executable)
         if job.group:

@@ -52,6 +52,7 @@ def test_no_reader_breaks_where_coverage_leads() -> None:
 
 
 PLANTED = """
+import os
 import sys
 import atheris
 from hostile import targets
@@ -59,6 +60,9 @@ from hostile.guided import hunt
 
 @atheris.instrument_func
 def planted(path):
+    if any(path.parent.glob("fault-*")):  # found, or ten minutes are over
+        sys.stdout.flush()
+        os._exit(0)
     data = path.read_bytes()
     if data[:1] == b"#":
         if data[1:2] == b"7":
@@ -68,7 +72,7 @@ def planted(path):
     return "nothing"
 
 targets.TARGETS = {"planted": targets.Target("planted", [b"; MaxProcs: 64"], planted, "log.swf")}
-hunt("planted", sys.argv[1], 30, 7)
+hunt("planted", sys.argv[1], 600, 7)
 """
 
 

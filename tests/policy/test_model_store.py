@@ -135,6 +135,11 @@ def test_missing_fields_are_named(field: str) -> None:
     refused(ModelFileError, f"m.json {field} missing", model_from_json, content, "m.json")
 
 
+def test_a_key_that_is_no_text_is_refused() -> None:
+    content = model_to_json(MODEL) | {"\udc00": 1}
+    refused(ModelFileError, "m.json key udc00", model_from_json, content, "m.json")
+
+
 def test_a_newer_schema_names_both_versions_and_the_cure() -> None:
     content = {**model_to_json(MODEL), "schema_version": 9, "written_by": "policyfactory 7.1", "shape": {}}
     refused(ModelFileError, f"m.json 9 7.1 {__version__} {MODEL_SCHEMA} install", model_from_json, content, "m.json")

@@ -156,6 +156,12 @@ def test_what_happens_after_the_instant_is_left_to_the_next_update() -> None:
     refused(UsageError, "clock back 1800000030", update, history, rows, NOW, HASHED, LIMITS)
 
 
+def test_a_run_time_that_cannot_be_is_the_time_since_the_submission() -> None:
+    history = History()
+    update(history, [job("1", NOW - 500, NOW - 400, NOW - 100, run=10**18)], NOW, HASHED, LIMITS)
+    assert [ended.run for ended in history.users[HASHED("u1000")].jobs] == [400]
+
+
 def test_names_tell_groups_apart_if_the_accounting_has_them(tmp_path: Path) -> None:
     columns, rows = COLUMNS.replace("JobID", "JobID|JobName"), []
     for at, name in enumerate(["step 7 of 12", "step 8 of 12", "other", ""]):

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from commands import runner
 from policyfactory.core.files import dump_json, dump_toml
-from policyfactory.core.text import csv_text, json_text, markdown_text
+from policyfactory.core.text import csv_text, json_text, markdown_text, visible
 from policyfactory.report.files import table_csv
 from policyfactory.report.sections import Cell, Column, Table
 from policyfactory.report.terminal import console, progress, show_table
@@ -35,6 +35,7 @@ def test_json_hides_nothing_and_says_the_same():
     assert json.loads(text) == value
     assert '"é"' in text
     assert json_text('"\u202e"') == r'"\u202e"'
+    assert visible("a\ue000\U0001ffff\U0010ffff\u202e") == r"a\ue000\U0001ffff\U0010ffff\u202e"
     assert is_harmless(dump_toml({"name": EVIL}))
     assert is_harmless(markdown_text(EVIL))
 
