@@ -174,7 +174,8 @@ def check_metrics(names: Iterable[str]) -> tuple[str, ...]:
         if name not in METRICS:
             mean = f"mean_{name}"
             hint = f"did you mean {mean}? " if mean in METRICS else did_you_mean(name, METRICS, 3, cutoff=0.5)
-            raise UsageError(f"there is no metric {name!r}; {hint}(metrics: {', '.join(METRICS)})")
+            told = f"there is no metric {name!r}; {hint}".rstrip("; ")
+            raise UsageError(f"{told} (metrics: {', '.join(METRICS)})")
     if not chosen:
         raise UsageError(f"no metric was named; choose from {', '.join(METRICS)}")
     return chosen
