@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyfactory.cli.options import WORKERS, options_given, with_options, workers_of
-from policyfactory.core.errors import UsageError, WorkersError
+from policyfactory.core.errors import UsageError
 from policyfactory.core.files import Manifest, atomic_write, check_directory, check_output, refuse_earlier, together
 from policyfactory.core.options import declared, options_of
 from policyfactory.core.text import format_duration
@@ -17,7 +17,6 @@ from policyfactory.report.terminal import BarScreen, note, progress, rate_text, 
 from policyfactory.trials.table import GenerateOptions
 
 if TYPE_CHECKING:
-    from policyfactory.parallel.workers import Workers
     from policyfactory.trials.files import Written
     from policyfactory.trials.run import EstimatorPrecision
     from policyfactory.workload.jobs import Workload
@@ -66,6 +65,7 @@ def generate(
     Example: policyfactory generate site.swf.gz --tuples 1000 --output scores.csv
     """
     from policyfactory.engine.trials import VARIANTS
+    from policyfactory.trials.files import followed, write_scores
     from policyfactory.trials.run import check_options
 
     elsewhere = options["backend"] is not None or options["scheduler"] is not None
@@ -93,7 +93,17 @@ def generate(
         note(f"--trials {how.trials:,} becomes {how.trials_each:,}: the stratified estimator runs {block}")
     if output is None:
         output = check_directory(Path(_FOLDER)) / f"{workload.name}.csv"
-    written = _write(workload, how, output, who, overwrite=overwrite, inputs=inputs)
+    with BarScreen() as screen, followed(screen, workload, how, output) as report:
+        written = write_scores(
+            workload,
+            how,
+            output,
+            workers=who,
+            overwrite=overwrite,
+            inputs=inputs,
+            report=report,
+            notify=screen.message,
+        )
     show_scores(written, how)
 
 
@@ -132,51 +142,6 @@ def _workload(
     )
     note(workload.cleaning.summary())
     return workload, {trace.name: workload.cleaning.sha256}
-
-
-def _write(
-    workload: Workload,
-    options: GenerateOptions,
-    output: Path,
-    workers: Workers,
-    *,
-    overwrite: bool,
-    inputs: dict[str, str],
-) -> Written:
-    from policyfactory.core.journal import partial_path
-    from policyfactory.trials.files import write_scores
-
-    kept: int | None = None  # nobody knows yet
-    with BarScreen() as screen:
-        counter = screen.counter(f"{workload.name}: tuples", "trials/s")
-        counter.expect(options.tuples)
-
-        def report(done: int) -> None:
-            nonlocal kept
-            if kept is None:
-                counter.resumed(done)
-            else:
-                counter.done(options.trials)
-            kept = done
-
-        try:
-            written = write_scores(
-                workload,
-                options,
-                output,
-                workers=workers,
-                overwrite=overwrite,
-                inputs=inputs,
-                report=report,
-                notify=screen.message,
-            )
-        except (KeyboardInterrupt, WorkersError) as stop:
-            if kept is not None and partial_path(output).exists():
-                screen.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
-            raise
-        if kept is None:
-            counter.resumed(options.tuples)
-    return written
 
 
 def show_scores(written: Written, options: GenerateOptions) -> None:

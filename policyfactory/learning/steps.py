@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from policyfactory.core.errors import FitError, OutputError, WorkersError
+from policyfactory.core.errors import FitError, OutputError
 from policyfactory.core.files import check_directory, exclusive
 from policyfactory.core.journal import partial_path
 from policyfactory.evaluation.logs import cleaned_log
@@ -21,7 +21,7 @@ from policyfactory.learning.ranking import Progress, Step
 from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve_model
 from policyfactory.report.page import caution_of
-from policyfactory.trials.files import generate, write_scores
+from policyfactory.trials.files import followed, generate, write_scores
 from policyfactory.trials.table import GenerateOptions, ScoreTable, read_score_table
 from policyfactory.workload.clean import clean
 from policyfactory.workload.swf.log import SwfLog
@@ -113,37 +113,19 @@ class Steps:
         # Trials know the run times: requests are not read, and may be missing.
         workload = clean(log, **{**(reading or {}), "estimate_missing": "runtime"})
         progress.message(workload.cleaning.summary())
-        counter = progress.counter(f"{workload.name}: tuples", "trials/s")
-        counter.expect(options.tuples)
-        kept: int | None = None  # of no tuple is it known yet whether it is finished
-
-        def report(finished: int) -> None:
-            nonlocal kept
-            if kept is None:
-                counter.resumed(finished)
-            else:
-                counter.done(options.trials)
-            kept = finished
-
-        how: dict[str, Any] = {"workers": self.workers, "report": report, "notify": progress.message}
+        how: dict[str, Any] = {"workers": self.workers, "notify": progress.message}
         if self.folder is None:
-            report(0)
-            return generate(workload, options, **how)
+            with followed(progress, workload, options) as report:
+                return generate(workload, options, report=report, **how)
         output = self.folder / SCORES
-        try:
-            how["inputs"] = {Path(log.path).name: log.sha256}
+        how["inputs"] = {Path(log.path).name: log.sha256}
+        with followed(progress, workload, options, output) as report:
             try:
-                written = write_scores(workload, options, output, **how)
+                written = write_scores(workload, options, output, report=report, **how)
             except OutputError:
                 if not self._overwrite:
                     raise
-                written = write_scores(workload, options, output, overwrite=True, **how)
-        except (KeyboardInterrupt, WorkersError) as stop:
-            if kept is not None and partial_path(output).exists():
-                progress.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial_path(output))
-            raise
-        if kept is None:
-            counter.resumed(options.tuples)
+                written = write_scores(workload, options, output, report=report, overwrite=True, **how)
         progress.scored(dataclasses.replace(written, output=Path(self.path_of(SCORES))), options)
         return read_score_table(output)
 

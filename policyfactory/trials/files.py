@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError
+from policyfactory.core.errors import InputError, OutputError, PolicyfactoryError, WorkersError
 from policyfactory.core.files import Manifest, atomic_write, check_file, command_line, digest_of, exclusive, together
 from policyfactory.core.inputs import read_bytes, sha256_file
 from policyfactory.core.journal import Journal, claim, library_versions, partial_path
 from policyfactory.core.options import changed
+from policyfactory.core.process import Follower
 from policyfactory.parallel.workers import Notify, Workers
 from policyfactory.trials.run import Report, check_options, describe, finished_tuples
 from policyfactory.trials.table import HEADER, SAME_SCORE, GenerateOptions, ScoreTable, parse_rows, read_score_table
@@ -91,7 +92,7 @@ def write_scores(
     Parameters
     ----------
     workload, options, workers, report, notify
-        As in `policyfactory.trials.files.generate`; ``report`` is first called with the tuples found on disk.
+        As in `policyfactory.trials.files.generate`.
     output : Path
         The table, ``NAME.csv``.
     overwrite : bool
@@ -174,6 +175,48 @@ def _fill(
             journal.path.unlink()
         raise
     return time.monotonic() - begin
+
+
+@contextlib.contextmanager
+def followed(
+    follower: Follower, workload: Workload, options: GenerateOptions, output: Path | None = None
+) -> Iterator[Report]:
+    """Count the tuples of a run as it reports them; if it does not come to its end, say what of them is kept.
+
+    Parameters
+    ----------
+    follower : Follower
+        Who shows it.
+    workload, options
+        As in `policyfactory.trials.files.generate`.
+    output : Path, optional
+        The table that is written.
+
+    Yields
+    ------
+    callable
+        For ``report``.
+    """
+    counter = follower.counter(f"{workload.name}: tuples", "trials/s")
+    counter.expect(options.tuples)
+    kept: int | None = None  # nobody knows yet
+
+    def report(finished: int) -> None:
+        nonlocal kept
+        if kept is None:
+            counter.resumed(finished)
+        else:
+            counter.done(options.trials)
+        kept = finished
+
+    try:
+        yield report
+    except (KeyboardInterrupt, WorkersError) as stop:
+        if kept is not None and output is not None and (partial := partial_path(output)).exists():
+            follower.kept(stop, f"{kept:,} of {options.tuples:,} tuples", partial)
+        raise
+    if kept is None:
+        counter.resumed(options.tuples)
 
 
 def _record(rows: str) -> bytes:
@@ -285,7 +328,7 @@ def generate(
     workers : Workers or int
         Who does the work; a number means so many threads. The table does not depend on it.
     report : callable
-        Called with the number of finished tuples after each.
+        Called with the number of finished tuples: before the first, which may be more than none on disk, after each.
     notify : callable
         Called with a sentence when a worker was lost, or workers are waited for; from any thread.
     **changes
@@ -317,6 +360,7 @@ def generate(
         write_scores(workload, options, output, workers=workers, report=report, notify=notify, inputs=inputs)
         return read_score_table(output)
     check_options(workload, options)
+    report(0)
     lines: dict[int, str] = {}
     numbers = list(range(options.tuples))
     with contextlib.closing(finished_tuples(workload, options, numbers, workers=workers, notify=notify)) as finished:

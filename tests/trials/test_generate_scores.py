@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from naive.trials import workload_of
 from policyfactory.core.errors import OutputError, UsageError, WorkloadError
 from policyfactory.core.files import exclusive
 from policyfactory.core.journal import Journal, partial_path
+from policyfactory.core.process import Follower, WorkCounter
 from policyfactory.parallel.workers import Workers
 from policyfactory.trials import files
-from policyfactory.trials.files import generate, write_scores
+from policyfactory.trials.files import followed, generate, write_scores
 from policyfactory.trials.run import describe, finished_tuples, tuples_a_unit
 from policyfactory.trials.table import GenerateOptions, read_score_table
 from refusals import refusal, refused
@@ -58,7 +61,9 @@ def test_the_table_does_not_depend_on_the_workers(tmp_path, workers, expected):
 def test_a_table_in_memory_is_the_one_on_disk(tmp_path, expected):
     (tmp_path / "t.csv").write_bytes(expected)
     on_disk = read_score_table(tmp_path / "t.csv")
-    in_memory = generate(WORKLOAD, OPTIONS, workers=2)
+    reported: list[int] = []
+    in_memory = generate(WORKLOAD, OPTIONS, workers=2, report=reported.append)
+    assert reported == list(range(10))
     for column in ("p", "q", "r", "score", "stderr", "tuple_id"):
         assert_array_equal(getattr(in_memory, column), getattr(on_disk, column))
 
@@ -187,6 +192,52 @@ def test_overwrite_can_be_interrupted_and_resumed_too(tmp_path, expected):
     assert output.read_text() == "an old table\n"
     assert write_scores(WORKLOAD, OPTIONS, output, overwrite=True).resumed == 4
     assert output.read_bytes() == expected
+
+
+class Counted(Follower, WorkCounter):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def counter(self, title: str, unit: str = "") -> WorkCounter:
+        return self
+
+    def expect(self, count: int) -> None:
+        self.told.append(count)
+
+    def resumed(self, count: int) -> None:
+        self.told.append(f"{count} before")
+
+    def done(self, amount: int) -> None:
+        self.told.append(f"trials {amount}")
+
+    def kept(self, stop: BaseException, what: str, partial: Path) -> None:
+        self.told += [type(stop), what, partial.name]
+
+
+def test_who_follows_is_told_of_each_tuple_and_of_what_is_kept(tmp_path):
+    output = tmp_path / "t.csv"
+
+    def told(until: int = 10) -> list[object]:
+        counted = Counted()
+        with contextlib.suppress(KeyboardInterrupt), followed(counted, WORKLOAD, OPTIONS, output) as report:
+            if until < 0:
+                raise KeyboardInterrupt
+
+            def count(done: int) -> None:
+                report(done)
+                if done == until:
+                    raise KeyboardInterrupt
+
+            write_scores(WORKLOAD, OPTIONS, output, report=count)
+        return counted.told
+
+    one = "trials 500"
+    assert told(until=2) == [9, "0 before", one, one, KeyboardInterrupt, "2 of 9 tuples", "t.csv.partial"]
+    assert told() == [9, "2 before", *[one] * 7]
+    assert told() == [9, "9 before"]
+    assert told(until=-1) == [9]  # nothing is there that could be kept
 
 
 def test_a_finished_table_is_left_alone(tmp_path, expected):
