@@ -71,6 +71,19 @@ def test_the_sort_key_orders_as_the_fit_does(
         assert (fall >= -1e-9 * np.ptp(key)).all(), found.name
 
 
+def test_the_sort_key_of_a_job_is_a_number_and_of_arrays_an_array(sc17: Sample) -> None:
+    with_r, without = (Fitted(fit_user_form(sc17, form), sc17) for form in ("a*p*q + b*log10(r)", "a*p*sqrt(q) + b*p"))
+    p, q, r = np.array([60.0, 3600.0]), np.array([1.0, 64.0]), np.array([10.0, 1e5])
+    expected = with_r.policy.scores(p, q, r)
+    assert expected[0] != expected[1]
+    np.testing.assert_array_equal(with_r.priority(p, q, r), expected)
+    np.testing.assert_array_equal(with_r.priority(3600, 64, r), with_r.policy.scores(*np.broadcast_arrays(3600, 64, r)))
+    assert isinstance(with_r.priority(3600, 64, 1e5), float)
+    assert with_r.priority(3600, 64, 1e5) == expected[1]
+    assert without.priority(60, 1) == without.policy.scores(60, 1, 0)[0]
+    refused(UsageError, "has r", with_r.priority, 3600, 64)
+
+
 def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) -> None:
     run = fit(sc17_table, "linear", bootstrap=20, seed=3)
     written = model_to_json(run.winner.model("mix"))

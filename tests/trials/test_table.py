@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,7 +13,14 @@ from matplotlib.ticker import LogFormatterSciNotation
 from numpy.testing import assert_array_equal
 
 from policyfactory.core.errors import InputError, ScoreTableError
-from policyfactory.trials.table import HEADER, ScoreTable, csv_number, read_score_table, write_score_table
+from policyfactory.trials.table import (
+    HEADER,
+    GenerateOptions,
+    ScoreTable,
+    csv_number,
+    read_score_table,
+    write_score_table,
+)
 from refusals import refused
 
 COLUMNS = ("p", "q", "r", "score", "stderr", "tuple_id")
@@ -184,3 +192,9 @@ def test_a_table_is_shown_in_a_notebook():
 def test_each_sign_of_a_log_is_enough(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     refused(ScoreTableError, "score table --output", read_score_table, tmp_path / name)
+
+
+def test_without_options_they_are_those_of_the_shipped_table(root):
+    made = json.loads((root / "training_data" / "lublin-256.manifest.json").read_text(encoding="utf-8"))["parameters"]
+    options = dataclasses.asdict(GenerateOptions())
+    assert {name: made[name] for name in options} == options
