@@ -315,7 +315,8 @@ def lublin(
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="log2 of the largest job; with --typed also INTERACTIVE,BATCH. Default: log2(processors), interactive 1.5 less.",
+            help="log2 of the largest job; with --typed also INTERACTIVE,BATCH. Default: log2(processors), interactive "
+            "1.5 less.",
         ),
     ] = None,
     umed: Annotated[
