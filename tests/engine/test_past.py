@@ -1,18 +1,26 @@
-"""The past of jobs that go back to the queue, event by event, against lists."""
+"""The past, event by event: who waits, runs and has ended against lists, what is known of a job against the twin."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
+from naive.online import Job
+from naive.predicted import Known, Predicted
 from policyfactory.engine.past import (
     ENDED,
     ENDED_LAST,
+    ENDS,
     FACTS,
+    FEATURES,
     GROUPS,
     RUNNING,
     STARTED_LAST,
+    STARTS,
     WAITING,
+    describe,
     new_past,
     note_end,
     note_return,
@@ -77,3 +85,38 @@ def test_who_waits_runs_and_has_ended_is_that_of_lists(returns: float) -> None:
                 assert past.by_user[one, ENDED_LAST] == ([-1, *mine][-1])
         assert past.ended[: len(ended)].tolist() == ended
         assert len(ended) > 5
+
+
+def test_what_is_known_of_a_job_is_that_of_the_twin() -> None:
+    n = 160
+    for seed in cases(6, 60):
+        rng, ticks = np.random.default_rng(seed), 1 + seed % 2
+        user, groups = rng.integers(-1, 2, n), rng.integers(-1, 3, (n, GROUPS))
+        user[0], groups[0] = 0, 0
+        groups += np.where(groups >= 0, 3 * np.arange(GROUPS), 0)
+        facts, outcome = rng.integers(0, 3, (n, FACTS)) / 2, rng.random((n, 4))
+        outcome[:, 0] = np.where(rng.random(n) < 0.5, math.log(60.0), rng.choice([1.0, 5.0, 9.0], n))
+        past = new_past(user, facts, groups, outcome, ticks)
+        jobs = [Job(job, -1, 0, 0, 1) for job in range(n)]
+        rows = zip(user, facts.tolist(), groups.tolist(), outcome.tolist(), strict=True)
+        known = [Known(int(one), *given) for one, *given in rows]
+        twin = Predicted(jobs, n, lambda *_: 0.0, known=known, ticks=ticks)
+        twin.now, twin.features = 0, {}
+        start, features = np.full(n, -1), np.empty(FEATURES)
+        for job in range(n):
+            twin.now += int(rng.choice([0, 0, 1, 599, 600, 601])) * ticks
+            for other in twin.ended(jobs)[past.progress[ENDS] :]:
+                note_end(past, other.id)
+            jobs[job].submit = twin.now
+            describe(past, start, job, twin.now, features)
+            expected = twin.described(jobs[job])
+            np.testing.assert_allclose(features, expected, rtol=1e-12, atol=1e-12, err_msg=f"seed {seed}, job {job}")
+            twin.features[job] = expected
+            submitted(past, job, twin.now)
+            waiting = [other.id for other in jobs[: job + 1] if other.start < 0]
+            for other in rng.permutation(waiting)[: int(rng.integers(3))].tolist():
+                jobs[other].start, jobs[other].end = twin.now, twin.now + int(rng.choice([1, 60, 600, 3000])) * ticks
+                jobs[other].sequence = past.progress[STARTS]
+                past.progress[STARTS] += 1
+                start[other] = twin.now
+                note_start(past, other, jobs[other].end)
