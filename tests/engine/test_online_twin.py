@@ -81,11 +81,13 @@ def test_networks(network: Policy, backfill: str) -> None:
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 def test_jobs_that_are_cancelled_while_they_wait(backfill: str) -> None:
     rng, count = np.random.default_rng([25, len(backfill)]), 0
-    for _ in cases(30, 400):
+    for _ in cases(120, 800):
         workload, text = random_workload(rng, SHAPES[int(rng.integers(len(SHAPES)))]), str(rng.choice(STATIC))
         rules = dataclasses.replace(random_rules(rng, backfill), decide_by="request", backfill_policy=None)
-        patience = rng.integers(0, 40, len(workload))
-        cancelled = np.where(rng.random(len(workload)) < 0.4, workload.submit + patience, NEVER)
+        cancelled = workload.submit + rng.integers(0, 40, len(workload))
+        # In half of the cases many at one instant.
+        cancelled += -cancelled % int(rng.choice([1, 16]))
+        cancelled = np.where(rng.random(len(workload)) < 0.4, cancelled, NEVER)
         prepared, asked = prepare(workload, rules), policy(text)
         jobs = prepared.columns(prepared.keys(asked))
         given = cancelled if prepared.rank is None else cancelled[prepared.rank]
