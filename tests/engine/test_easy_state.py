@@ -8,12 +8,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from policyfactory.engine.easy import SortedRun, easy_until, new_queue
+from policyfactory.engine.easy import JOB, RANK, WIDTH, SortedRun, easy_until, new_queue, put_elsewhere
 from policyfactory.engine.events import (
+    BOUNDS,
     EXTRA,
     FREE,
+    HIGH,
+    LOW,
     NEVER,
     NOW,
+    ONCE,
     SHADOW,
     SMALLEST,
     UNTIL,
@@ -112,6 +116,27 @@ def test_a_new_head_has_a_reservation_of_its_own() -> None:
     order = Order(NEVER, last_first=False, backfill=True, own_order=False)
     easy_until(jobs, SortedRun(new_state(10), new_heap(5), new_running(5), new_queue(5)), order)
     assert jobs.start.tolist() == [0, 20, 2, 32, 37]
+
+
+@pytest.mark.parametrize("last_first", [False, True])
+def test_a_job_with_another_key_stands_where_a_sort_puts_it(last_first: bool) -> None:
+    rng, order = np.random.default_rng(1), Order(NEVER, last_first=last_first, backfill=False, own_order=False)
+    n = 12
+    # The first takes all of the machine until the end; the others wait, with keys of which many are equal.
+    width = np.array([10, *rng.integers(1, 9, n - 1)])
+    jobs = new_jobs(np.arange(n), np.full(n, 99), np.full(n, 99), width)._replace(key=rng.integers(0, 4, n))
+    run = SortedRun(new_state(10), new_heap(n), new_running(n), new_queue(n))
+    run.state[UNTIL] = n
+    easy_until(jobs, run, order)
+    for _ in range(100):
+        job = int(rng.integers(1, n))
+        old, jobs.key[job] = int(jobs.key[job]), rng.integers(0, 4)
+        put_elsewhere(jobs, run.state, run.queue, order, job, old)
+        expected = sorted(range(1, n), key=lambda one: (jobs.key[one], -one if last_first else one))
+        low, high = run.queue[BOUNDS, [LOW, HIGH]]
+        assert run.queue[JOB, low:high].tolist() == expected
+        np.testing.assert_array_equal(run.queue[[RANK, WIDTH], low:high], [jobs.key[expected], width[expected]])
+        assert run.state[VALID] == ONCE
 
 
 def test_a_run_begins_with_nothing() -> None:

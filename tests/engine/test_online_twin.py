@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,8 +82,10 @@ def test_networks(network: Policy, backfill: str) -> None:
 @pytest.mark.parametrize("backfill", ["none", "easy"])
 def test_jobs_that_are_cancelled_while_they_wait(backfill: str) -> None:
     rng, count = np.random.default_rng([25, len(backfill)]), 0
+    # With longer queues than the others, and without overruns, after which each pass reserves anew.
+    shapes = (*SHAPES, *[Shape(jobs=40, machine=16, gap=3, longest=80, overruns=False)] * 4)
     for _ in cases(120, 800):
-        workload, text = random_workload(rng, SHAPES[int(rng.integers(len(SHAPES)))]), str(rng.choice(STATIC))
+        workload, text = random_workload(rng, shapes[int(rng.integers(len(shapes)))]), str(rng.choice(STATIC))
         rules = dataclasses.replace(random_rules(rng, backfill), decide_by="request", backfill_policy=None)
         cancelled = workload.submit + rng.integers(0, 40, len(workload))
         # In half of the cases many at one instant.
@@ -107,6 +110,29 @@ def test_jobs_that_are_cancelled_while_they_wait(backfill: str) -> None:
         np.testing.assert_array_equal(jobs.backfilled, backfilled[rows])
         count += int((start < 0).sum())
     assert count > 20, "hardly a job was cancelled"
+
+
+def test_what_a_cancellation_lets_start() -> None:
+    def starts(jobs: list[tuple[int, int, int]], cancelled: dict[int, int], text: str, **rules: Any) -> list[int]:
+        submit, time, processors = np.array(jobs).T
+        none = np.full(len(jobs), -1)
+        workload = Workload("hand", 3, np.arange(len(jobs)), submit, time, time, processors, none, none)
+        prepared, asked = prepare(workload, Rules(**rules)), policy(text)
+        columns = prepared.columns(prepared.keys(asked))
+        when = [cancelled.get(job, NEVER) for job in range(len(jobs))]
+        easy(columns, prepared.order(asked), workload.machine, np.array(when))
+        return columns.start.tolist()
+
+    # Job 1 needs all, and keeps job 3, which is too long to go ahead of it, from starting; 2 went ahead. Of those that
+    # are cancelled at 50 none starts for the sake of another.
+    jobs = [(0, 100, 2), (1, 100, 3), (2, 10, 1), (3, 200, 1)]
+    assert starts(jobs, {}, "p*0 + r") == [0, 100, 2, 200]
+    assert starts(jobs, {1: 50}, "p*0 + r") == [0, NEVER, 2, 50]
+    assert starts(jobs, {1: 50, 2: 50, 3: 50}, "p*0 + r") == [0, NEVER, 2, NEVER]
+    # Job 1 runs when it would be cancelled: nothing happens then, and job 2, overdue since 31, waits for the next pass.
+    jobs = [(0, 100, 1), (0, 20, 2), (1, 200, 2), (2, 5, 3)]
+    assert starts(jobs, {1: 50}, "p", threshold=30) == starts(jobs, {}, "p", threshold=30) == [0, 0, 100, 300]
+    assert starts(jobs, {3: 50}, "p", threshold=30) == [0, 0, 50, NEVER]
 
 
 @st.composite
