@@ -84,6 +84,29 @@ def test_the_sort_key_of_a_job_is_a_number_and_of_arrays_an_array(sc17: Sample) 
     refused(UsageError, "has r", with_r.priority, 3600, 64)
 
 
+def test_a_long_name_is_cut(sc17: Sample) -> None:
+    assert Fitted(fit_user_form(sc17, "a*p*q", name="x" * 120), sc17).model().policy.name == "x" * 100
+
+
+def test_a_summary_has_coefficients_certainty_and_each_warning(sc17_table: ScoreTable) -> None:
+    found = fit(sc17_table, "polynomials", bootstrap=20, seed=3)[0]
+    told = dict(re.split(r"  +", line.strip(), maxsplit=1) for line in found.summary().splitlines()[1:])
+    assert repr(found) == f"<{found.summary().splitlines()[0]}>"
+    assert told["rank"] == f"{found.rank} of {found.of}"
+    for term, value, error in zip(found.fit.terms, found.fit.coefficients, found.inference.stderr, strict=True):
+        words = told[f"{term.coefficient}, of {shown_term(term)}"]
+        assert float(words.split()[0]) == pytest.approx(value, rel=1e-3)
+        assert f"{error:.2g}" in words
+    warnings = found.diagnosis.warnings
+    assert warnings
+    assert [told[f"warning {number}"] for number in range(1, len(warnings) + 1)] == list(warnings)
+    assert found.candidate is not None
+    assert f"{found.candidate.first:.0%} of 20" in told["first of all fits"]
+    alone = Fitted(found.fit, found.sample)
+    assert "first of all fits" not in alone.summary()
+    assert re.search(r"rank +1 of 1\n", alone.summary())
+
+
 def test_bootstrap_and_held_out_error_go_into_the_model(sc17_table: ScoreTable) -> None:
     run = fit(sc17_table, "linear", bootstrap=20, seed=3)
     written = model_to_json(run.winner.model("mix"))

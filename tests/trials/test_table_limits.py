@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -68,7 +69,8 @@ def test_a_tuple_ends_where_its_scores_sum_to_1(tmp_path):
     assert np.isnan(table.stderr).all()
     assert "SC'17" in table.origin
     refused(ScoreTableError, "t.csv:4 3 1.1 1", read, tmp_path, "1,1,0,0.5\n1,1,0,0.5\n1,1,0,0.5\n1,1,0,0.6\n")
-    refused(ScoreTableError, "t.csv:2 1 0.999998", read, tmp_path, "1,1,0,0.5\n1,1,0,0.499998\n")
+    message = refused(ScoreTableError, "t.csv:2 0.999998", read, tmp_path, "1,1,0,0.5\n1,1,0,0.499998\n")
+    assert re.search(r"line 1\b", message)
 
 
 def test_numbers_are_whole_where_a_double_counts():

@@ -55,6 +55,12 @@ def test_sizes_up_to_the_limits_are_accepted():
     refused(UsageError, "--queue-size 256", GenerateOptions(state_size=16, queue_size=256).check)
     refused(UsageError, "--state-size 10001", GenerateOptions(state_size=10_001, queue_size=2).check)
     refused(WorkloadError, "needs 10000 11 10011 random", count_places, workload, 10_000, 11)
+    for tuples in (1, 10**7):
+        GenerateOptions(tuples=tuples).check()
+    for tuples in (0, 10**7 + 1):
+        refused(UsageError, f"--tuples {tuples}", GenerateOptions(tuples=tuples).check)
+    refused(UsageError, "-1 seed", GenerateOptions(seed=-1).check)
+    refused(UsageError, "255 256 trials", GenerateOptions(trials=255).check)
 
 
 def test_the_bounded_slowdown_divides_by_ten_seconds_at_least():
