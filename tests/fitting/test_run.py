@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from pathlib import Path
 
@@ -154,6 +155,9 @@ def test_what_is_fitted_without_options() -> None:
 def test_where_no_score_differs_there_is_nothing_to_learn(made) -> None:  # type: ignore[no-untyped-def]
     flat = made(lambda p, q, r: 0.25 + 0 * p, tuples=3, size=4)
     refused(FitError, "made equal nothing", fit, flat, "linear", bootstrap=0)
+    # One tuple in which they do not is none to learn from, and no hindrance.
+    score = np.where(flat.tuple_id == 0, flat.score, flat.p / np.bincount(flat.tuple_id, flat.p)[flat.tuple_id])
+    assert fit(dataclasses.replace(flat, score=score), "a*p + b", bootstrap=0).winner.mae >= 0
 
 
 @pytest.mark.parametrize(
@@ -167,6 +171,10 @@ def test_where_no_score_differs_there_is_nothing_to_learn(made) -> None:  # type
 )
 def test_two_formulas_never_have_the_same_file(table: ScoreTable, family: list[str], suffix: str) -> None:
     refused(UsageError, f"NAME-{suffix}.json {family[-1].partition('=')[0]}", fit, table, family)
+
+
+def test_names_of_forms_that_are_not_written_are_free(table: ScoreTable) -> None:
+    assert {"F0", "F2"} <= {item.name for item in fit(table, ["forms", "F0=a*p", "F2=b*q"], top=1, bootstrap=0)}
 
 
 def test_what_so_few_resamplings_show_is_not_said(table: ScoreTable) -> None:
