@@ -211,6 +211,14 @@ def test_a_period_begins_on_an_empty_machine_with_no_job_started() -> None:
     assert fast_total_waits(jobs, run, None, order, np.array([1, 3]), 50).tolist() == [0]
     assert jobs.start.tolist() == [7, 1, 2, 7]
     assert jobs.backfilled.tolist() == [True, False, False, True]
+    # Of each period the last job has the better key, and both who wait are overdue: they go by their submissions.
+    submit, ones = np.array([0, 1, 2, 100, 101, 102]), np.ones(6, dtype=np.int64)
+    jobs = new_jobs(*(submit, 10 * ones, 10 * ones, ones), key=np.array([0, 9, 1, 0, 9, 1]), backfill_key=submit)
+    jobs.start[:], jobs.backfilled[:] = 7, True
+    order = Order(5, last_first=False, backfill=True, own_order=False)
+    assert fast_total_waits(jobs, new_run(6, 1, 1), None, order, np.array([0, 3, 6]), 1).tolist() == [27, 27]
+    assert jobs.start.tolist() == [0, 10, 20, 100, 110, 120]
+    assert not jobs.backfilled.any()
 
 
 def plain_periods(case: Case, chosen: Policy) -> list[int]:
