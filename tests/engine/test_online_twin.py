@@ -129,6 +129,9 @@ def test_what_a_cancellation_lets_start() -> None:
     assert starts(jobs, {}, "p*0 + r") == [0, 100, 2, 200]
     assert starts(jobs, {1: 50}, "p*0 + r") == [0, NEVER, 2, 50]
     assert starts(jobs, {1: 50, 2: 50, 3: 50}, "p*0 + r") == [0, NEVER, 2, NEVER]
+    # Of the next head two processors are reserved, so that job 3 may have the third.
+    jobs = [(0, 100, 2), (1, 100, 3), (2, 50, 2), (3, 200, 1)]
+    assert starts(jobs, {1: 50}, "p*0 + r") == [0, NEVER, 100, 50]
     # Job 1 runs when it would be cancelled: nothing happens then, and job 2, overdue since 31, waits for the next pass.
     jobs = [(0, 100, 1), (0, 20, 2), (1, 200, 2), (2, 5, 3)]
     assert starts(jobs, {1: 50}, "p", threshold=30) == starts(jobs, {}, "p", threshold=30) == [0, 0, 100, 300]
