@@ -18,6 +18,8 @@ from policyfactory.engine.events import (
     new_table,
     next_end,
     pop_end,
+    pop_job,
+    push_job,
     put_running,
     remove_column,
     reserve,
@@ -208,3 +210,19 @@ def test_all_that_end_together_at_the_shadow_time_count() -> None:
         put_running(heap, running, 9, job, 5, processors)
     put_running(heap, running, 9, 4, 6, 20)
     assert reserve(running, 0, 0, 1) == (5, 9)
+
+
+def test_jobs_come_off_their_heap_by_time_and_number() -> None:
+    rng = np.random.default_rng(52)
+    for _ in range(50):
+        time, heap, plain = rng.integers(0, 6, 15), np.zeros(16, dtype=np.int64), []
+        to_come = rng.permutation(15).tolist()
+        while to_come or plain:
+            if to_come and (not plain or rng.random() < 0.6):
+                job = to_come.pop()
+                push_job(heap, time, job)
+                bisect.insort(plain, (int(time[job]), job))
+            else:
+                assert pop_job(heap, time) == plain.pop(0)[1]
+            assert heap[0] == len(plain)
+            assert sorted(heap[1 : len(plain) + 1].tolist()) == sorted(job for _, job in plain)
