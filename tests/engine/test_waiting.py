@@ -50,6 +50,7 @@ def test_score_waiting(text: str, from_oldest: bool) -> None:
     assert (scores[len(rows) + 1 :] == 7.5).all()
 
 
+@pytest.mark.parametrize("n", [1, 40])
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
@@ -58,9 +59,9 @@ def test_score_waiting(text: str, from_oldest: bool) -> None:
         ("ln(s - 0.5)", lambda q, w, e, s, *_: math.log(s - 0.5) if s > 0.5 else math.inf),
     ],
 )
-def test_each_waiting_job_is_scored_by_its_own_predictions(text: str, plain: Callable[..., float]) -> None:
+def test_each_waiting_job_is_scored_by_its_own_predictions(text: str, plain: Callable[..., float], n: int) -> None:
     rng = np.random.default_rng(72)
-    program, ticks, now, n = policy(text).program, 4, 400, 40
+    program, ticks, now = policy(text).program, 4, 400
     submit = np.sort(rng.integers(0, 400, n))
     width = rng.integers(1, 9, n)
     predictions = np.array(
