@@ -99,6 +99,13 @@ def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> Non
         assert 0 < error < abs(value)
 
 
+def test_coefficients_that_only_their_sum_determines_have_infinite_errors(sc17: Sample) -> None:
+    found = infer(fit_user_form(sc17, "c*p**(a + b)"), sc17)
+    assert np.isinf(found.stderr).all()
+    assert np.isinf(found.stderr_classical).all()
+    assert len(found.stderr) == 3
+
+
 def test_the_constant_has_no_inflation_of_its_own(sc17: Sample, sc17_polynomials: tuple[Fit, ...]) -> None:
     result = infer(sc17_polynomials[0], sc17)
     assert np.isnan(result.vif[0])
