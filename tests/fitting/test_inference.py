@@ -8,6 +8,8 @@ import inspect
 import numpy as np
 import pytest
 
+from policyfactory.core.errors import FitError
+from policyfactory.fitting import regression
 from policyfactory.fitting.forms import FormsResult, fit_user_form
 from policyfactory.fitting.regression import Fit, infer, inflation
 from policyfactory.fitting.sample import Sample, prepare
@@ -99,11 +101,15 @@ def test_a_nonlinear_coefficient_has_the_error_of_its_linearisation(made) -> Non
         assert 0 < error < abs(value)
 
 
-def test_coefficients_that_only_their_sum_determines_have_infinite_errors(sc17: Sample) -> None:
-    found = infer(fit_user_form(sc17, "c*p**(a + b)"), sc17)
-    assert np.isinf(found.stderr).all()
-    assert np.isinf(found.stderr_classical).all()
-    assert len(found.stderr) == 3
+def test_where_columns_depend_on_each_other_errors_are_infinite(made, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    sample = prepare(made(lambda p, q, r: 1e-6 * p * q, noise=1e-3))
+    found = fit_user_form(sample, "a*p**b")
+
+    def refuse(*_: object) -> None:
+        raise FitError("linearly dependent")
+
+    monkeypatch.setattr(regression, "solve", refuse)
+    assert infer(found, sample).stderr.tolist() == infer(found, sample).stderr_classical.tolist() == [np.inf, np.inf]
 
 
 def test_the_constant_has_no_inflation_of_its_own(sc17: Sample, sc17_polynomials: tuple[Fit, ...]) -> None:
