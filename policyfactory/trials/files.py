@@ -328,7 +328,7 @@ def generate(
     workers : Workers or int
         Who does the work; a number means so many threads. The table does not depend on it.
     report : callable
-        Called with the number of finished tuples: before the first, which may be more than none on disk, after each.
+        Called with the number of finished tuples: first with those that an earlier run left on disk, then after each.
     notify : callable
         Called with a sentence when a worker was lost, or workers are waited for; from any thread.
     **changes
