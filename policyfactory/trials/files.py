@@ -206,7 +206,7 @@ def followed(
         if kept is None:
             counter.resumed(finished)
         else:
-            counter.done(options.trials)
+            counter.done(options.trials_each)
         kept = finished
 
     try:

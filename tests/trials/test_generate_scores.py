@@ -233,7 +233,7 @@ def test_who_follows_is_told_of_each_tuple_and_of_what_is_kept(tmp_path):
             write_scores(WORKLOAD, OPTIONS, output, report=count)
         return counted.told
 
-    one = "trials 500"
+    one = "trials 512"  # whole blocks
     assert told(until=2) == [9, "0 before", one, one, KeyboardInterrupt, "2 of 9 tuples", "t.csv.partial"]
     assert told() == [9, "2 before", *[one] * 7]
     assert told() == [9, "9 before"]
