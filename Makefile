@@ -32,12 +32,13 @@ help:
 	@echo "make release  sdist, wheel, bill of materials and checksums in dist/ (ARGS=--rehearsal: of the last commit)"
 	@echo "make clean    remove the environment and everything built"
 
+# Without bytecode, which is made of what is imported when it is: of all of it is half of the time.
 $(VENV)/.ready-%: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "policyfactory needs Python 3.11 or newer; found $$($(PYTHON) --version). Try: make PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing policyfactory ($*) into $(VENV) (once; about a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(if $(filter base,$*),.,.[$*])'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '$(if $(filter base,$*),.,.[$*])'
 	@touch $@
 
 demo: $(VENV)/.ready-base
