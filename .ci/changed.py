@@ -36,6 +36,10 @@ AREAS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
             "tests/simulation/test_replays.py",
             "tests/simulation/test_site_factors.py",
             "tests/simulation/test_stopped.py",
+            "tests/simulation/test_closed_loop.py",
+            "tests/simulation/test_queue_explained.py",
+            "tests/evaluation/fidelity/test_*.py",
+            "tests/site/test_users.py",
         ),
     ),
     "exports on a real Slurm": (

@@ -20,6 +20,11 @@ SHARED = Path(os.environ.get("POLICYFACTORY_SHARED", _PLACES[0] if _PLACES else 
 
 NIGHTLY = bool(os.environ.get("POLICYFACTORY_NIGHTLY"))
 
+# Where shares of users or nodes that fail count, where running jobs are stopped for others and where predictions change
+# while a simulation runs the kernel of Slurm's rules is another, which takes half a minute to compile: by night, and
+# where Slurm's sources changed (make areas).
+OTHER_KERNEL = pytest.mark.slow
+
 
 def cases(daily: int, nightly: int) -> range:
     """Return numbers of random cases: as many as a change, or a night, has time for."""

@@ -11,8 +11,9 @@ from naive import slurm
 from naive.slurm import Job
 from naive.slurm_workload import run_fast
 from policyfactory.site.model import VERSIONS, NodeGroup, Partition, Scheduling, Site
+from support import OTHER_KERNEL
 
-__all__ = ["IMPLEMENTATIONS", "TIMES", "TIMES_OF_STOPPED", "batch", "job", "scheduling"]
+__all__ = ["IMPLEMENTATIONS", "TIMES", "TIMES_OF_OTHER_KERNEL", "batch", "job", "scheduling"]
 
 Simulate = Callable[..., dict[int, object]]
 
@@ -34,8 +35,7 @@ def _of_each_version(simulate: Simulate, name: str, *marks: pytest.MarkDecorator
 IMPLEMENTATIONS = _of_each_version(slurm.simulate, "plain")
 # Those and the one that does not say on which nodes.
 TIMES = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast")]
-# Where running jobs are stopped for others the kernel is another, which takes a minute to compile.
-TIMES_OF_STOPPED = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast", pytest.mark.slow)]
+TIMES_OF_OTHER_KERNEL = [*IMPLEMENTATIONS, *_of_each_version(run_fast, "fast", OTHER_KERNEL)]
 
 
 def batch(nodes: int, **more: object) -> Site:

@@ -26,6 +26,7 @@ from policyfactory.simulation.simulate import simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.presets import CleaningStep
 from refusals import refusal, refused
+from support import OTHER_KERNEL
 
 POLICY = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q)")
 OPTIONS = PredictorOptions(every_days=1, first_days=1, least=60, trees=10, leaves=5)
@@ -141,7 +142,7 @@ def test_an_empty_log_and_one_job() -> None:
     assert simulate(workload[0:1], POLICY).start.tolist() == [workload.submit[0]]
 
 
-@pytest.mark.parametrize("backfill", ["easy", "slurm", "conservative"])
+@pytest.mark.parametrize("backfill", ["easy", pytest.param("slurm", marks=OTHER_KERNEL), "conservative"])
 def test_for_counts_of_the_users_jobs_nothing_is_trained(backfill: Backfill) -> None:
     workload = users_with_habits(1)
     policy = Policy("COUNTED", "ln(p) + 0.3*ln(1 + user_running) - 0.1*ln(1 + user_waiting)")

@@ -103,6 +103,7 @@ def test_a_modern_slurm_has_all_that_a_replay_imports() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT / "tests", check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_all_jobs_of_a_drawn_case_start(seed: int) -> None:
     case = case_of(f"drawn-{seed}")

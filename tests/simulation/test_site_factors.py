@@ -37,10 +37,9 @@ from policyfactory.site.model import NodeGroup, Partition, Priority, Site
 from policyfactory.workload.jobs import Attributes, Workload
 from site_history import FIRST_GROUP, FIRST_USER, POLICY, make_site_past, name_of
 from site_history import Site as Recorded
-from support import seeds
+from support import OTHER_KERNEL, seeds
 
-# Where predictions change while a simulation runs the kernel is another, which takes half a minute to compile.
-PREDICTED = pytest.mark.slow
+pytestmark = OTHER_KERNEL
 STATIC = Policy("PREDICTED", "-ln(s) + ln(e) + 0.4*ln(q) + 0.01*e90 - 0.3*user_waiting + user_running/7")
 TIMED = Policy("TIMED", "-ln(s) + ln(e) - 0.2*ln(1 + w) + 0.1*user_running")
 AGES = Policy("AGES", "p*q - 40*w")
@@ -109,7 +108,6 @@ def assert_alike(run: SlurmRun, log: Workload, plain: dict[int, Placed]) -> None
         assert mine == (one.start, one.end, one.by, one.requeues)
 
 
-@PREDICTED
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("renew_s", [0, 300])
 @pytest.mark.parametrize("policy", [STATIC, TIMED], ids=lambda policy: policy.name)
@@ -146,7 +144,6 @@ def habits(jobs: int, **predictor: Any) -> tuple[Workload, SiteFactors, SlurmRun
     return log, numbers, run_slurm(log, site, numbers=numbers)
 
 
-@PREDICTED
 def test_predictions_at_submission_are_those_of_the_state_that_the_export_reads(tmp_path: Path) -> None:
     forests = make_site_past().forests
     log, numbers, run = habits(250, options=PredictorOptions(renew_s=0), forests=forests)
@@ -168,7 +165,6 @@ def test_predictions_at_submission_are_those_of_the_state_that_the_export_reads(
         np.testing.assert_allclose(predictions[:, job], foreseen(forests, seen, shape[0]), rtol=1e-9)
 
 
-@PREDICTED
 def test_a_predictor_learns_from_what_has_ended_in_the_run_and_changes_no_earlier_number() -> None:
     options = PredictorOptions(first_days=0.5, every_days=0.5, least=50, trees=10, leaves=5)
     log, numbers, run = habits(220, options=options)

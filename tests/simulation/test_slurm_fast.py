@@ -22,14 +22,13 @@ from support import seeds
 
 # What looking for GPUs did to the weights of nodes until 22.05 is left out of the kernel; see the test below.
 SAME = [name for name in FEATURES if name != "gpus"]
+# All of it by night, and where Slurm's sources changed (make areas).
+pytestmark = pytest.mark.slow
 # Two cases have all features between them, or three where more are mixed; see the first test.
-DAILY, DAILY_DEFAULTS, DAILY_RESERVATIONS, DAILY_MIXED = (3, 28), (7, 45), (31, 42), (2, 7, 13)
+FIRST, FIRST_DEFAULTS, FIRST_RESERVATIONS, FIRST_MIXED = (3, 28), (7, 45), (31, 42), (2, 7, 13)
 BILLED = "shares", "memory", "partitions"
-SEEDS = seeds(DAILY, 10, 40)
+SEEDS = seeds(FIRST, 10, 40)
 OLD = VERSIONS[0]
-# Where running jobs are stopped for others the kernel is another, which takes a minute to compile: by night, and where
-# Slurm's sources changed.
-STOPPED = pytest.mark.slow
 # Mixed cases in which the two differed.
 DIFFERED = [
     ("26.05", 209, "memory,weights,limits,shares,outages,eligible,plan,arrays"),
@@ -83,17 +82,17 @@ def all_features(seed: int) -> list[str]:
     return mostly(rng, 0.5) + [name for name in MORE if rng.random() < 0.4]
 
 
-def test_the_cases_of_every_change_have_all_features() -> None:
-    def of(choose: Callable[[random.Random, int], list[str]], some: Sequence[int] = DAILY) -> set[str]:
+def test_the_first_cases_have_all_features() -> None:
+    def of(choose: Callable[[random.Random, int], list[str]], some: Sequence[int] = FIRST) -> set[str]:
         return {name for seed in some for name in choose(random.Random(seed), seed)}
 
     assert of(lambda rng, _: plain_features(rng)) == set(SAME)
     for always in (["gpus"], ["limits", "memory"], [], ["limits", "cores"]):
         assert of(lambda rng, _, always=always: mostly(rng, 0.5, *always)) == set(FEATURES)
     assert of(lambda rng, _: mostly(rng, 0.4, *BILLED)) == set(FEATURES)
-    assert of(lambda rng, _: mostly(rng, 0.3, "partitions"), DAILY_RESERVATIONS) == set(FEATURES)
-    assert of(default_features, DAILY_DEFAULTS) == set(FEATURES)
-    assert of(lambda _, seed: all_features(seed), DAILY_MIXED) == {*FEATURES, *MORE}
+    assert of(lambda rng, _: mostly(rng, 0.3, "partitions"), FIRST_RESERVATIONS) == set(FEATURES)
+    assert of(default_features, FIRST_DEFAULTS) == set(FEATURES)
+    assert of(lambda _, seed: all_features(seed), FIRST_MIXED) == {*FEATURES, *MORE}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -123,14 +122,13 @@ def test_sites_with_many_rules_are_too(version: str, seed: int, monkeypatch: pyt
     assert_alike(site, jobs, seed)
 
 
-@pytest.mark.parametrize("seed", seeds(DAILY_DEFAULTS, 10, 40))
+@pytest.mark.parametrize("seed", seeds(FIRST_DEFAULTS, 10, 40))
 def test_sites_with_defaults_of_partitions_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     site, jobs = drawn(version, seed, 40, *default_features(random.Random(seed), seed), "defaults")
     assert_alike(site, jobs, seed)
 
 
-@STOPPED
 # A job that is started and stopped in one pass; an array that is no longer full when one of its tasks is stopped.
 @pytest.mark.parametrize("seed", [74, 145, 190, *SEEDS])
 def test_sites_that_stop_jobs_for_others_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +161,7 @@ def test_jobs_are_cancelled_alike(version: str, seed: int, monkeypatch: pytest.M
     assert_alike(site, jobs, seed)
 
 
-@pytest.mark.parametrize("seed", seeds(DAILY_RESERVATIONS, 10, 40))
+@pytest.mark.parametrize("seed", seeds(FIRST_RESERVATIONS, 10, 40))
 def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     site, jobs = drawn(version, seed, 40, *mostly(random.Random(seed), 0.3, "partitions"), "kept for some")
@@ -176,7 +174,7 @@ def test_reservations_for_some_are_kept_alike(version: str, seed: int, monkeypat
 # that new priorities alone set going.
 @pytest.mark.parametrize(
     ("slurm_version", "seed", "features"),
-    [pytest.param(*case, marks=STOPPED if "preemption" in case[2] else ()) for case in DIFFERED],
+    DIFFERED,
 )
 def test_mixed_cases_in_which_they_differed_are_too(
     slurm_version: str, seed: int, features: str, monkeypatch: pytest.MonkeyPatch
@@ -186,8 +184,7 @@ def test_mixed_cases_in_which_they_differed_are_too(
     assert_alike(site, jobs, seed)
 
 
-@STOPPED
-@pytest.mark.parametrize("seed", seeds(DAILY_MIXED, 10, 40))
+@pytest.mark.parametrize("seed", seeds(FIRST_MIXED, 10, 40))
 def test_sites_that_mix_all_of_it_are_too(version: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out_found_gpus(version, monkeypatch)
     site, jobs = drawn(version, seed, 40, *all_features(seed))
@@ -206,7 +203,6 @@ def test_versions_schedule_otherwise() -> None:
         assert sum(start != other for start, other in zip(older, newer, strict=True)) > 2
 
 
-@pytest.mark.slow
 def test_the_rule_that_is_left_out_changes_few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     # docs/simulator.md says how few: the seeds are the first of those that are counted there.
     by_rule, without = [], []
@@ -223,7 +219,6 @@ def test_the_rule_that_is_left_out_changes_few_starts(monkeypatch: pytest.Monkey
     assert sum(count > 0 for count in changed) < 0.2 * len(changed)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_queue_is_scheduled_alike(version: str, seed: int) -> None:
     # The nodes of running jobs are moved together several times.

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from naive.slurm_cases import TIMES_OF_STOPPED, job
+from naive.slurm_cases import TIMES_OF_OTHER_KERNEL, job
 from naive.slurm_jobs import Job
 from policyfactory.site.model import NodeGroup, Outage, Partition, Preemption, Qos, Site
 
-pytestmark = pytest.mark.parametrize("simulate", TIMES_OF_STOPPED)
+pytestmark = pytest.mark.parametrize("simulate", TIMES_OF_OTHER_KERNEL)
 Simulate = Callable[..., dict[int, object]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from naive.slurm_cases import TIMES, scheduling
+from naive.slurm_cases import TIMES_OF_OTHER_KERNEL, scheduling
 from naive.slurm_jobs import Job
 from policyfactory.site.model import Association, NodeGroup, Partition, Priority, Site
 
@@ -14,7 +14,7 @@ Simulate = Callable[..., dict[int, object]]
 LAB = {"account": "lab"}
 
 
-@pytest.mark.parametrize("simulate", TIMES)
+@pytest.mark.parametrize("simulate", TIMES_OF_OTHER_KERNEL)
 @pytest.mark.parametrize(
     ("billing", "flag", "first"),
     [

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from naive.slurm_cases import IMPLEMENTATIONS, TIMES, batch, job, scheduling
+from naive.slurm_cases import IMPLEMENTATIONS, TIMES, TIMES_OF_OTHER_KERNEL, batch, job, scheduling
 from naive.slurm_jobs import Job
 from policyfactory.site.model import (
     VERSIONS,
@@ -39,6 +39,12 @@ PLAIN_ONLY = {
     "test_a_job_that_would_reach_into_a_reservation_goes_elsewhere",
     "test_jobs_in_a_reservation",
 }
+SHARES_COUNT = {"test_fair_share", "test_what_a_job_used_since_the_last_calculation_counts_only_under_limits"}
+NODES_FAIL = {
+    "test_jobs_of_a_node_that_fails_are_put_back",
+    "test_who_is_put_back_keeps_his_place_or_goes_behind",
+    "test_jobs_of_a_drained_node_run_on",
+}
 # Where jobs for one node go differs: one test is of the newest version, two of those before.
 NEWEST = "test_a_job_for_one_node_takes_the_first_on_which_it_can_run"
 OLDER = {"test_one_core_is_kept_for_every_further_node", "test_one_node_as_full_as_can_be"}
@@ -47,7 +53,8 @@ Simulate = Callable[..., dict[int, object]]
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     name = metafunc.function.__name__
-    of_each = IMPLEMENTATIONS if name in PLAIN_ONLY else TIMES
+    times = TIMES_OF_OTHER_KERNEL if name in SHARES_COUNT or name in NODES_FAIL else TIMES
+    of_each = IMPLEMENTATIONS if name in PLAIN_ONLY else times
     newest = [simulate for simulate in of_each if str(simulate.id).endswith(VERSIONS[-1])]
     older = [simulate for simulate in of_each if simulate not in newest]
     metafunc.parametrize("simulate", newest if name == NEWEST else older if name in OLDER else of_each)

@@ -7,8 +7,6 @@ import functools
 import re
 from pathlib import Path
 
-import pytest
-
 from naive.slurm_cases import job
 from naive.slurm_workload import workload_of
 from policyfactory.evaluation.options import DEFAULT_METRICS, ExperimentTable, key_of
@@ -20,9 +18,8 @@ from policyfactory.simulation.schedule import Schedule
 from policyfactory.simulation.simulate import simulate
 from policyfactory.site.file import write_site
 from policyfactory.site.model import NodeGroup, Partition, Preemption, Site
+from support import OTHER_KERNEL
 
-# Where running jobs are stopped for others the kernel is another, which takes a minute to compile.
-STOPPED = pytest.mark.slow
 SITE = Site(
     "drawn",
     (NodeGroup("n[1-2]"),),
@@ -36,7 +33,7 @@ def schedule_of(site: Site) -> Schedule:
     return simulate(workload_of(site, JOBS, 0), resolve("FCFS"), Rules(backfill="slurm", site=site))
 
 
-@STOPPED
+@OTHER_KERNEL
 def test_a_job_counts_with_its_last_run() -> None:
     schedule = schedule_of(SITE)
     assert schedule.start.tolist() == [161, 31]
@@ -50,7 +47,7 @@ def test_a_job_counts_with_its_last_run() -> None:
     assert schedule.after(1).stopped.times.tolist() == [0]
 
 
-@STOPPED
+@OTHER_KERNEL
 def test_one_that_is_cancelled_has_ended() -> None:
     schedule = schedule_of(dataclasses.replace(SITE, preemption=Preemption("partition_prio", "cancel")))
     assert list(zip(schedule.start.tolist(), schedule.end.tolist(), strict=True)) == [(3, 30), (31, 131)]
@@ -64,7 +61,7 @@ def test_where_nobody_is_stopped_nothing_is_said() -> None:
     assert "preempted" not in schedule.frame()
 
 
-@STOPPED
+@OTHER_KERNEL
 def test_a_table_counts_what_was_stopped_where_the_site_stops_jobs(tmp_path: Path) -> None:
     assert measure(schedule_of(SITE), PREEMPTION_METRICS) == {
         "preempted": 1,

@@ -12,8 +12,12 @@ from policyfactory.simulation.slurm.run import run_slurm
 from policyfactory.site.fits import fit_jobs, with_alike_users
 from policyfactory.site.model import Association, Limits, NodeGroup, Partition, Priority, Qos, Site
 from policyfactory.workload.jobs import Requests, Workload
+from support import OTHER_KERNEL
 
 TREE = (Association("root"), Association("lab"), Association("lab", "ann"), Association("lab", "bob"))
+
+UNLIKE = (*TREE[:3], Association("lab", "bob", shares=5.0))
+UNNAMED = "do not name their user (sacct: User; workload import --user-names), and so not the shares and limits"
 
 
 def work(users: list[int], names: list[int] | None = None) -> Workload:
@@ -29,11 +33,11 @@ def work(users: list[int], names: list[int] | None = None) -> Workload:
     )
 
 
-def site(associations: tuple[Association, ...] = (), **limits: Limits) -> Site:
+def site(associations: tuple[Association, ...] = (), *, shares: int = 0, **limits: Limits) -> Site:
     qos = (Qos("normal", **{name: value for name, value in limits.items() if name.startswith("per_")}),)
     return Site(
         "here", (NodeGroup("n[1-9]", 1),), (Partition("batch", default=True),), qos=qos, associations=associations,
-        enforced=("associations", "limits", "qos"), priority=Priority(fair_share=1000),
+        enforced=("associations", "limits", "qos"), priority=Priority(fair_share=shares),
     )  # fmt: skip
 
 
@@ -75,24 +79,25 @@ def test_users_of_an_account_that_are_all_alike_need_no_names() -> None:
     assert {names[0], names[1]} == {"ann", "bob"}
     # There are two associations: of a third user nothing is known.
     assert names[3] is None
-    other = (*TREE[:3], Association("lab", "bob", shares=5.0))
-    assert with_alike_users(jobs.requests, jobs.user, site(other)) is jobs.requests
+    assert with_alike_users(jobs.requests, jobs.user, site(UNLIKE)) is jobs.requests
 
 
 def test_what_the_users_names_alone_would_tell_is_said() -> None:
-    other = site((*TREE[:3], Association("lab", "bob", shares=5.0)), per_user=Limits(jobs=2))
-    unnamed = "do not name their user (sacct: User; workload import --user-names), and so not the shares and limits"
+    other = site(UNLIKE, per_user=Limits(jobs=2), shares=1000)
     assert [text for text in fit_jobs(other, work([7, 8])).unknown if "user" in text] == [
-        f"2 of 2 jobs {unnamed} that the site gives users by name; limits of each user count by the log's number"
+        f"2 of 2 jobs {UNNAMED} that the site gives users by name; limits of each user count by the log's number"
     ]
-    assert not [text for text in fit_jobs(site(TREE), work([7, 8])).unknown if "user" in text]
+    assert not [text for text in fit_jobs(site(TREE, shares=1000), work([7, 8])).unknown if "user" in text]
     assert not [text for text in fit_jobs(other, work([7, 8], [0, 1])).unknown if "user" in text]
     nobody = [text for text in fit_jobs(site(TREE, per_user=Limits(jobs=2)), work([-1])).unknown if "user" in text]
     assert nobody[0] == "1 of 1 jobs do not say their user, and so not the limits of each user"
-    assert unnamed in nobody[1]
-    # A replay that is not far says it too.
+    assert UNNAMED in nobody[1]
+
+
+@OTHER_KERNEL
+def test_a_replay_that_is_not_far_says_what_the_names_alone_would_tell() -> None:
     jobs = dataclasses.replace(work([7, 8] * 20), submit=np.arange(40) * 60, start=np.arange(40) * 60 + 1)
-    found = fidelity(jobs, other)
+    found = fidelity(jobs, site(UNLIKE, per_user=Limits(jobs=2), shares=1000))
     assert found.light != "far"
-    assert any(unnamed in text for text in verdict_of(found).caveats)
-    assert any(unnamed in text for text in found.as_dict()["unknown"])
+    assert any(UNNAMED in text for text in verdict_of(found).caveats)
+    assert any(UNNAMED in text for text in found.as_dict()["unknown"])

@@ -15,6 +15,7 @@ from policyfactory.site.model import NodeGroup, NotModelled, Partition, Priority
 from recorded_sites import DOWN, JOBS, LIMITED, SITE, recorded, recorded_on, submitted, with_strangers
 from refusals import refused
 from snapshots import snapshot
+from support import OTHER_KERNEL
 
 
 def names_of(found: Fidelity) -> set[str]:
@@ -89,6 +90,7 @@ def test_limits_that_the_site_file_lacks_are_seen_by_jobs_that_wait_beside_idle_
     snapshot(idle.text, verdict_of(found).title)
 
 
+@OTHER_KERNEL
 def test_nodes_that_were_down_are_seen_by_cores_that_are_never_used() -> None:
     log = recorded_on("down")
     assert fidelity(log, DOWN).light == "near"
@@ -177,6 +179,7 @@ def test_users_who_wait_for_their_own_jobs_are_seen() -> None:
     snapshot(loop.text)
 
 
+@OTHER_KERNEL
 def test_what_the_site_and_the_log_do_not_say_is_told() -> None:
     log = dataclasses.replace(recorded_on("limited"), requests=None)
     site = dataclasses.replace(

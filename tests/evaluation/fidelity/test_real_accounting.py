@@ -14,7 +14,7 @@ from policyfactory.site.file import read_site
 from policyfactory.site.model import Site
 from policyfactory.workload.clean import read
 from policyfactory.workload.jobs import Workload
-from support import shared_path
+from support import OTHER_KERNEL, shared_path
 
 _REPORTS = {
     "--sacctmgr": "dump.cfg",
@@ -60,8 +60,8 @@ def waits(run: Run, folder: Path, replay: str, log: str, *words: str) -> tuple[f
         "tasks-only-1 tasks-only-2",
         "threads-1",
         "threads-2",
-        "arrays-deps-begin-1",
-        "arrays-deps-begin-2",
+        pytest.param("arrays-deps-begin-1", marks=OTHER_KERNEL),
+        pytest.param("arrays-deps-begin-2", marks=OTHER_KERNEL),
     ],
 )
 @pytest.mark.parametrize("log", ["accounting.txt", "accounting.json.gz"])
@@ -78,7 +78,7 @@ def test_jobs_wait_as_long_as_they_did(run: Run, tmp_path: Path, replays: str, l
     [
         ("accounting.txt", ("small-test-tiers-1", "small-test-tiers-2")),
         ("accounting.json.gz", ("small-test-tiers-1", "small-test-tiers-2")),
-        ("accounting.txt", ("share-mix-1", "share-mix-2")),
+        pytest.param("accounting.txt", ("share-mix-1", "share-mix-2"), marks=OTHER_KERNEL),
     ],
 )
 def test_two_records_are_among_the_schedules_of_jobs_that_come_a_second_earlier_or_later(
@@ -97,6 +97,7 @@ def test_two_records_are_among_the_schedules_of_jobs_that_come_a_second_earlier_
     assert sum(simulated) == pytest.approx(sum(recorded), rel=0.1)
 
 
+@OTHER_KERNEL
 @pytest.mark.parametrize("log", ["accounting.txt", "accounting-user.txt --user-names", "accounting.json.gz"])
 def test_limits_and_shares_of_users_hold_with_their_names_and_without(run: Run, tmp_path: Path, log: str) -> None:
     recorded, simulated = waits(run, tmp_path, "share-mix-2", *log.split())

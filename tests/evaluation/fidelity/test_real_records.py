@@ -15,6 +15,7 @@ from policyfactory.simulation.slurm.run import run_slurm
 from schedulers.record import Record
 from schedulers.replay_cases import CASES
 from schedulers.replays import names, records_of
+from support import OTHER_KERNEL
 
 
 def compared(record: Record) -> Fidelity:
@@ -39,6 +40,7 @@ def compared(record: Record) -> Fidelity:
     return fidelity(log, site, run)
 
 
+@OTHER_KERNEL
 def test_the_records_of_a_real_slurm_are_near() -> None:
     records = [record for name in names() for record in records_of(name)]
     found = [compared(record) for record in records]
