@@ -15,9 +15,14 @@ from support import ROOT, extra_module
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Needs an extra, and learns for a minute; not where it is tested.
 LEARNS = {"06_environment"}
+# And one that fits for seconds.
+LONG = LEARNS | {"03_scores_and_fits"}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ()) for path in EXAMPLES],
+)
 def test_an_example_runs(
     example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

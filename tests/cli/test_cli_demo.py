@@ -15,6 +15,7 @@ from policyfactory.learning.ranking import Progress
 from small_fits import few_fits
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blank_pictures")
 def test_the_demo_goes_from_a_workload_to_an_exported_formula(run, tmp_path: Path) -> None:
     with few_fits():

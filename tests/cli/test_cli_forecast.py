@@ -108,7 +108,7 @@ def test_a_job_that_is_not_there_yet_and_only_ones_own(run: Run, words: tuple[ob
 
 
 def test_a_backtest_calibrates_later_forecasts(run: Run, words: tuple[object, ...], files: dict[str, Path]) -> None:
-    done = run("forecast", files["log.swf"], "--backtest", 40, "--futures", 20, "--output", "tried")
+    done = run("forecast", files["log.swf"], "--backtest", 40, "--futures", 10, "--output", "tried")
     assert "boosting" in done.stdout
     done = run(*words, "--calibration", "tried", "--predictor", "tried/model.json")
     assert "not calibrated" not in done.stdout
@@ -151,6 +151,7 @@ def test_today_ends_where_the_user_says(run: Run, words: tuple[object, ...]) -> 
     assert today("Asia/Tokyo") != today("America/Los_Angeles")
 
 
+@pytest.mark.slow
 def test_a_described_site_is_replayed_first_and_what_is_far_calibrates_nothing(
     run: Run, words: tuple[object, ...], files: dict[str, Path], tmp_path: Path
 ) -> None:

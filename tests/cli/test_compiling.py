@@ -38,6 +38,7 @@ def test_what_is_said_before_the_bar_is_not_said_again(
     assert capfd.readouterr().err.splitlines() == [WORDS[1]]
 
 
+@pytest.mark.slow
 def test_a_command_says_it_on_a_new_machine_and_not_on_the_next_call(tmp_path: Path) -> None:
     (tmp_path / "log.swf").write_text(
         text_of([{"submit": 60 * n, "wait": 1, "run_time": 30, "requested_time": 60, "allocated": 2} for n in range(9)])

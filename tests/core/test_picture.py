@@ -82,7 +82,8 @@ def rc_file(*more: str) -> str:
     return "\n".join([*(f"{name}: {value}" for name, value in SETTINGS.items()), *more, ""])
 
 
-@pytest.mark.parametrize("who", [pytest.param("user", marks=pytest.mark.slow), "command"])
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["user", "command"])
 def test_a_settings_file_in_the_folder_changes_no_byte(tmp_path, script, plain, who):
     without_locale = rc_file("a nonsense line", "more: nonsense: here").replace("use_locale: True", "use_locale: False")
     (tmp_path / "matplotlibrc").write_text(without_locale if who == "user" else rc_file("a nonsense line"))

@@ -223,9 +223,12 @@ ALONE = {
     ("SAF", math.inf): {"ties": 9257, "counted": 5132, "candidates": 0, "threshold": 14891, "all": 9026},
     ("SAF", HOURS_40): {"ties": 8376, "counted": 3844, "candidates": 1542, "threshold": 14549, "all": 8848},
 }
+BY_DAY = ("SAF", HOURS_40)
 
 
-@pytest.mark.parametrize(("name", "threshold"), ALONE)
+@pytest.mark.parametrize(
+    ("name", "threshold"), [pytest.param(*case, marks=() if case == BY_DAY else pytest.mark.slow) for case in ALONE]
+)
 def test_each_rule_alone(name: str, threshold: float, shared: Callable[[str], Path]) -> None:
     log = read(shared("traces/KTH-SP2-1996-2.1-cln.swf.gz"))
     order, ours = resolve(name), Rules(threshold=threshold, overrun="kill")

@@ -73,7 +73,14 @@ def plain_starts(columns: Columns, primary: str, backfill: str, **switches: obje
 
 # The kernels have no switch for pyss's passes: only the plain simulator meets its starts, and below the kernels differ
 # from them in so many jobs of whole logs as are known.
-@pytest.mark.parametrize("name", ["pyss_kth5k_fcfs", "pyss_kth5k_sjbf", "pyss_kth_fcfs", "pyss_kth_sjbf"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pyss_kth5k_fcfs",
+        "pyss_kth5k_sjbf",
+        *(pytest.param(f"pyss_kth_{name}", marks=pytest.mark.slow) for name in ("fcfs", "sjbf")),
+    ],
+)
 def test_pyss_starts(name: str, oracle: Callable[[str], Columns]) -> None:
     expected = oracle(name)
     backfill = "spf" if name.endswith("sjbf") else "fcfs"

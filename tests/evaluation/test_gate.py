@@ -30,7 +30,7 @@ def replayed(site: Site | None = SITE, /, **logs: Workload) -> tuple[dict[str, F
 
 
 def test_each_log_is_replayed_and_said_to_be_near_or_far() -> None:
-    found, said = replayed(good=recorded(), bad=recorded_on("down"))
+    found, said = replayed(good=recorded(), bad=recorded_on("limited"))
     assert {log: one.light for log, one in found.items()} == {"good": "near", "bad": "far"}
     assert said[0] == "good, its own jobs replayed on small: near enough to the record to be trusted"
     assert said[1].startswith("bad, its own jobs replayed on small: not to be trusted here (")
@@ -55,14 +55,14 @@ def test_the_log_of_another_cluster_stops_it_all() -> None:
 
 
 def test_far_is_unsound_and_cannot_tell_is_no_better() -> None:
-    near, far = fidelity(recorded(), SITE), fidelity(recorded_on("down"), SITE)
+    near, far = fidelity(recorded(), SITE), fidelity(recorded_on("limited"), SITE)
     few = fidelity(recorded().select(slice(0, 50)), SITE)
     for found in (near, None):
         assert gated("better", ("why",), found) == ("better", ("why",))
     light, words = gated("better", ("why",), far)
     assert light == "unsound"
     assert words[0].startswith("On site small the simulation is too far from the record in")
-    assert any("nodes were down" in one for one in words)
+    assert any("idle cores" in one for one in words)
     assert words[-1] == "No policy is recommended."
     light, words = gated("better", ("why",), few)
     assert light == "cannot tell"
@@ -85,7 +85,7 @@ OPTIONS: dict[str, Any] = {"metrics": ["mean_wait"], "analyses": []}
 @pytest.mark.usefixtures("blank_pictures")
 def test_what_is_evaluated_on_a_site_that_is_far_is_not_to_be_trusted(tmp_path: Path) -> None:
     path = site_file(tmp_path)
-    found = evaluate(recorded_on("down"), "FCFS,SPF", site=path, **OPTIONS)
+    found = evaluate(recorded_on("limited"), "FCFS,SPF", site=path, **OPTIONS)
     verdict = found.outcome.verdict
     assert verdict is not None
     assert verdict.site is not None

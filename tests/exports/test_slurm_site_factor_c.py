@@ -61,6 +61,7 @@ def library(folder: Path, headers: list[str]) -> list[ctypes._NamedFuncPointer]:
     return functions
 
 
+@pytest.mark.slow
 def test_every_formula_gives_the_numbers_of_python(tmp_path: Path) -> None:
     site = make_site(processors=int(JOBS[0]["m"]))
     scales = []

@@ -100,9 +100,9 @@ def test_ranks_and_shares(sc17: Sample, sc17_forms: FormsResult) -> None:
 
 def test_the_published_order_is_not_certain(sc17: Sample, sc17_forms: FormsResult) -> None:
     # With 216 tuples the first five forms change places: F1 is first in about a quarter of the resamplings.
-    result = bootstrap(sc17_forms.fits, sc17, replicates=200, seed=1)
+    result = bootstrap(sc17_forms.fits, sc17, replicates=100, seed=1)
     shares = [candidate.first for candidate in result.candidates]
-    # Binomial standard deviation at 0.25 and 200 replicates: 0.03.
+    # Binomial standard deviation at 0.25 and 100 replicates: 0.04.
     assert 0.1 < shares[0] < 0.4
     assert sum(share > 0 for share in shares) >= 5
 
@@ -139,6 +139,7 @@ def test_held_out_errors_are_on_tuples_that_were_not_fitted(uneven: Sample, unev
     assert np.isnan(result.first)
 
 
+@pytest.mark.slow
 def test_a_nonlinear_form_is_searched_anew_without_the_tuples_that_are_held_out(made) -> None:  # type: ignore[no-untyped-def]
     sample = prepare(made(lambda p, q, r: 3e-8 * p**0.8 * q, noise=3e-3, tuples=10, size=6))
     form, total = "a*p**b*q", 0.0
@@ -195,6 +196,7 @@ def test_certainty_grows_with_the_tuples(made) -> None:  # type: ignore[no-untyp
     assert result.disjoint[:, :2].sum(axis=0) == pytest.approx([1, 1])
 
 
+@pytest.mark.slow
 def test_drawing_and_disjoint_tables_agree(made) -> None:  # type: ignore[no-untyped-def]
     # 64 disjoint tables of 25 against 200 drawn ones: standard deviation of the difference at 0.5 is 0.07; 0.3 is
     # more than four of them.

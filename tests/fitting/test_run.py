@@ -116,6 +116,7 @@ def test_what_fails_is_kept_beside_what_does_not(table: ScoreTable) -> None:
     refused(FitError, "LIN the 4 scores", fit, one, "polynomials", bootstrap=0)
 
 
+@pytest.mark.slow
 def test_a_form_that_cannot_be_refitted_leaves_the_others_their_intervals(
     table: ScoreTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

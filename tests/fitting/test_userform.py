@@ -70,6 +70,7 @@ def test_the_nonlinear_minimum_is_one(sc17: Sample, sc17_power: Fit) -> None:
     assert np.abs(gradient).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_seed_when_it_says_that_it_is_sure(
     sc17: Sample, power: str, sc17_power: Fit
 ) -> None:

@@ -38,9 +38,9 @@ from policyfactory.workload.jobs import Requests
 from refusals import refusal
 
 
-@pytest.fixture(scope="module", params=[None, SITE], ids=["easy", "slurm"])
+@pytest.fixture(scope="module", params=[None, pytest.param(SITE, marks=pytest.mark.slow)], ids=["easy", "slurm"])
 def tried(request: pytest.FixtureRequest) -> Backtest:
-    return backtest(busy(14), request.param, 40, futures=40)
+    return backtest(busy(14), request.param, 40, futures=20)
 
 
 def test_each_method_is_measured_and_true_run_times_are_best(tried: Backtest) -> None:

@@ -74,6 +74,7 @@ def test_what_is_learned_in_memory_says_what_it_is_worth(learned: Learned) -> No
     assert learned.plot().axes
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_family_that_cannot_be_fitted_is_left_out_with_a_sentence(tmp_path: Path) -> None:
     # All jobs serial: p, 1 and q are no three terms.

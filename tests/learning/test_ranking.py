@@ -26,7 +26,7 @@ from policyfactory.policy.store import Model
 from policyfactory.report.verdict import Light, Verdict
 from policyfactory.search.environment.goals import limits_of
 from policyfactory.workload.jobs import Workload
-from support import NIGHTLY
+from support import NIGHTLY, OTHER_KERNEL
 
 AIMS = ("mean_bsld", "p99_wait", "utilisation")
 NAMES = ("FCFS", "SPF", "A", "B", "C")
@@ -216,6 +216,7 @@ def test_thresholds_are_tried_from_the_highest_to_the_first_that_loses_too_much(
     assert choice.with_threshold(parts, replicas, rival, gain=0.0)[0].name == "SPF-40h"
 
 
+@OTHER_KERNEL
 def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ def test_where_the_baseline_would_take_too_long_on_replicas_its_weeks_stand_for_
     assert "test_fcfs" not in json.loads((tmp_path / "replicas.json").read_text())
 
 
+@OTHER_KERNEL
 def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None:
     learned = learn(habits(), tuples=32, trials=320, replicas=6, threshold="inf", predictions=False)
     assert learned.replicas is not None
@@ -250,8 +252,8 @@ def test_a_site_without_a_predictor_gets_a_formula_without_predictions() -> None
     ("lights", "taken"),
     [
         ({"P-Q20": "cannot tell", "peer": "better"}, "peer"),
-        ({"P-Q20": "better", "peer": "better"}, "P-Q20"),
-        ({"P-Q20": "cannot tell", "peer": "cannot tell"}, "P-Q20"),
+        pytest.param({"P-Q20": "better", "peer": "better"}, "P-Q20", marks=pytest.mark.slow),
+        pytest.param({"P-Q20": "cannot tell", "peer": "cannot tell"}, "P-Q20", marks=pytest.mark.slow),
     ],
 )
 def test_where_the_choice_is_not_shown_to_be_better_the_best_published_policy_stands_in_its_place(
@@ -312,6 +314,7 @@ def test_wrong_use() -> None:
         LearnOptions(max_p99=1.1)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_what_a_choice_is_worth_is_told_by_the_replicas_that_had_no_part_in_it() -> None:
     # Twenty policies that are all as good as the published one: the best of them is so by luck alone.
     rng = np.random.default_rng(5)

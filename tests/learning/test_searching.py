@@ -39,6 +39,7 @@ def parts_of(log: Workload, workers: int = 1, **options: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_a_search_finds_what_is_better_on_its_replicas_whoever_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_CANDIDATES", 48)
     log = habits(26)

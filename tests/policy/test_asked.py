@@ -132,10 +132,7 @@ def test_each_target_takes_them_or_says_that_it_does_not(tmp_path: Path) -> None
     assert {"python", "c", "lua", "latex", "json"} <= taken
     for name in TARGETS:
         if name in taken:
-            # Without a workload the range is learnt from jobs with all that could be asked for, which takes seconds:
-            # here for one target, the default on a cluster. All targets get such jobs from one function.
-            jobs = None if name == "slurm-site-factor-lua" else workload(500)
-            export(policy, name, epoch="2026-01-01", workload=jobs)
+            export(policy, name, epoch="2026-01-01", workload=workload(500))
         else:
             refused(ExportError, f"n mem g {name} python", export, policy, name, epoch="2026-01-01")
 

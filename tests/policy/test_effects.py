@@ -128,7 +128,7 @@ def test_jobs_without_a_value_are_left_out() -> None:
     refused(UsageError, "nobody job", JobSample, np.empty(0), np.empty(0), np.empty(0), np.empty(0), 8.0, "nobody")
 
 
-@pytest.mark.parametrize("widths", [(8, 4, 1), (8, 1)])
+@pytest.mark.parametrize("widths", [(8, 4, 1), pytest.param((8, 1), marks=pytest.mark.slow)])
 def test_the_picture(tmp_path: Path, widths: tuple[int, ...]) -> None:
     effects = network_effects(random_network(7, widths, paper_inputs(100_000.0)))
     figure = draw_effects(effects)

@@ -143,6 +143,7 @@ def test_sums_of_many_terms_take_no_time() -> None:
     assert simplify_order(product).size <= product.size
 
 
+@pytest.mark.slow
 def test_deep_formulas_come_back() -> None:
     for inside in (
         "log10({} + 2)",

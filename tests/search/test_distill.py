@@ -109,6 +109,7 @@ def test_the_coefficients_of_a_family_are_found(workload, weights, family: str, 
     assert found.chosen.choice.judged.pairs > 0.98
 
 
+@pytest.mark.slow
 def test_a_wait_is_taken_where_it_is_worth_it_and_the_best_without_is_told(workload, every_form: None) -> None:
     network = linear({X: 1.0, Y: 0.6, V: -0.9})
     found = distill(network, workload, options(families=("power", "linear")))
@@ -125,6 +126,7 @@ def test_a_wait_is_taken_where_it_is_worth_it_and_the_best_without_is_told(workl
     assert never.chosen.choice.formula.policy == static.formula.policy
 
 
+@pytest.mark.slow
 def test_free_processors_are_never_in_the_choice_and_it_is_said_what_they_would_add(workload, tmp_path: Path) -> None:
     network = linear({X: 0.4, Y: 0.2, C: -4.0})
     found = distill(network, workload, SMALL, output=tmp_path / "found")

@@ -25,7 +25,7 @@ from policyfactory.search.distill_fit import (
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
-from support import NIGHTLY
+from support import seeds
 
 
 def crowd(seed: int, jobs: int = 60, machine: int = 12) -> Workload:
@@ -54,7 +54,7 @@ def rows_of(queues: Queues) -> list[tuple[list[tuple[float, ...]], float]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(4 if NIGHTLY else 2))
+@pytest.mark.parametrize("seed", seeds(1, 2, 4))
 def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> None:
     network, windows = random_network(seed), [crowd(seed), crowd(seed + 100)]
     policy = Policy.from_network(network)
@@ -70,7 +70,8 @@ def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("jobs", "backfill"), [(60, False), (60, True), (150, False), pytest.param(200, True, marks=pytest.mark.slow)]
+    ("jobs", "backfill"),
+    [(60, False), (60, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((150, False), (200, True)))],
 )
 def test_in_mode_paper_they_are_those_that_its_program_shows(backfill: bool, jobs: int) -> None:
     network = random_network(5, (8, 6, 1), paper_inputs(700.0))

@@ -89,6 +89,7 @@ def test_any_number_of_workers_finds_the_same(workload: Workload, found, tmp_pat
     assert load_model(tmp_path / "policy.json").policy.formula == found.policy.formula
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_finds_the_same(workload: Workload, tmp_path: Path, monkeypatch) -> None:
     options = TrainOptions(replicas=2, bands=())
     search = SearchOptions(families=("power", "linear"), restarts=1, evaluations=12)

@@ -688,6 +688,7 @@ def test_more_qos_than_any_cluster_has_are_refused(tmp_path: Path) -> None:
         site_of(tmp_path, SMALL, Reports(qos=tmp_path / "q.txt"))
 
 
+@pytest.mark.slow
 def test_marks_of_comments_that_are_escaped_are_read_in_time(tmp_path: Path) -> None:
     # What stood before each was copied: a megabyte took 16 s, the square of its length.
     def spent(marks: int) -> float:

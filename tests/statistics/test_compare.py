@@ -211,6 +211,7 @@ def test_a_ratio_is_no_surer_than_its_mean_difference() -> None:
         assert ratio.interval.covers(0) or not mean.interval.covers(0)
 
 
+@pytest.mark.slow
 def test_p_and_interval_agree() -> None:
     rng = np.random.default_rng(8)
     agree = 0

@@ -78,7 +78,7 @@ def test_the_page_promises_no_more_than_was_measured() -> None:
 
 
 @pytest.mark.parametrize("tail", [1, 2])
-@pytest.mark.parametrize("statistic", ["median", "mean", "ratio"])
+@pytest.mark.parametrize("statistic", ["median", "mean", pytest.param("ratio", marks=pytest.mark.slow)])
 def test_no_effect_is_seldom_called_an_effect(statistic: Statistic, tail: int) -> None:
     """Two policies that differ by chance alone: 'better' or 'worse' is wrong.
 

@@ -44,7 +44,7 @@ def plain_interval(sums: list[float], weights: list[float], block: int, seed: in
     return value - error * max(high, student), value + error * max(-low, student)
 
 
-@pytest.mark.parametrize(("weeks", "block"), [(6, 1), (12, 2), (25, 3), (60, 1)])
+@pytest.mark.parametrize(("weeks", "block"), [(6, 1), (12, 2), (25, 3), pytest.param(60, 1, marks=pytest.mark.slow)])
 def test_the_interval_is_that_of_blocks_of_weeks(weeks: int, block: int) -> None:
     sums, jobs = drawn_weeks(weeks, weeks)
     estimate = estimate_weekly(sums, jobs, block, seed=3)

@@ -207,6 +207,7 @@ def test_the_genuine_output_is_read(shared: Callable[[str], Path]) -> None:
     assert by_job["22"].limit == 3600
 
 
+@pytest.mark.slow
 def test_a_list_of_anything_but_jobs_ends_early() -> None:
     text = '{"jobs":[' + "{}," * 150_000
     found: list[object] = []

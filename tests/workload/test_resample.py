@@ -177,7 +177,7 @@ def test_expected_jobs_and_work_by_hand() -> None:
     assert history.expected_work("active") == 50 + (90 + 160) / 2
 
 
-@pytest.mark.parametrize(("draw", "weeks"), [("log", 5_000), ("active", 1_000)])
+@pytest.mark.parametrize(("draw", "weeks"), [pytest.param("log", 5_000, marks=pytest.mark.slow), ("active", 1_000)])
 def test_jobs_and_work_of_a_week_are_as_expected_on_average(history: UserWeeks, draw: Any, weeks: int) -> None:
     # New weeks are independent; a correct program fails each z test with a chance of 1e-6. Drawing among 48 weeks in
     # place of the 47 there are would be 5.5 standard errors off.

@@ -233,7 +233,7 @@ def variants(good: Any, values: tuple[Any, ...], keys: Iterable[Any] | None = No
                 yield changed
 
 
-@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+@pytest.mark.parametrize("state", ["RUNNING", pytest.param("PENDING", marks=pytest.mark.slow)])
 def test_strange_values_are_taken_as_unknown(tmp_path: Path, state: str) -> None:
     """Whatever stands in a job's fields: nothing but an error of ours, no number out of bounds, and it is explained."""
     jobs = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"]

@@ -108,6 +108,7 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
             read(path)
 
 
+@pytest.mark.slow
 def test_parquet_that_was_changed_here_and_there_has_an_answer(tmp_path: Path) -> None:
     # Outside of the other hunts (tests/hostile), whose limit of memory the library's reserves exceed.
     pa = extra_module("pyarrow", "parquet")
@@ -215,7 +216,7 @@ def test_a_tar_archive_as_the_months_of_ccin2p3(tmp_path: Path) -> None:
     ("members", "message"),
     [
         ({"readme.md": b"x"}, "set.zip has 0"),
-        ({"bomb.csv": TEXT.encode() + b"\n" * (16 << 20)}, "set.zip 50 unpacks"),
+        pytest.param({"bomb.csv": TEXT.encode() + b"\n" * (16 << 20)}, "set.zip 50 unpacks", marks=pytest.mark.slow),
         ({"inner.csv": b"PK\x03\x04" + bytes(100)}, "set.zip names columns"),
     ],
 )

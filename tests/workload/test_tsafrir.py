@@ -87,6 +87,7 @@ def test_a_tail_that_cannot_be_placed_is_shorter() -> None:
     assert tail_times(2, 565, 7200, {7200})[-1] == 7170
 
 
+@pytest.mark.slow
 def test_ranks_of_the_head_over_two_thousand_seeds(oracle: dict) -> None:
     counts = np.zeros((20, 20))
     for seed in range(2000):

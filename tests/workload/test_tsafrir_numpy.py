@@ -42,6 +42,7 @@ def oracle(shared: Callable[[str], Path]) -> dict:
     return json.loads(shared("oracles/tsafrir_oracle.json").read_text())
 
 
+@pytest.mark.slow
 def test_ranks_of_the_head_are_distributed_as_the_description_says() -> None:
     """The original's ranks are not: lrand48() % 4 takes half of the pairs of values only after srand48()."""
     rng = random.Random(1)

@@ -79,7 +79,9 @@ def test_the_archives_logs_are_busy_in_working_hours(shared: Callable[[str], Pat
     assert day.max() > 2 * result.rate(slice(5, 7)).max()
 
 
-@pytest.mark.parametrize("name", ["KTH-SP2-1996-2.1-cln.swf.gz", "lublin_256.swf"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("KTH-SP2-1996-2.1-cln.swf.gz", marks=pytest.mark.slow), "lublin_256.swf"]
+)
 def test_pictures_of_a_log(name: str, shared: Callable[[str], Path], tmp_path: Path) -> None:
     log = read_swf(shared(f"traces/{name}"))
     drawn = draw_log(log, describe(log), tmp_path)

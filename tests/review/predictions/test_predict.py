@@ -142,7 +142,7 @@ def test_what_is_left_out_is_not_looked_at() -> None:
 
 
 @pytest.mark.usefixtures("blank_pictures")
-@pytest.mark.parametrize("policy", ["FCFS", "-ln(s) + ln(e)"])
+@pytest.mark.parametrize("policy", [pytest.param("FCFS", marks=pytest.mark.slow), "-ln(s) + ln(e)"])
 def test_what_happens_later_changes_no_earlier_prediction(tmp_path: Path, policy: str) -> None:
     workload = users_with_habits(5)
     order = pf.Policy("P", policy) if policy != "FCFS" else policy
