@@ -37,6 +37,7 @@ from policyfactory.workload.swf.files import read_swf
 from policyfactory.workload.swf.log import SwfLog
 
 _NEAR = 0.05  # offered load: weeks that are further apart are not alike
+_ROUNDING = 1e-20  # squares of offered loads: what equal loads differ by from their mean is less
 _RESAMPLES = 1999
 _PURPOSE = 43  # of the random stream; see core.random
 METRICS = ("wait", "bsld")
@@ -133,20 +134,19 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
     counts = [len(load) for load in loads]
     if min(counts) < 2:
         return Estimate(math.nan, None, None, sum(counts))
-    value = _added(loads, means)
+    value = float(_added(loads, means))
     if math.isnan(value) or block is None or min(counts) < MIN_CASES * block:
         return Estimate(value, None, None, min(counts), None if block is None else MIN_CASES * block)
     random = generator(0, _PURPOSE, *counts)
-    drawn = np.empty(_RESAMPLES)
-    for resample in range(_RESAMPLES):
-        rows = [
+    rows = [
+        [
             ((random.integers(0, count, -(-count // block))[:, None] + np.arange(block)).ravel() % count)[:count]
             for count in counts
         ]
-        drawn[resample] = _added(
-            [load[row] for load, row in zip(loads, rows, strict=True)],
-            [mean[row] for mean, row in zip(means, rows, strict=True)],
-        )
+        for _ in range(_RESAMPLES)
+    ]
+    some = [np.array(of_one) for of_one in zip(*rows, strict=True)]
+    drawn = _added(*([values[row] for values, row in zip(of_both, some, strict=True)] for of_both in (loads, means)))
     freedom = sum(counts) / block - 3
     half = float(student.ppf((1 + LEVEL) / 2, freedom)) * float(np.nanstd(drawn, ddof=1))
     return Estimate(value, Interval(value - half, value + half), None, sum(counts))
@@ -169,13 +169,23 @@ def difference_of(after: Estimate, before: Estimate) -> Estimate:
     return Estimate(value, Interval(value - low, value + high), None, cases)
 
 
-def _added(loads: list[FloatArray], means: list[FloatArray]) -> float:
-    """Return c of the regression; NaN where the loads do not determine it."""
-    load, mean = np.concatenate(loads), np.concatenate(means)
-    after = np.repeat([0.0, 1.0], [len(loads[0]), len(loads[1])])
-    columns = np.column_stack([np.ones_like(load), load, after])
-    found, _, rank, _ = np.linalg.lstsq(columns, mean, rcond=None)
-    return float(found[2]) if rank == 3 else math.nan
+def _added(loads: list[FloatArray], means: list[FloatArray]) -> FloatArray:
+    """Return c of the regression, of weeks along the last axis; NaN where the loads do not determine it.
+
+    The slope b is that of deviations from the means of each time (R. Frisch and F. V. Waugh, "Partial time regressions
+    as compared with individual trends", Econometrica 1, 1933).
+    """
+    squares = products = 0.0
+    apart = []
+    for load, mean in zip(loads, means, strict=True):
+        middle, level = load.mean(axis=-1, keepdims=True), mean.mean(axis=-1, keepdims=True)
+        squares = squares + ((load - middle) ** 2).sum(axis=-1)
+        products = products + ((load - middle) * (mean - level)).sum(axis=-1)
+        apart.append((middle[..., 0], level[..., 0]))
+    (before, low), (after, high) = apart
+    spread = np.where(squares > _ROUNDING, squares, np.nan)
+    added: FloatArray = (high - low) - products / spread * (after - before)
+    return added
 
 
 def shared_block(before: Weeks, after: Weeks) -> int | None:

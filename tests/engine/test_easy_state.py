@@ -124,13 +124,14 @@ def test_a_job_with_another_key_stands_where_a_sort_puts_it(last_first: bool) ->
     n = 12
     # The first takes all of the machine until the end; the others wait, with keys of which many are equal.
     width = np.array([10, *rng.integers(1, 9, n - 1)])
-    jobs = new_jobs(np.arange(n), np.full(n, 99), np.full(n, 99), width)._replace(key=rng.integers(0, 4, n))
+    keys = rng.integers(0, 4, n)
+    jobs = new_jobs(np.arange(n), np.full(n, 99), np.full(n, 99), width, key=keys)
     run = SortedRun(new_state(10), new_heap(n), new_running(n), new_queue(n))
     run.state[UNTIL] = n
     easy_until(jobs, run, order)
     for _ in range(100):
         job = int(rng.integers(1, n))
-        old, jobs.key[job] = int(jobs.key[job]), rng.integers(0, 4)
+        old, keys[job] = int(keys[job]), rng.integers(0, 4)  # which the jobs have a view of
         put_elsewhere(jobs, run.state, run.queue, order, job, old)
         expected = sorted(range(1, n), key=lambda one: (jobs.key[one], -one if last_first else one))
         low, high = run.queue[BOUNDS, [LOW, HIGH]]

@@ -323,6 +323,12 @@ def test_weeks_are_matched_by_hand_and_a_regression_finds_what_was_put_in() -> N
     found = by_regression(*made, "bsld")
     assert found.interval is not None
     assert found.interval.low < -1.5 < found.interval.high < -1
+    load, mean, of_after = [np.concatenate(both) for both in zip(*(
+        (week.load, week.mean("bsld"), np.full(40, float(at))) for at, week in enumerate(made)
+    ), strict=True)]  # fmt: skip
+    near = (load >= loads[1].min() - 0.05) & (load <= loads[0].max() + 0.05)
+    columns = np.column_stack([np.ones_like(load), load, of_after])[near]
+    assert found.value == pytest.approx(np.linalg.lstsq(columns, mean[near], rcond=None)[0][2], rel=1e-9)
 
 
 def test_weeks_of_one_load_do_not_determine_a_regression_and_decide_nothing() -> None:
