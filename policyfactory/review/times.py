@@ -138,17 +138,15 @@ def by_regression(before: Weeks, after: Weeks, metric: str) -> Estimate:
     if math.isnan(value) or block is None or min(counts) < MIN_CASES * block:
         return Estimate(value, None, None, min(counts), None if block is None else MIN_CASES * block)
     random = generator(0, _PURPOSE, *counts)
-    rows = [
-        [
-            ((random.integers(0, count, -(-count // block))[:, None] + np.arange(block)).ravel() % count)[:count]
-            for count in counts
-        ]
+    drawn = [
+        [((random.integers(0, n, -(-n // block))[:, None] + np.arange(block)).ravel() % n)[:n] for n in counts]
         for _ in range(_RESAMPLES)
     ]
-    some = [np.array(of_one) for of_one in zip(*rows, strict=True)]
-    drawn = _added(*([values[row] for values, row in zip(of_both, some, strict=True)] for of_both in (loads, means)))
+    rows = [np.array(of_time) for of_time in zip(*drawn, strict=True)]
+    resampled = ([values[row] for values, row in zip(both, rows, strict=True)] for both in (loads, means))
+    error = float(np.nanstd(_added(*resampled), ddof=1))
     freedom = sum(counts) / block - 3
-    half = float(student.ppf((1 + LEVEL) / 2, freedom)) * float(np.nanstd(drawn, ddof=1))
+    half = float(student.ppf((1 + LEVEL) / 2, freedom)) * error
     return Estimate(value, Interval(value - half, value + half), None, sum(counts))
 
 
@@ -175,17 +173,13 @@ def _added(loads: list[FloatArray], means: list[FloatArray]) -> FloatArray:
     The slope b is that of deviations from the means of each time (R. Frisch and F. V. Waugh, "Partial time regressions
     as compared with individual trends", Econometrica 1, 1933).
     """
-    squares = products = 0.0
-    apart = []
-    for load, mean in zip(loads, means, strict=True):
-        middle, level = load.mean(axis=-1, keepdims=True), mean.mean(axis=-1, keepdims=True)
-        squares = squares + ((load - middle) ** 2).sum(axis=-1)
-        products = products + ((load - middle) * (mean - level)).sum(axis=-1)
-        apart.append((middle[..., 0], level[..., 0]))
-    (before, low), (after, high) = apart
-    spread = np.where(squares > _ROUNDING, squares, np.nan)
-    added: FloatArray = (high - low) - products / spread * (after - before)
-    return added
+    load, mean = (
+        np.concatenate([values - values.mean(-1, keepdims=True) for values in both], axis=-1) for both in (loads, means)
+    )
+    squares = (load**2).sum(-1)
+    slope = (load * mean).sum(-1) / np.where(squares > _ROUNDING, squares, np.nan)
+    further, more = (both[1].mean(-1) - both[0].mean(-1) for both in (loads, means))
+    return np.asarray(more - slope * further)
 
 
 def shared_block(before: Weeks, after: Weeks) -> int | None:
