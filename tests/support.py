@@ -41,6 +41,12 @@ def seeds(daily: int | Sequence[int], slow: int, nightly: int) -> list[Any]:
     return [*first, *(pytest.param(seed, marks=pytest.mark.slow) for seed in rest)]
 
 
+def some_by_day(values: Sequence[Any], daily: int) -> list[Any]:
+    """Return the arguments of a test, all but the first few of them for the night."""
+    rest = (value if isinstance(value, tuple) else (value,) for value in values[daily:])
+    return [*values[:daily], *(pytest.param(*value, marks=pytest.mark.slow) for value in rest)]
+
+
 def examples(number: int) -> settings:
     """Ask hypothesis for this number of examples; for every change (`quick`) for a quarter of them, or 25 if more."""
     quick = settings.default == settings.get_profile("quick")

@@ -99,7 +99,14 @@ OCST = [
 ]
 
 
-@pytest.mark.parametrize("order", OCST)
+@pytest.mark.parametrize(
+    "order",
+    # By day those without a threshold and the first with one.
+    [
+        pytest.param(order, marks=pytest.mark.slow if order.endswith("thr72000") and "spf" not in order else ())
+        for order in OCST
+    ],
+)
 def test_ocst_starts(order: str, oracle: Callable[[str], Columns]) -> None:
     expected = oracle(f"ocst_kth5k_{order}")
     primary, backfill, threshold = order.split("-")

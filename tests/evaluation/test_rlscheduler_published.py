@@ -15,6 +15,7 @@ from policyfactory.evaluation.paper import reference_values
 from policyfactory.evaluation.protocol import Protocol, read_protocol
 from policyfactory.evaluation.run import run_cases
 from policyfactory.statistics.evaluation import Evaluation
+from support import some_by_day
 
 LUBLIN = ("lublin-1", "lublin-2")
 TABLES = ("committed", "slowdown", "wait")
@@ -60,7 +61,7 @@ def run(protocol: Protocol, logs: dict[str, ReadLog]) -> Run:
 
 
 @pytest.mark.parametrize("backfilling", ["", "-backfilling"])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", some_by_day(TABLES, 1))
 def test_printed_figures_are_met_to_the_digit(table: str, backfilling: str, run: Run) -> None:
     rows = run(table + backfilling)[1]
     lublin = [met for log, _, met, _ in rows if log in LUBLIN]
@@ -90,7 +91,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("name", some_by_day(list(ELSEWHERE), 1))
 def test_other_rules_and_more_windows_are_as_found_elsewhere(name: str, run: Run) -> None:
     made = run(name, ELSEWHERE[name])[0]
     for log, policies in ELSEWHERE[name].items():

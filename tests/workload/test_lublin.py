@@ -29,6 +29,7 @@ from policyfactory.workload.models.lublin import (
 )
 from policyfactory.workload.models.lublin_log import format_log, log_of_draw
 from policyfactory.workload.swf.files import read_swf
+from support import some_by_day
 
 Shared = Callable[[str], Path]
 
@@ -95,7 +96,7 @@ def test_published_trace_lublin_256_new2(shared: Shared) -> None:
     assert body(format_log(log_of_draw(draw, ("test",)))) == body(published)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", some_by_day(CONFIGS, 2))
 def test_every_statistic_of_twenty_seeds(oracle: dict, name: str) -> None:
     model = model_of(name)
     measured = []

@@ -33,6 +33,7 @@ from policyfactory.workload.models.lublin import (
     scale_to_load,
 )
 from refusals import refused
+from support import some_by_day
 
 FALSE_ALARM = 1e-4
 JOBS = 200_000
@@ -99,7 +100,7 @@ def test_gaps_follow_the_exact_distribution(oracle: dict, draws: dict, name: str
         assert (draw.kind == 0).mean() == pytest.approx(share, abs=5 * spread / np.sqrt(JOBS / 10_000))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", some_by_day(CONFIGS, 2))
 def test_twenty_seeds_agree_with_twenty_of_the_archives_program(oracle: dict, name: str) -> None:
     """Each mean differs by less than 5.5 standard errors (Student, 38 degrees of freedom: 3e-6 each, 150 a model)."""
     model = model_of(name)

@@ -31,6 +31,7 @@ from policyfactory.workload.models.tsafrir import (
     tsafrir_estimates,
 )
 from refusals import refused
+from support import some_by_day
 
 HOUR = 3600
 
@@ -97,7 +98,7 @@ def test_ranks_of_the_head_over_two_thousand_seeds(oracle: dict) -> None:
     assert (counts / 2000 == np.array(oracle["head_mapping_2000_seeds"][key])).all()
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", some_by_day(SAMPLES, 4))
 def test_every_statistic_of_estimates_given_to_jobs(oracle: dict, name: str) -> None:
     sample, longest = name.split("_Tmax")
     mode, machine = sample.split("_")

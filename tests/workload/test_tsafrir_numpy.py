@@ -33,6 +33,7 @@ from policyfactory.workload.models.tsafrir import (
     merge_times,
     rank_head,
 )
+from support import some_by_day
 
 HOUR = 3600
 
@@ -87,7 +88,7 @@ def test_distribution_of_estimates(oracle: dict) -> None:
     assert np.std(means, ddof=1) == pytest.approx(spread, rel=0.32)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", some_by_day(SAMPLES, 4))
 def test_estimates_given_to_jobs_are_like_the_originals(oracle: dict, name: str) -> None:
     sample, longest = name.split("_Tmax")
     mode, machine = sample.split("_")

@@ -21,6 +21,7 @@ from policyfactory.site.model import Association, Limits, NodeGroup, Partition, 
 from policyfactory.workload.jobs import Requests, Workload
 from recorded_sites import LIMITED, SITE, recorded
 from refusals import refused
+from support import some_by_day
 
 JOBS = 2_500
 WIDE = Site(
@@ -90,7 +91,7 @@ TIGHT: list[tuple[Site, dict[str, int], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("site", "asked", "holds"), TIGHT, ids=[holds for *_, holds in TIGHT])
+@pytest.mark.parametrize(("site", "asked", "holds"), some_by_day(TIGHT, 2), ids=[holds for *_, holds in TIGHT])
 def test_what_holds_the_jobs_is_named_and_the_work_is_bounded(site: Site, asked: dict[str, int], holds: str) -> None:
     submitted = [0]
     found = fidelity(steady(**asked), site, twice=True, progress=submitted.append)
