@@ -64,17 +64,29 @@ def pytest_report_header() -> list[str]:
     return [f"POLICYFACTORY_SEED={os.environ['POLICYFACTORY_SEED']}"] if "POLICYFACTORY_SEED" in os.environ else []
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each worker of pytest-xdist collect other folders first: it rewrites their tests, and reads those of others."""
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and config.args == ["tests"]:
+        folders = sorted(str(path) for path in (ROOT / "tests").iterdir() if path.name[:1] not in "._")
+        first = int(worker["workerid"][2:]) * len(folders) // worker["workercount"]
+        config.args[:] = folders[first:] + folders[:first]
+
+
 # Which marker every test of a folder has.
 _FOLDERS = {"slurm": "slurm", "gridengine": "slurm", "oar": "slurm", "faults": "fault"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by folder, and put those first that wait for a real Slurm: others use the processor meanwhile."""
+    """Mark tests by folder, and put those first that wait for a real Slurm: others use the processor meanwhile.
+
+    In all workers they have one order.
+    """
     for item in items:
         for folder in item.path.parent.parts[len(ROOT.parts) :]:
             if folder in _FOLDERS:
                 item.add_marker(_FOLDERS[folder])
-    items.sort(key=lambda item: item.get_closest_marker("slurm") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slurm") is None, item.path))
 
 
 def pytest_collection_finish() -> None:
