@@ -65,7 +65,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let each worker of pytest-xdist collect other folders first: it rewrites their tests, and reads those of others."""
+    """Let each worker of pytest-xdist collect other folders first: it rewrites their tests and reads the others'."""
     worker = getattr(config, "workerinput", None)
     if worker is not None and config.args == ["tests"]:
         folders = sorted(str(path) for path in (ROOT / "tests").iterdir() if path.name[:1] not in "._")
