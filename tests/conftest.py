@@ -22,9 +22,8 @@ from support import NIGHTLY, ROOT, shared_path
 # for garbage over and over, for a third of the time.
 gc.disable()
 
-# As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other. Here those that
-# train trees too: beside other workers of pytest-xdist they wait for a processor, and keep another one busy meanwhile.
-for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+# As the command does (cli/main.py): threads of BLAS on small matrices would only wait for each other.
+for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 # Commands that tests start write to pipes, whose width is the command's own choice; the workers of pytest-xdist have
