@@ -62,7 +62,7 @@ def test_far_is_unsound_and_cannot_tell_is_no_better() -> None:
     light, words = gated("better", ("why",), far)
     assert light == "unsound"
     assert words[0].startswith("On site small the simulation is too far from the record in")
-    assert any("idle cores" in one for one in words)
+    assert any("idle cores" in one and "nodes that were down" in one for one in words)
     assert words[-1] == "No policy is recommended."
     light, words = gated("better", ("why",), few)
     assert light == "cannot tell"

@@ -137,6 +137,12 @@ def test_each_target_takes_them_or_says_that_it_does_not(tmp_path: Path) -> None
             refused(ExportError, f"n mem g {name} python", export, policy, name, epoch="2026-01-01")
 
 
+@pytest.mark.slow
+def test_without_a_workload_the_range_is_learnt_from_jobs_that_ask_for_all_of_it() -> None:
+    # All targets get such jobs from one function.
+    export(Policy("asks", "p*mem + n*g"), "slurm-site-factor-lua", epoch="2026-01-01")
+
+
 def test_the_program_in_python_has_them_as_arguments(tmp_path: Path) -> None:
     made = export(Policy("asks", "p*mem + n*g"), "python", tmp_path / "asks.py")
     assert made.paths
