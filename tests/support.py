@@ -37,8 +37,7 @@ def seeds(daily: int | Sequence[int], slow: int, nightly: int) -> list[Any]:
     Those for every change are the first, or those that are given for what they contain.
     """
     first = range(daily) if isinstance(daily, int) else daily
-    rest = (seed for seed in cases(slow, nightly) if seed not in first)
-    return [*first, *(pytest.param(seed, marks=pytest.mark.slow) for seed in rest)]
+    return some_by_day([*first, *(seed for seed in cases(slow, nightly) if seed not in first)], len(first))
 
 
 def some_by_day(values: Sequence[Any], daily: int) -> list[Any]:

@@ -21,6 +21,7 @@ from policyfactory.simulation.metrics import measure
 from policyfactory.simulation.simulate import Rules, simulate
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.swf.files import read_swf
+from support import some_by_day
 
 Columns = dict[str, np.ndarray]
 
@@ -74,12 +75,7 @@ def plain_starts(columns: Columns, primary: str, backfill: str, **switches: obje
 # The kernels have no switch for pyss's passes: only the plain simulator meets its starts, and below the kernels differ
 # from them in so many jobs of whole logs as are known.
 @pytest.mark.parametrize(
-    "name",
-    [
-        "pyss_kth5k_fcfs",
-        "pyss_kth5k_sjbf",
-        *(pytest.param(f"pyss_kth_{name}", marks=pytest.mark.slow) for name in ("fcfs", "sjbf")),
-    ],
+    "name", some_by_day(["pyss_kth5k_fcfs", "pyss_kth5k_sjbf", "pyss_kth_fcfs", "pyss_kth_sjbf"], 2)
 )
 def test_pyss_starts(name: str, oracle: Callable[[str], Columns]) -> None:
     expected = oracle(name)

@@ -21,7 +21,7 @@ from policyfactory.parallel.workers import Workers
 from policyfactory.policy.store import resolve
 from refusals import refused
 from small_protocol import SIMULATIONS, report_text, run, small_protocol
-from support import run_of
+from support import run_of, some_by_day
 
 
 class StoppedError(Exception):
@@ -74,7 +74,7 @@ def partial(tmp_path: Path) -> Path:
     return tmp_path / "evaluation.partial"
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", some_by_day([1, 2, 3], 1))
 def test_a_run_that_is_stopped_again_and_again_ends_in_the_same_bytes(
     seed: int, protocol: Protocol, expected: str, partial: Path, tmp_path: Path
 ) -> None:

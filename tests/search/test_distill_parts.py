@@ -25,7 +25,7 @@ from policyfactory.search.distill_fit import (
 from policyfactory.simulation.rules import Rules
 from policyfactory.workload.jobs import Workload
 from policyfactory.workload.models.lublin import generate_lublin
-from support import seeds
+from support import seeds, some_by_day
 
 
 def crowd(seed: int, jobs: int = 60, machine: int = 12) -> Workload:
@@ -71,7 +71,7 @@ def test_the_queues_at_decisions_are_those_of_the_plain_simulator(seed: int) -> 
 
 @pytest.mark.parametrize(
     ("jobs", "backfill"),
-    [(60, False), (60, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((150, False), (200, True)))],
+    some_by_day([(60, False), (60, True), (150, False), (200, True)], 2),
 )
 def test_in_mode_paper_they_are_those_that_its_program_shows(backfill: bool, jobs: int) -> None:
     network = random_network(5, (8, 6, 1), paper_inputs(700.0))

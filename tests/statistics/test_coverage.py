@@ -14,7 +14,7 @@ from scipy import stats
 
 from policyfactory.statistics.compare import compare_values
 from policyfactory.statistics.intervals import Statistic
-from support import NIGHTLY, ROOT
+from support import NIGHTLY, ROOT, some_by_day
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "evaluate" / "studies" / "coverage.py"))
 # The whole takes four minutes; every day a few, the smallest and the most skewed numbers of cases among them.
@@ -78,7 +78,7 @@ def test_the_page_promises_no_more_than_was_measured() -> None:
 
 
 @pytest.mark.parametrize("tail", [1, 2])
-@pytest.mark.parametrize("statistic", ["median", "mean", pytest.param("ratio", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("statistic", some_by_day(["median", "mean", "ratio"], 2))
 def test_no_effect_is_seldom_called_an_effect(statistic: Statistic, tail: int) -> None:
     """Two policies that differ by chance alone: 'better' or 'worse' is wrong.
 

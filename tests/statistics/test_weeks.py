@@ -11,6 +11,7 @@ from scipy import stats
 from policyfactory.core.text import DAY, WEEK
 from policyfactory.statistics.evaluation import _draws, block_weeks, estimate_weekly, estimate_weekly_ratio
 from policyfactory.statistics.intervals import LEAST_SPREAD, Interval
+from support import some_by_day
 
 
 def drawn_weeks(seed: int, weeks: int) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +45,7 @@ def plain_interval(sums: list[float], weights: list[float], block: int, seed: in
     return value - error * max(high, student), value + error * max(-low, student)
 
 
-@pytest.mark.parametrize(("weeks", "block"), [(6, 1), (12, 2), (25, 3), pytest.param(60, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("weeks", "block"), some_by_day([(6, 1), (12, 2), (25, 3), (60, 1)], 3))
 def test_the_interval_is_that_of_blocks_of_weeks(weeks: int, block: int) -> None:
     sums, jobs = drawn_weeks(weeks, weeks)
     estimate = estimate_weekly(sums, jobs, block, seed=3)

@@ -29,6 +29,7 @@ from policyfactory.workload.snapshot import (
     without_untold,
 )
 from recorded_queues import FORMS, VERSIONS, queue_file
+from support import some_by_day
 
 # What not every form says: cores by node, the most nodes, what ended in the same second.
 _SAID_BY_SOME = {"node_cores", "most_nodes", "reason", "array_limit"}
@@ -233,7 +234,7 @@ def variants(good: Any, values: tuple[Any, ...], keys: Iterable[Any] | None = No
                 yield changed
 
 
-@pytest.mark.parametrize("state", ["RUNNING", pytest.param("PENDING", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("state", some_by_day(["RUNNING", "PENDING"], 1))
 def test_strange_values_are_taken_as_unknown(tmp_path: Path, state: str) -> None:
     """Whatever stands in a job's fields: nothing but an error of ours, no number out of bounds, and it is explained."""
     jobs = json.loads(gzip.decompress(queue_file("26.05", "squeue.json.gz").read_bytes()))["jobs"]
